@@ -58,9 +58,7 @@ void read_line(std::string_view line, ClaimText& claim) {
 }  // namespace
 
 std::string holder_line(const ClaimHolder& holder) {
-  Json json = {{"schema", schema_name(kClaimSchema)}};
-  write_fields(json, holder);
-  return line_of(json) + "\n";
+  return line_of(document_of(kClaimSchema, holder)) + "\n";
 }
 
 std::string beat_line() { return std::string(kBeat) + "\n"; }

@@ -9,11 +9,7 @@
 namespace rematch {
 namespace {
 
-Json content_of(const ComparisonPlan& plan) {
-  Json json = {{"schema", schema_name(kSweepPlanSchema)}};
-  write_fields(json, plan);
-  return json;
-}
+Json content_of(const ComparisonPlan& plan) { return document_of(kSweepPlanSchema, plan); }
 
 std::string hash_of(const Json& content) { return sha256_hex(content.dump()); }
 

@@ -233,4 +233,12 @@ Json to_value(const Record& record) {
   return fields_to_json(record);
 }
 
+// A whole file of the format: its schema, then the fields.
+template <HasFields Record>
+Json document_of(const Schema& schema, const Record& record) {
+  Json json = {{"schema", schema_name(schema)}};
+  write_fields(json, record);
+  return json;
+}
+
 }  // namespace rematch

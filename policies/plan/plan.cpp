@@ -90,11 +90,7 @@ void read_value(const JsonField& field, RegionType& type) {
   }
 }
 
-Json plan_to_json(const Plan& plan) {
-  Json json = {{"schema", schema_name(kPlanSchema)}};
-  write_fields(json, plan);
-  return json;
-}
+Json plan_to_json(const Plan& plan) { return document_of(kPlanSchema, plan); }
 
 Plan plan_from_json(const Json& json) {
   require_schema(json, kPlanSchema.kind);

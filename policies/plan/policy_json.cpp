@@ -158,8 +158,7 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
 }  // namespace
 
 Json policy_to_json(const Policy& policy) {
-  Json json = {{"schema", schema_name(kPolicySchema)}};
-  write_fields(json, policy);
+  Json json = document_of(kPolicySchema, policy);
   if (policy.reshard_after_forward) json.erase("reshard_after_forward");
   return json;
 }

@@ -81,8 +81,7 @@ void read_value(const JsonField& field, OpFigures& figures) {
 Json profile_to_json(const Profile& profile, const Trace& trace) {
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
   const SpannedTrace spanned = cut_into_spans(trace);
-  Json json = {{"schema", schema_name(kProfileSchema)}};
-  write_fields(json, profile);
+  Json json = document_of(kProfileSchema, profile);
   json["forward"] =
       pass_to_json({profile.forward, profile.forward_temporary, profile.forward_kernels},
                    forward_spans(spanned));

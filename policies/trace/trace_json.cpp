@@ -136,8 +136,7 @@ Json trace_to_json(const Trace& trace) {
   if (const auto problem = trace_problem(trace)) {
     throw std::invalid_argument("trace of '" + trace.model + "' is not valid: " + *problem);
   }
-  Json json = {{"schema", schema_name(kTraceSchema)}};
-  write_fields(json, trace);
+  Json json = document_of(kTraceSchema, trace);
   write_fields(json, cut_into_spans(trace));
   return json;
 }

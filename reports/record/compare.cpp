@@ -36,11 +36,7 @@ std::optional<Metric> metric_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-Json compare_to_json(const CompareRecord& record) {
-  Json json = {{"schema", schema_name(kCompareSchema)}};
-  write_fields(json, record);
-  return json;
-}
+Json compare_to_json(const CompareRecord& record) { return document_of(kCompareSchema, record); }
 
 CompareRecord compare_from_json(const Json& json) {
   require_schema(json, kCompareSchema.kind);

@@ -14,11 +14,7 @@ void read_value(const JsonField& field, NoiseRecord& noise) {
   }
 }
 
-Json gate_to_json(const GateRecord& record) {
-  Json json = {{"schema", schema_name(kGateSchema)}};
-  write_fields(json, record);
-  return json;
-}
+Json gate_to_json(const GateRecord& record) { return document_of(kGateSchema, record); }
 
 GateRecord gate_from_json(const Json& json) {
   require_schema(json, kGateSchema.kind);

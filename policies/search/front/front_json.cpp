@@ -101,8 +101,7 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
 }
 
 Json front_to_json(const FrontRecord& record) {
-  Json json = {{"schema", schema_name(kFrontSchema)}};
-  write_fields(json, record);
+  Json json = document_of(kFrontSchema, record);
   for (const char* key : {"answer", "simple", "nothing_recomputed", "none"}) {
     if (json.contains(key)) complete_point(json[key], record);
   }

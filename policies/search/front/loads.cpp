@@ -120,11 +120,7 @@ void try_loads(const PlanOfLoad& plan_of, const std::function<bool()>& is_stoppe
   LoadFinder(plan_of, is_stopped, record).run();
 }
 
-Json loads_to_json(const LoadsRecord& record) {
-  Json json = {{"schema", schema_name(kLoadsSchema)}};
-  write_fields(json, record);
-  return json;
-}
+Json loads_to_json(const LoadsRecord& record) { return document_of(kLoadsSchema, record); }
 
 LoadsRecord loads_from_json(const Json& json) {
   require_schema(json, kLoadsSchema.kind);
