@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/cli/commands.h"
@@ -125,7 +126,8 @@ int run_main(int argc, char** argv) {
   } catch (const Interrupted& error) {
     return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
   } catch (const std::exception& error) {
-    return fail(ExitCode::kToolError, error.what());
+    const std::string_view text = error.what();  // LibTorch's ends in a stack trace
+    return fail(ExitCode::kToolError, std::string(text.substr(0, text.find("\nException raised"))));
   }
 }
 
