@@ -132,19 +132,19 @@ function(rematch_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM rematch_torch_pch)
 endfunction()
 
-# Tests without LibTorch share theirs: it takes a sixth off a test's compile time. The other parts have none:
-# GCC 12 then warns wrongly of copies of std::string.
+# Tests without LibTorch share theirs, and -O0: a precompiled header serves one level of optimisation only. Each takes
+# a fifth or more off a test's compile time. The other parts have none: GCC 12 then warns wrongly of copies of std::string.
 function(rematch_use_test_pch target)
   if(NOT TARGET rematch_test_pch)
     file(WRITE ${CMAKE_BINARY_DIR}/test_pch.cpp "")
     add_library(rematch_test_pch OBJECT ${CMAKE_BINARY_DIR}/test_pch.cpp)
     target_link_libraries(rematch_test_pch PUBLIC Catch2::Catch2 nlohmann_json::nlohmann_json)
     rematch_target_defaults(rematch_test_pch)
-    rematch_compile_lightly(rematch_test_pch)
+    target_compile_options(rematch_test_pch PRIVATE $<$<CONFIG:Release>:-O0>)
     target_precompile_headers(rematch_test_pch PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/catch.h <nlohmann/json.hpp>
       <filesystem> <fstream> <functional> <map> <optional> <sstream> <string> <variant> <vector>)
   endif()
-  target_compile_options(${target} PRIVATE -fPIC)  # as above
+  target_compile_options(${target} PRIVATE -fPIC $<$<CONFIG:Release>:-O0>)  # -fPIC as above
   target_precompile_headers(${target} REUSE_FROM rematch_test_pch)
 endfunction()
 
@@ -164,8 +164,8 @@ function(rematch_public_headers)
   endforeach()
 endfunction()
 
-# -O1 takes a third less time than Release's -O3. It is for what runs briefly: tests, and parts that read, write and
-# word records. With -Og, which takes a sixth less again, brute-force oracles of tests run for longer than that.
+# -O1 takes a third less time than Release's -O3. It is for what runs briefly: parts that read, write and word records,
+# and tests on LibTorch or with oracles by brute force.
 function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
@@ -231,12 +231,12 @@ function(rematch_link_with_cuda program)
   endif()
 endfunction()
 
-# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [SEPARATE] [TIMEOUT SECONDS]): one Catch2 binary;
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [SEPARATE] [TIMEOUT SECONDS]): one Catch2 binary;
 # every test case is a ctest test. Labels come from tags: [property] [golden] [parity] [device] [gpu],
-# else `unit`. CUDA links it with CUDA. TIMEOUT is for tests that scripts/test --deep makes long; 600
+# else `unit`. CUDA links it with CUDA. ORACLES is for tests that compute for seconds themselves. TIMEOUT is for tests that scripts/test --deep makes long; 600
 # otherwise.
 function(rematch_add_test name)
-  cmake_parse_arguments(arg "TORCH;CUDA;SEPARATE" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;CUDA;ORACLES;SEPARATE" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -245,11 +245,13 @@ function(rematch_add_test name)
   if(NOT arg_SEPARATE)
     rematch_use_unity(${name} 6)
   endif()
-  rematch_compile_lightly(${name})
   target_link_libraries(${name} PRIVATE rematch_test_main ${arg_DEPENDS})
   if(arg_TORCH)
     rematch_use_torch_pch(${name})
-  elseif(NOT arg_CUDA AND NOT REMATCH_CUDA)  # the CUDA libraries are LibTorch's, and so are their definitions
+    rematch_compile_lightly(${name})
+  elseif(arg_ORACLES OR arg_CUDA OR REMATCH_CUDA)  # the CUDA libraries are LibTorch's, and so are their definitions
+    rematch_compile_lightly(${name})
+  else()
     rematch_use_test_pch(${name})
   endif()
   if(arg_CUDA)
