@@ -37,7 +37,7 @@ std::vector<std::string_view> all_words() {
 
 template <Word T>
 constexpr std::string_view to_string(T word) {
-  return kWords<T>[static_cast<std::size_t>(word)];
+  return kWords<T>.at(static_cast<std::size_t>(word));
 }
 
 // Nothing if no enumerator has that word.

@@ -136,7 +136,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
     ranges.push_back(placed.first.range);
     made.push_back(placed.second->make(placed.first));
   }
-  settle_offloads(policy, trace, ranges, made);
+  settle_offloads(policy, trace, index, ranges, made);
   for (std::size_t region = 0; region < made.size(); ++region) {
     plan.regions[region].type = add_once(plan.types, std::move(made[region]));
   }

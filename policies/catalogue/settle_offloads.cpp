@@ -93,10 +93,9 @@ bool asks_to_offload(const Policy& policy) {
   return !policy.offload.empty() || policy.offload_saved || policy.offload_inputs;
 }
 
-void settle_offloads(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
-                     std::vector<RegionType>& types) {
+void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex& index,
+                     const std::vector<OpRange>& ranges, std::vector<RegionType>& types) {
   if (!asks_to_offload(policy)) return;
-  const TraceIndex index(trace);
   std::vector<RegionGraph> graphs;
   for (const OpRange range : ranges) graphs.push_back(index.graph(range));
   const Holders holders(trace, ranges, graphs, types);

@@ -7,7 +7,7 @@
 
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
-#include "policies/predict/region/region.h"
+#include "policies/predict/region/trace_index.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -16,8 +16,8 @@ bool asks_to_offload(const Policy& policy);
 
 // Saves what would stay on the device anyway, and chooses the inputs that wait on the host if the
 // policy wants that. `types[i]` is what the plan says of the region at `ranges[i]`.
-void settle_offloads(const Policy& policy, const Trace& trace, const std::vector<OpRange>& ranges,
-                     std::vector<RegionType>& types);
+void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex& index,
+                     const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
 
 // Bytes that leave the device between forward and backward.
 Bytes offloaded_bytes(const Plan& plan, const Trace& trace);
