@@ -14,7 +14,7 @@
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
 
-namespace rematch {
+namespace rematch::deepseek {
 namespace {
 
 // YaRN scales scores with the table.
@@ -164,9 +164,12 @@ struct Parts {
 };
 
 }  // namespace
+}  // namespace rematch::deepseek
+
+namespace rematch {
 
 std::unique_ptr<Model> make_deepseek(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<LanguageModel<Parts>>(spec, device);
+  return std::make_unique<LanguageModel<deepseek::Parts>>(spec, device);
 }
 
 }  // namespace rematch

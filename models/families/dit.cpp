@@ -8,7 +8,7 @@
 #include "models/scope/scope.h"
 #include "models/video/video_model.h"
 
-namespace rematch::video {
+namespace rematch::video::dit {
 namespace {
 
 constexpr double kEps = 1e-6;
@@ -125,12 +125,12 @@ at::Tensor WanBlock::cross_attend(const at::Tensor& x_BND, const Conditions& con
 }
 
 }  // namespace
-}  // namespace rematch::video
+}  // namespace rematch::video::dit
 
 namespace rematch {
 
 std::unique_ptr<Model> make_dit(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<video::VideoModel<video::WanBlock>>(spec, device);
+  return std::make_unique<video::VideoModel<video::dit::WanBlock>>(spec, device);
 }
 
 }  // namespace rematch

@@ -7,7 +7,7 @@
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
 
-namespace rematch {
+namespace rematch::llama {
 namespace {
 
 class LlamaFfn {
@@ -44,9 +44,12 @@ struct Parts {
 };
 
 }  // namespace
+}  // namespace rematch::llama
+
+namespace rematch {
 
 std::unique_ptr<Model> make_llama(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<LanguageModel<Parts>>(spec, device);
+  return std::make_unique<LanguageModel<llama::Parts>>(spec, device);
 }
 
 }  // namespace rematch

@@ -15,7 +15,7 @@
 #include "models/scope/scope.h"
 #include "models/video/video_model.h"
 
-namespace rematch::video {
+namespace rematch::video::ltx {
 namespace {
 
 constexpr double kEps = 1e-6;
@@ -159,12 +159,12 @@ at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& con
 }
 
 }  // namespace
-}  // namespace rematch::video
+}  // namespace rematch::video::ltx
 
 namespace rematch {
 
 std::unique_ptr<Model> make_ltx(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<video::VideoModel<video::LtxBlock>>(spec, device);
+  return std::make_unique<video::VideoModel<video::ltx::LtxBlock>>(spec, device);
 }
 
 }  // namespace rematch

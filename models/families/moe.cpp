@@ -6,7 +6,7 @@
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
 
-namespace rematch {
+namespace rematch::moe {
 namespace {
 
 struct Parts {
@@ -28,9 +28,12 @@ struct Parts {
 };
 
 }  // namespace
+}  // namespace rematch::moe
+
+namespace rematch {
 
 std::unique_ptr<Model> make_moe(const ModelSpec& spec, at::Device device) {
-  return std::make_unique<LanguageModel<Parts>>(spec, device);
+  return std::make_unique<LanguageModel<moe::Parts>>(spec, device);
 }
 
 }  // namespace rematch

@@ -20,7 +20,7 @@ namespace rematch {
 namespace {
 
 // Rows of one expert stay in the order of their ranks.
-constexpr std::optional<bool> kStable = true;
+constexpr std::optional<bool> kKeepRankOrder = true;
 
 std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
   std::vector<std::int64_t> parts(size, total / size);
@@ -60,8 +60,8 @@ ExpertExchange::Rows ExpertExchange::to_experts(const at::Tensor& x_RD,
   rows.x_MD = exchange(x_RD, rows.received, rows.sent, axis_);
   const at::Tensor counts_nL = received_E.view({axis_.size, num_local_});
   at::Tensor order_M = expert_of_rows(counts_nL, rows.x_MD.size(0));
-  order_M = std::get<1>(at::sort(order_M, kStable, /*dim=*/0));
-  rows.places_M = std::get<1>(at::sort(order_M, kStable, /*dim=*/0));
+  order_M = std::get<1>(at::sort(order_M, kKeepRankOrder, /*dim=*/0));
+  rows.places_M = std::get<1>(at::sort(order_M, kKeepRankOrder, /*dim=*/0));
   rows.x_MD = at::index_select(rows.x_MD, 0, order_M);
   const at::Tensor counts_L = at::sum(counts_nL, /*dim=*/0);
   rows.row_ends_L = at::cumsum(counts_L, 0, at::kInt);

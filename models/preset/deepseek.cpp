@@ -3,7 +3,7 @@
 namespace rematch::preset {
 namespace {
 
-Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
+Checked settle_deepseek(ModelSpec& spec, const Dimensions& /*given*/) {
   if (spec.at("rope_dim") % 2 != 0) {
     return Rejected{"rope_dim " + std::to_string(spec.at("rope_dim")) +
                     " is odd, but rotary embedding turns pairs"};
@@ -59,7 +59,7 @@ const Family& deepseek_family() {
        {{"deepseek_small",
          "DeepSeek-V3 in small, on bytes: 6 layers, dim 128, 8 experts, 2 x 128 tokens"},
         small}},
-      settle,
+      settle_deepseek,
       /*video=*/std::nullopt,
       {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp"}};
   return family;

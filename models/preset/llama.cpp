@@ -10,7 +10,7 @@ Dimensions llama(std::int64_t layers, std::int64_t dim, std::int64_t heads, std:
           {"batch", 1},           {"tokens", 8192}, {"tied", 0}};
 }
 
-Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
+Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
   if (Checked rejected = require_rotary_heads(spec)) return rejected;
   if (Checked rejected = require_divides(spec, "kv_heads", "heads")) return rejected;
   const std::int64_t frozen = spec.option("frozen_layers");
@@ -60,7 +60,7 @@ const Family& llama_family() {
         llama(126, 16'384, 128, 8, 53'248, 128'256)},
        {{"llama_small", "Llama 3 in small, on bytes: 8 layers, dim 128, 2 x 128 tokens"},
         with(llama(8, 128, 4, 2, 352, 256), {{"batch", 2}, {"tokens", 128}})}},
-      settle,
+      settle_llama,
       /*video=*/std::nullopt,
       {"tp", "sp", "ulysses", "fsdp"}};
   return family;

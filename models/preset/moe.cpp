@@ -3,7 +3,7 @@
 namespace rematch::preset {
 namespace {
 
-Checked settle(ModelSpec& spec, const Dimensions& /*given*/) {
+Checked settle_moe(ModelSpec& spec, const Dimensions& /*given*/) {
   if (Checked rejected = require_rotary_heads(spec)) return rejected;
   if (Checked rejected = require_divides(spec, "kv_heads", "heads")) return rejected;
   return require_experts(spec);
@@ -42,7 +42,7 @@ const Family& moe_family() {
        {{"moe_small",
          "Llama 4 in small, on bytes: 8 layers, dim 128, every 2nd with 6 experts, 2 x 128 tokens"},
         small}},
-      settle,
+      settle_moe,
       /*video=*/std::nullopt,
       {"tp", "sp", "ulysses", "ep", "balanced_routing", "fsdp"}};
   return family;

@@ -123,7 +123,7 @@ function(rematch_use_torch_pch target)
     rematch_target_defaults(rematch_torch_pch)
     target_compile_options(rematch_torch_pch PRIVATE -fopenmp)
     target_precompile_headers(rematch_torch_pch PRIVATE
-      <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/engine.h>
+      <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
       <torch/csrc/autograd/saved_variable.h> <torch/library.h>)
   endif()
   # -fopenmp: at::parallel_for is serial without it. -fPIC: executables would get -fPIE, and a
@@ -170,13 +170,13 @@ function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [SEPARATE] [LIGHT]): target rematch_NAME, alias rematch::NAME.
+# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [LIGHT]): target rematch_NAME, alias rematch::NAME.
 # DEPENDS is the whole of what the part may include. OBJECT is for sources whose static
-# initialisers register ops: a static archive would drop them. SEPARATE compiles each source alone.
+# initialisers register ops: a static archive would drop them.
 # LIGHT is for parts in which nothing takes time.
 # A NAME that begins with test_ is what tests share.
 function(rematch_add_library name)
-  cmake_parse_arguments(arg "OBJECT;SEPARATE;LIGHT" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "OBJECT;LIGHT" "" "SOURCES;DEPENDS" ${ARGN})
   set(target rematch_${name})
   if(NOT arg_SOURCES)
     add_library(${target} INTERFACE)
@@ -199,9 +199,7 @@ function(rematch_add_library name)
     if(arg_LIGHT OR name MATCHES "^test_")
       rematch_compile_lightly(${target})
     endif()
-    if(NOT arg_SEPARATE)
-      rematch_use_unity(${target} 12)
-    endif()
+    rematch_use_unity(${target} 12)
   endif()
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   add_library(rematch::${name} ALIAS ${target})
@@ -231,20 +229,18 @@ function(rematch_link_with_cuda program)
   endif()
 endfunction()
 
-# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [SEPARATE] [TIMEOUT SECONDS]): one Catch2 binary;
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]): one Catch2 binary;
 # every test case is a ctest test. Labels come from tags: [property] [golden] [parity] [device] [gpu],
 # else `unit`. CUDA links it with CUDA. ORACLES is for tests that compute for seconds themselves. TIMEOUT is for tests that scripts/test --deep makes long; 600
 # otherwise.
 function(rematch_add_test name)
-  cmake_parse_arguments(arg "TORCH;CUDA;ORACLES;SEPARATE" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
   add_executable(${name} ${arg_SOURCES})
   rematch_target_defaults(${name})
-  if(NOT arg_SEPARATE)
-    rematch_use_unity(${name} 6)
-  endif()
+  rematch_use_unity(${name} 6)
   target_link_libraries(${name} PRIVATE rematch_test_main ${arg_DEPENDS})
   if(arg_TORCH)
     rematch_use_torch_pch(${name})

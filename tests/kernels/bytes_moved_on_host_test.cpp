@@ -23,9 +23,9 @@ using Element16 = __nv_bfloat16;
 
 constexpr std::size_t kElementBytes = 2;
 constexpr std::size_t kSumBytes = 4;
-constexpr std::size_t kRows = 70;  // more than a block of partial sums has
+constexpr std::size_t kBatchRows = 70;  // more than a block of partial sums has
 constexpr std::size_t kWidth = 304;
-constexpr std::size_t kSize = kRows * kWidth;
+constexpr std::size_t kSize = kBatchRows * kWidth;
 constexpr auto kBf16 = Element::kBFloat16;
 
 struct Moved {
@@ -61,7 +61,7 @@ class Buffer {
   std::vector<T> values_;
 };
 
-std::size_t num_blocks() { return static_cast<std::size_t>(num_row_blocks(kRows)); }
+std::size_t num_blocks() { return static_cast<std::size_t>(num_row_blocks(kBatchRows)); }
 
 TEST_CASE("silu_mul reads each input once and writes each output once") {
   Buffer<Element16> a(kSize), b(kSize), c(kSize), d(kSize), e(kSize);
@@ -79,11 +79,11 @@ TEST_CASE("silu_mul reads each input once and writes each output once") {
 TEST_CASE("rope reads the tables for every head") {
   constexpr std::size_t kPairs = 16;
   constexpr std::size_t kHeads = 4;
-  constexpr std::size_t kNum = kRows * kHeads * 2 * kPairs;
+  constexpr std::size_t kNum = kBatchRows * kHeads * 2 * kPairs;
   Buffer<Element16> x(kNum), out(kNum);
-  Buffer<float> cosine(kRows * kPairs), sine(kRows * kPairs);
+  Buffer<float> cosine(kBatchRows * kPairs), sine(kBatchRows * kPairs);
   CHECK(moved_by([&] {
-          return cuda::run(Rope{kBf16, 1, kRows, kHeads, kPairs, kNum, 2 * kPairs * kHeads,
+          return cuda::run(Rope{kBf16, 1, kBatchRows, kHeads, kPairs, kNum, 2 * kPairs * kHeads,
                                 2 * kPairs, 1.0, x.data(), cosine.data(), sine.data(), out.data()},
                            nullptr);
         }) == Moved{kNum * kElementBytes + kNum / 2 * 2 * kSumBytes, kNum * kElementBytes, 1});
@@ -95,7 +95,7 @@ TEST_CASE("rms_norm reads its rows twice, and its partial sums with each row") {
   Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
       grad_weight(kWidth);
   Buffer<float> partial(num_blocks() * kWidth);
-  const RmsNorm op{kBf16, kRows, kWidth, kWidth, 1e-5, x.data(), weight.data(), y.data()};
+  const RmsNorm op{kBf16, kBatchRows, kWidth, kWidth, 1e-5, x.data(), weight.data(), y.data()};
   CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
         Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
   const std::size_t partials = num_blocks() * kWidth * kSumBytes;
@@ -112,7 +112,8 @@ TEST_CASE("modulate keeps its sums in registers") {
   Buffer<Element16> x(kSize), shift(kWidth), scale(kWidth), out(kSize), grad(kSize), grad_x(kSize),
       grad_shift(kWidth), grad_scale(kWidth);
   Buffer<float> partial(2 * num_blocks() * kWidth);
-  const Modulate op{kBf16,        kBf16,        1,         kRows, kWidth, kWidth, kWidth, x.data(),
+  const Modulate op{kBf16,        kBf16,        1,         kBatchRows,
+                    kWidth,       kWidth,       kWidth,    x.data(),
                     shift.data(), scale.data(), out.data()};
   CHECK(moved_by([&] { return cuda::run(op, nullptr); }) ==
         Moved{3 * kSize * kElementBytes, kSize * kElementBytes, 1});
@@ -127,18 +128,19 @@ TEST_CASE("modulate keeps its sums in registers") {
 
 // The logits of a chunk: twice for their maximum and sum, the target's once more; and in place.
 TEST_CASE("cross-entropy reads the logits of a chunk twice, then makes gradients in place") {
-  const std::vector<std::int64_t> target(kRows, 3);
+  const std::vector<std::int64_t> target(kBatchRows, 3);
   Buffer<Element16> logits(kSize);
-  Buffer<float> maximum(kRows), sum(kRows), target_logit(kRows), logsumexp(kRows);
+  Buffer<float> maximum(kBatchRows), sum(kBatchRows), target_logit(kBatchRows),
+      logsumexp(kBatchRows);
   float grad_loss = 1;
   CHECK(moved_by([&] {
-          return cuda::run(LogitChunk{kBf16, kRows, kWidth, 0, logits.data(), target.data(),
+          return cuda::run(LogitChunk{kBf16, kBatchRows, kWidth, 0, logits.data(), target.data(),
                                       maximum.data(), sum.data(), target_logit.data()},
                            nullptr);
-        }) == Moved{(2 * kSize + kRows) * kElementBytes, 0, 1});
+        }) == Moved{(2 * kSize + kBatchRows) * kElementBytes, 0, 1});
   CHECK(moved_by([&] {
-          return cuda::run(LogitChunkBackward{kBf16, kRows, kWidth, 0, logits.data(), target.data(),
-                                              logsumexp.data(), &grad_loss},
+          return cuda::run(LogitChunkBackward{kBf16, kBatchRows, kWidth, 0, logits.data(),
+                                              target.data(), logsumexp.data(), &grad_loss},
                            nullptr);
         }) == Moved{kSize * kElementBytes, kSize * kElementBytes, 1});
 }

@@ -7,6 +7,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <cctype>
 #include <cmath>
@@ -112,6 +113,10 @@ void check_equal(const Result& left, const Result& right) {
 }
 
 }  // namespace
+
+at::Tensor random(at::IntArrayRef sizes) {
+  return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
+}
 
 void check_one_op(const OpCase& op) {
   const Tensors inputs = leaves(op.inputs, at::kFloat);

@@ -25,6 +25,9 @@ struct OpCase {
   bool same_bits_for_any_threads = true;
 };
 
+// In double.
+at::Tensor random(at::IntArrayRef sizes);
+
 // The op is one op, and its backward one, at the dispatcher; what is saved is saved when it says.
 void check_one_op(const OpCase& op);
 // Output and gradients agree with those of the composition of the same dtype: elements within

@@ -16,7 +16,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kTokens = 8;
 constexpr std::int64_t kChannels = 12;
 constexpr int kLayers = 3;
 
@@ -88,7 +87,7 @@ NamedNetwork network_of(const std::string& name,
                         const std::vector<std::vector<std::int64_t>>& shapes, const Layer& layer) {
   return {name, [=] {
             Network network;
-            network.input = at::randn({kTokens, kChannels}).requires_grad_();
+            network.input = at::randn({8, kChannels}).requires_grad_();
             for (int i = 0; i < kLayers; ++i) {
               std::vector<at::Tensor> weights;
               for (const auto& shape : shapes) {

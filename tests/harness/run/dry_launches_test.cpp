@@ -61,6 +61,7 @@ Launches ten_steps(const VariantSettings& settings, const Variant& variant) {
   TrainingSettings training_settings;
   training_settings.model = settings.model;
   training_settings.device = at::Device(at::kCUDA, 0);
+  training_settings.determinism = Determinism::kFastest;
   Training training(training_settings);
   training.use_plan(variant.plan, variant.identity.schedule);
   StepListener nobody;

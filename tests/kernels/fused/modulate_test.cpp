@@ -11,7 +11,7 @@ namespace rematch::testing {
 namespace {
 
 // `narrow`: the result is bfloat16 where the inputs are float32.
-OpCase case_of(const Tensors& inputs, bool narrow) {
+OpCase modulate__case(const Tensors& inputs, bool narrow) {
   const auto dtype = [narrow](const Tensors& given) {
     return narrow && given[0].scalar_type() == at::kFloat ? at::kBFloat16 : given[0].scalar_type();
   };
@@ -28,10 +28,6 @@ OpCase case_of(const Tensors& inputs, bool narrow) {
   return op;
 }
 
-at::Tensor random(at::IntArrayRef sizes) {
-  return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
-}
-
 Tensors random_inputs(std::int64_t batch, std::int64_t tokens, std::int64_t width) {
   return {random({batch, tokens, width}), random({batch, 1, width}), random({batch, 1, width})};
 }
@@ -40,13 +36,13 @@ TEST_CASE("modulate keeps to what fused ops keep to") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1}, {3, 5, 7}, {2, 4, 16}, {2, 70, 33}, {1, 130, 96}}) {
     CAPTURE(sizes);
-    check_op(case_of(random_inputs(sizes[0], sizes[1], sizes[2]), /*narrow=*/false));
+    check_op(modulate__case(random_inputs(sizes[0], sizes[1], sizes[2]), /*narrow=*/false));
   }
 }
 
 // Wan: everything is float32, and the result what the model's linears want.
 TEST_CASE("modulate narrows float32 to bfloat16") {
-  const OpCase op = case_of(random_inputs(2, 40, 21), /*narrow=*/true);
+  const OpCase op = modulate__case(random_inputs(2, 40, 21), /*narrow=*/true);
   check_one_op(op);
   check_composition(op, at::kFloat, 1e-2);
   check_meta(op, at::kFloat);
@@ -55,7 +51,8 @@ TEST_CASE("modulate narrows float32 to bfloat16") {
 
 TEST_CASE("modulate takes chunks of one table, and a transposed x") {
   const Tensors table = at::chunk(random({3, 6, 24}), 6, /*dim=*/1);
-  check_op(case_of({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
+  check_op(
+      modulate__case({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
 }
 
 TEST_CASE("modulate refuses what does not fit") {

@@ -13,7 +13,7 @@ using namespace rematch;
 
 namespace {
 
-const std::map<std::string, std::int64_t> kReduced = {
+const std::map<std::string, std::int64_t> kReducedDeepseek = {
     {"layers", 2},      {"dim", 64},  {"heads", 3},   {"latent_dim", 20}, {"nope_dim", 12},
     {"rope_dim", 6},    {"ffn", 48},  {"experts", 5}, {"top_k", 2},       {"expert_ffn", 24},
     {"shared_ffn", 40}, {"batch", 2}, {"tokens", 33}, {"value_dim", 10}};
@@ -21,14 +21,14 @@ const std::map<std::string, std::int64_t> kReduced = {
 }  // namespace
 
 TEST_CASE("DeepSeek's loss and gradients are those of a plain one in double") {
-  check_against_plain_language(spec_of("deepseek_small", kReduced));
-  std::map<std::string, std::int64_t> as_wide = kReduced;
+  check_against_plain_language(spec_of("deepseek_small", kReducedDeepseek));
+  std::map<std::string, std::int64_t> as_wide = kReducedDeepseek;
   as_wide["value_dim"] = 18;  // nothing to pad
   check_against_plain_language(spec_of("deepseek_small", as_wide));
 }
 
 TEST_CASE("latent attention is one attention op a block") {
-  const ModelSpec spec = spec_of("deepseek_small", kReduced);
+  const ModelSpec spec = spec_of("deepseek_small", kReducedDeepseek);
   const auto model = make_model(spec, at::kCPU);
   OpStream stream;
   {

@@ -20,7 +20,7 @@ using namespace rematch;
 
 namespace {
 
-const std::map<std::string, std::int64_t> kReduced = {
+const std::map<std::string, std::int64_t> kReducedLtx = {
     {"layers", 2}, {"dim", 64},  {"heads", 4},       {"ffn", 48},    {"frames", 3},
     {"height", 2}, {"width", 4}, {"text_tokens", 7}, {"channels", 3}};
 
@@ -148,7 +148,7 @@ class Reference {
 }  // namespace
 
 TEST_CASE("LTX's loss and gradients are those of a plain one in double") {
-  const ModelSpec spec = spec_of("ltx_small", kReduced);
+  const ModelSpec spec = spec_of("ltx_small", kReducedLtx);
   const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
   const Reference reference(spec, parameters_in_double(*model));
@@ -156,7 +156,7 @@ TEST_CASE("LTX's loss and gradients are those of a plain one in double") {
 }
 
 TEST_CASE("an LTX block runs two attention ops, the one over text under a mask") {
-  const ModelSpec spec = spec_of("ltx_small", kReduced);
+  const ModelSpec spec = spec_of("ltx_small", kReducedLtx);
   const auto model = make_model(spec, at::kCPU);
   OpStream stream;
   {
@@ -170,7 +170,7 @@ TEST_CASE("an LTX block runs two attention ops, the one over text under a mask")
 }
 
 TEST_CASE("what stands in masked text tokens does not matter") {
-  const ModelSpec spec = spec_of("ltx_small", kReduced);
+  const ModelSpec spec = spec_of("ltx_small", kReducedLtx);
   const auto model = make_model(spec, at::kCPU);
   Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
   const float loss = model->loss(batch).item<float>();

@@ -15,7 +15,7 @@ using namespace rematch;
 
 namespace {
 
-const std::map<std::string, std::int64_t> kReduced = {
+const std::map<std::string, std::int64_t> kReducedMoe = {
     {"layers", 2}, {"dim", 64},        {"heads", 4},       {"ffn", 48},  {"experts", 5},
     {"top_k", 2},  {"expert_ffn", 24}, {"shared_ffn", 40}, {"batch", 2}, {"tokens", 33}};
 
@@ -39,8 +39,8 @@ std::vector<std::string> ops_of(const Mixture& mixture, const at::Tensor& x) {
 }  // namespace
 
 TEST_CASE("the MoE's loss and gradients are those of a plain one in double") {
-  check_against_plain_language(spec_of("moe_small", kReduced));
-  std::map<std::string, std::int64_t> top_1 = kReduced;
+  check_against_plain_language(spec_of("moe_small", kReducedMoe));
+  std::map<std::string, std::int64_t> top_1 = kReducedMoe;
   top_1["top_k"] = 1;
   top_1["moe_every"] = 1;
   check_against_plain_language(spec_of("moe_small", top_1));
@@ -62,7 +62,7 @@ TEST_CASE("every n-th block has experts, the others a feed-forward") {
 
 // All tokens alike go to the same experts; the others get none.
 TEST_CASE("ops and shapes do not depend on where tokens go") {
-  const ModelSpec spec = spec_of("moe_small", kReduced);
+  const ModelSpec spec = spec_of("moe_small", kReducedMoe);
   const OneMixture one(spec);
   const at::Tensor spread = at::rand({66, 64});
   const at::Tensor alike = at::full_like(spread, 0.5);
@@ -70,7 +70,7 @@ TEST_CASE("ops and shapes do not depend on where tokens go") {
 }
 
 TEST_CASE("tokens that all go to the same experts leave the others a gradient of zero") {
-  const ModelSpec spec = spec_of("moe_small", kReduced);
+  const ModelSpec spec = spec_of("moe_small", kReducedMoe);
   const OneMixture one(spec);
   const at::Tensor alike = at::full({66, 64}, 0.5);
   one.mixture.forward(alike).pow(2).sum().backward();

@@ -14,8 +14,6 @@
 namespace rematch::testing::hazards {
 namespace {
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 std::vector<Hazard> branches() {
   return {
       hazard("branches by item, equal and all", kSquare,

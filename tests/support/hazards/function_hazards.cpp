@@ -16,8 +16,6 @@ using torch::autograd::Function;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 Hazard applied(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& op,
                const Options& options = {}) {
   return hazard(

@@ -54,6 +54,7 @@ using Shape = std::vector<std::int64_t>;
 
 inline constexpr std::int64_t kTokens = 6;
 inline constexpr std::int64_t kDim = 8;
+inline const std::vector<Shape> kSquare = {{kDim, kDim}};  // one weight
 
 struct Options {
   Shape input = {kTokens, kDim};

@@ -13,8 +13,6 @@ namespace {
 
 using torch::autograd::variable_list;
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 std::vector<Hazard> tensor_hooks() {
   return {
       hazard("a hook that changes a gradient", kSquare,

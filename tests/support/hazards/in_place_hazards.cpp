@@ -12,8 +12,6 @@
 namespace rematch::testing::hazards {
 namespace {
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 // A layer that multiplies and hands the product, which is its own, to `change`.
 Hazard changed(const std::string& name, const std::function<at::Tensor(at::Tensor)>& change,
                const Options& options = {}) {

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::int64_t kRows = 10;
 const std::vector<Shape> kTable = {{kRows, kDim}};
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 at::Tensor tokens() { return indices(kTokens, 4); }
 
 std::vector<Hazard> embeddings() {

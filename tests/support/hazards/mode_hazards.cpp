@@ -12,8 +12,6 @@
 namespace rematch::testing::hazards {
 namespace {
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 std::vector<Hazard> without_gradients() {
   return {
       hazard("an island without a gradient", kSquare,

@@ -8,8 +8,6 @@
 namespace rematch::testing::hazards {
 namespace {
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 Hazard applied(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& op,
                const Options& options = {}) {
   return hazard(

@@ -13,8 +13,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 // A layer that multiplies and then drops by `drop`.
 Hazard dropped(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& drop,
                const Options& options = {}) {

@@ -9,8 +9,6 @@
 namespace rematch::testing::hazards {
 namespace {
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 constexpr const char* kList = "writes in place into a list of tensors";
 
 }  // namespace

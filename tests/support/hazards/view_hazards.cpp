@@ -9,8 +9,6 @@
 namespace rematch::testing::hazards {
 namespace {
 
-const std::vector<Shape> kSquare = {{kDim, kDim}};
-
 std::vector<Hazard> own_views() {
   return {
       hazard("views of views: permute, unfold, diagonal, movedim, expand", kSquare,
