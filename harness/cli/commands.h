@@ -1,5 +1,5 @@
 // The subcommands. Each adds itself to the app and sets `action` if it is the one that was called;
-// main runs the action after parsing and turns what it throws into an exit code.
+// command_line.cpp runs the action after parsing and turns what it throws into an exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
