@@ -12,6 +12,7 @@
 #include "tests/models/model_checks.h"
 #include "tests/support/catch.h"
 #include "tests/support/seeds.h"
+#include "tests/support/small_presets.h"
 
 namespace rematch {
 namespace {
@@ -19,17 +20,24 @@ namespace {
 using Dimensions = std::map<std::string, std::int64_t>;
 
 struct Start {
-  const char* preset;
+  std::string preset;
   Dimensions dimensions;  // what makes a step short
 };
 
-const std::vector<Start>& starts() {
-  static const std::vector<Start> all = {
-      {"llama_small", {{"layers", 2}, {"tokens", 16}}},
-      {"moe_small", {{"layers", 2}, {"tokens", 16}}},
-      {"deepseek_small", {{"layers", 2}, {"tokens", 16}}},
-      {"wan_small", {{"layers", 2}, {"frames", 2}, {"height", 2}, {"width", 4}}},
-      {"ltx_small", {{"layers", 2}, {"frames", 2}, {"height", 2}, {"width", 4}}}};
+const std::vector<DimensionEntry>& dimensions_of(const std::string& preset) {
+  return dimension_entries(std::get<ModelSpec>(make_spec(preset, {})).family);
+}
+
+std::vector<Start> starts() {
+  const Dimensions text = {{"layers", 2}, {"tokens", 16}};
+  const Dimensions video = {{"layers", 2}, {"frames", 2}, {"height", 2}, {"width", 4}};
+  std::vector<Start> all;
+  for (const std::string& preset : testing::small_presets()) {
+    const auto& entries = dimensions_of(preset);
+    const bool is_video = std::any_of(entries.begin(), entries.end(),
+                                      [](const auto& entry) { return entry.name == "frames"; });
+    all.push_back({preset, is_video ? video : text});
+  }
   return all;
 }
 
@@ -49,13 +57,9 @@ void check_if_allowed(const Start& start, const Dimensions& changes, const char*
   check_meta_runs_the_same_ops(std::get<ModelSpec>(spec));
 }
 
-const std::vector<DimensionEntry>& dimensions_of(const Start& start) {
-  return dimension_entries(std::get<ModelSpec>(make_spec(start.preset, {})).family);
-}
-
 TEST_CASE("meta runs the ops of the CPU with any one extent at its least") {
   for (const Start& start : starts()) {
-    for (const DimensionEntry& entry : dimensions_of(start)) {
+    for (const DimensionEntry& entry : dimensions_of(start.preset)) {
       if (entry.is_option) continue;
       check_if_allowed(start, {{std::string(entry.name), std::max<std::int64_t>(entry.minimum, 1)}},
                        "float32");
@@ -68,7 +72,7 @@ TEST_CASE("meta runs the ops of the CPU with some extents at their least", "[pro
     for (std::uint32_t seed = 0; seed < testing::num_seeds(12); ++seed) {
       std::mt19937 dice(seed);
       Dimensions changes;
-      for (const DimensionEntry& entry : dimensions_of(start)) {
+      for (const DimensionEntry& entry : dimensions_of(start.preset)) {
         if (entry.is_option) {
           if (dice() % 4 == 0) changes[std::string(entry.name)] = entry.minimum + 1;
         } else if (dice() % 3 == 0) {

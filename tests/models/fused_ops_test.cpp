@@ -8,13 +8,11 @@
 #include "tests/models/model_checks.h"
 #include "tests/models/op_stream.h"
 #include "tests/support/catch.h"
+#include "tests/support/small_presets.h"
 
 using namespace rematch;
 
 namespace {
-
-constexpr const char* kPresets[] = {"llama_small", "moe_small", "deepseek_small", "wan_small",
-                                    "ltx_small"};
 
 struct Step {
   double loss;
@@ -51,7 +49,7 @@ double norm_of(const at::Tensor& x) {
 // tolerance: the loss to 1e-6, each gradient to 1e-4 of its norm in float32; in bfloat16, whose
 // elements are 2^-9 apart, 5e-3 and 6e-2.
 TEST_CASE("fused ops give the loss and gradients of ATen's within a tolerance") {
-  for (const char* preset : kPresets) {
+  for (const std::string& preset : testing::small_presets()) {
     for (const bool wide : {true, false}) {
       const std::string dtype = wide ? "float32" : "bfloat16";
       CAPTURE(preset, dtype);
@@ -69,7 +67,7 @@ TEST_CASE("fused ops give the loss and gradients of ATen's within a tolerance") 
 }
 
 TEST_CASE("fused models have the same bits every time") {
-  for (const char* preset : kPresets) {
+  for (const std::string& preset : testing::small_presets()) {
     CAPTURE(preset);
     const Step first = step(preset, "bfloat16", 1);
     const Step second = step(preset, "bfloat16", 1);
@@ -87,8 +85,9 @@ TEST_CASE("each model runs the fused ops it has a use for, and none of what they
       {"deepseek_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
       {"wan_small", {"rms_norm", "rope", "modulate"}},
       {"ltx_small", {"rms_norm", "rope", "modulate"}}};
-  for (const auto& [preset, names] : expected) {
+  for (const std::string& preset : testing::small_presets()) {
     CAPTURE(preset);
+    const std::vector<std::string>& names = expected.at(preset);
     const std::set<std::string> fused = step(preset, "bfloat16", 1).ops;
     for (const std::string& name : names) CHECK(fused.contains("rematch::" + name));
     for (const char* replaced : {"aten::rsqrt", "aten::stack", "aten::_log_softmax"}) {

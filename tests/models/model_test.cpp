@@ -5,6 +5,7 @@
 #include "models/scope/scope.h"
 #include "tests/models/model_checks.h"
 #include "tests/support/catch.h"
+#include "tests/support/small_presets.h"
 
 using namespace rematch;
 
@@ -108,9 +109,6 @@ const std::vector<Shape>& shapes() {
   return list;
 }
 
-constexpr const char* kSmall[] = {"llama_small", "moe_small", "deepseek_small", "wan_small",
-                                  "ltx_small"};
-
 class ScopeNames final : public ScopeListener {
  public:
   ScopeNames() { scope_listener() = this; }
@@ -154,7 +152,7 @@ TEST_CASE("CPU and meta run the same ops with the same layouts") {
 }
 
 TEST_CASE("parameters are named once, and are the same objects after a step") {
-  for (const char* preset : kSmall) {
+  for (const std::string& preset : testing::small_presets()) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const auto model = make_model(spec, at::kCPU);
     std::set<std::string> names;
@@ -172,7 +170,7 @@ TEST_CASE("parameters are named once, and are the same objects after a step") {
 }
 
 TEST_CASE("a model is the same every time it is made") {
-  for (const char* preset : kSmall) {
+  for (const std::string& preset : testing::small_presets()) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
     const at::Tensor first = make_model(spec, at::kCPU)->loss(batch);

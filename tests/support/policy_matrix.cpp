@@ -11,6 +11,7 @@
 #include "harness/run/passes/passes.h"
 #include "policies/catalogue/catalogue.h"
 #include "reports/render/verdict.h"
+#include "tests/support/small_presets.h"
 
 namespace rematch::testing {
 namespace {
@@ -133,6 +134,7 @@ std::vector<MatrixModel> matrix_models() {
                                      {"ltx_small", dit},
                                      {"moe_small", moe},
                                      {"deepseek_small", deepseek}};
+  with_every_family(models);
   for (std::size_t i = 0, num_presets = models.size(); i < num_presets; ++i) {
     MatrixModel fused = models[i];
     fused.dimensions["fused_ops"] = 1;

@@ -17,6 +17,7 @@
 #include "tests/support/policy_matrix.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
+#include "tests/support/small_presets.h"
 
 namespace rematch {
 namespace {
@@ -154,34 +155,31 @@ void check_summary(const Engine& engine, StepSimulator& simulator, const Plan& p
 }
 
 struct Case {
-  const char* preset;
+  std::string preset;
   std::map<std::string, std::int64_t> dimensions;
   const char* dtype = "float32";
 };
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
-      {"llama_small", {{"layers", 3}}},
-      {"llama_small", {{"layers", 3}}, "bfloat16"},
-      {"llama_small", {{"layers", 3}, {"fused_ops", 1}}},
-      {"wan_small", {{"layers", 3}}},
-      {"wan_small", {{"layers", 3}, {"fused_ops", 1}}},
-      {"ltx_small", {{"layers", 3}}},
-      {"ltx_small", {{"layers", 3}, {"fused_ops", 1}}},
-      {"moe_small", {{"layers", 3}}},
-      {"moe_small", {{"layers", 3}, {"fused_ops", 1}}},
-      {"deepseek_small", {{"layers", 3}}},
-      {"deepseek_small", {{"layers", 3}, {"fused_ops", 1}}},
-      // Ranks of layouts, with collectives of all kinds.
-      {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
-      {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
-      {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
-      {"llama_small", {{"layers", 3}, {"ulysses", 2}}, "bfloat16"},
-      {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 2}}},
-      {"wan_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
-      {"ltx_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}, {"batch", 1}}},
-      {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},
-      {"deepseek_small", {{"layers", 3}, {"tp", 2}, {"ep", 2}}}};
+  static const std::vector<Case> all = [] {
+    std::vector<Case> list = {
+        {"llama_small", {{"layers", 3}}, "bfloat16"},
+        // Ranks of layouts, with collectives of all kinds.
+        {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
+        {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
+        {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
+        {"llama_small", {{"layers", 3}, {"ulysses", 2}}, "bfloat16"},
+        {"wan_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 2}}},
+        {"wan_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
+        {"ltx_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}, {"batch", 1}}},
+        {"moe_small", {{"layers", 3}, {"ep", 2}, {"fsdp", 2}}},
+        {"deepseek_small", {{"layers", 3}, {"tp", 2}, {"ep", 2}}}};
+    for (const std::string& preset : testing::small_presets()) {
+      list.push_back({preset, {{"layers", 3}}});
+      list.push_back({preset, {{"layers", 3}, {"fused_ops", 1}}});
+    }
+    return list;
+  }();
   return all;
 }
 

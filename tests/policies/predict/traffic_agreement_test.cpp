@@ -9,6 +9,7 @@
 #include "policies/predict/device/collective_time.h"
 #include "policies/predict/step/counts.h"
 #include "tests/support/catch.h"
+#include "tests/support/small_presets.h"
 
 namespace rematch {
 namespace {
@@ -28,7 +29,7 @@ const std::vector<Case>& cases() {
       {"ltx_small", "tp=2,sp", {{"layers", 3}}},
       {"moe_small", "ep=2,fsdp=2", {{"layers", 3}}},
       {"deepseek_small", "tp=2,sp,ep=2", {{"layers", 3}}}};
-  return all;
+  return testing::with_every_family(all);
 }
 
 ModelSpec spec_of(const Case& which) {

@@ -1,0 +1,33 @@
+// One preset of a few seconds for each family, NAME_small: what tests over all models run.
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/preset/preset.h"
+
+namespace rematch::testing {
+
+inline std::vector<std::string> small_presets() {
+  std::vector<std::string> names;
+  for (const PresetEntry& preset : presets()) {
+    if (preset.name.ends_with("_small")) names.emplace_back(preset.name);
+  }
+  return names;
+}
+
+// For lists whose cases have sizes of their own. Throws std::logic_error if one lacks a family.
+template <class Case>
+const std::vector<Case>& with_every_family(const std::vector<Case>& cases) {
+  for (const std::string& name : small_presets()) {
+    const auto is_its = [&name](const Case& each) { return each.preset == name; };
+    if (!std::any_of(cases.begin(), cases.end(), is_its)) {
+      throw std::logic_error("this list of models lacks " + name + ", which is to be in it");
+    }
+  }
+  return cases;
+}
+
+}  // namespace rematch::testing
