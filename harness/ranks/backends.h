@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "harness/ranks/nccl_backend.h"
 #include "harness/ranks/notes.h"
 
 namespace rematch {
@@ -37,10 +38,6 @@ struct GroupPlace {
 // a RanksError that names the rank and the group. Not quiet: Gloo as it is, asynchronous.
 enum class GlooKind : std::uint8_t { kQuiet, kAsynchronous };
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, GlooKind kind);
-
-// NCCL on that GPU, which becomes the thread's current device. Throws RanksError where there is no
-// such GPU, or this build has no NCCL.
-c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place);
 
 // Nobody else: outputs are filled from this rank's inputs. Gather repeats them, scatter takes the
 // first part, reduce, exchange and broadcast copy. Bytes are those of the real ranks, values are

@@ -1,4 +1,4 @@
-#include "harness/ranks/backends.h"
+#include "harness/ranks/nccl_backend.h"
 #include "harness/ranks/place.h"
 
 namespace rematch {

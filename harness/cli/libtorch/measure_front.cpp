@@ -17,6 +17,7 @@
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/search/front/front_json.h"
 #include "policies/search/front/measured_front.h"
 
 namespace rematch {

@@ -1,0 +1,18 @@
+// Apart from the other backends (backends.h), so that who has no NCCL reads no header of c10d.
+#pragma once
+
+#include <c10/util/intrusive_ptr.h>
+
+namespace c10d {
+class Backend;
+}
+
+namespace rematch {
+
+struct GroupPlace;
+
+// NCCL on that GPU, which becomes the thread's current device. Throws RanksError where there is no
+// such GPU, or this build has no NCCL.
+c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place);
+
+}  // namespace rematch
