@@ -134,7 +134,7 @@ std::vector<MatrixModel> matrix_models() {
                                      {"ltx_small", dit},
                                      {"moe_small", moe},
                                      {"deepseek_small", deepseek}};
-  with_every_family(models);
+  require_every_family(models);
   for (std::size_t i = 0, num_presets = models.size(); i < num_presets; ++i) {
     MatrixModel fused = models[i];
     fused.dimensions["fused_ops"] = 1;

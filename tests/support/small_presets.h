@@ -18,16 +18,15 @@ inline std::vector<std::string> small_presets() {
   return names;
 }
 
-// For lists whose cases have sizes of their own. Throws std::logic_error if one lacks a family.
+// For lists whose cases have sizes of their own: throws std::logic_error if one lacks a family.
 template <class Case>
-const std::vector<Case>& with_every_family(const std::vector<Case>& cases) {
+void require_every_family(const std::vector<Case>& cases) {
   for (const std::string& name : small_presets()) {
     const auto is_its = [&name](const Case& each) { return each.preset == name; };
     if (!std::any_of(cases.begin(), cases.end(), is_its)) {
       throw std::logic_error("this list of models lacks " + name + ", which is to be in it");
     }
   }
-  return cases;
 }
 
 }  // namespace rematch::testing

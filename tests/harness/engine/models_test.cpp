@@ -38,7 +38,7 @@ const std::vector<ModelCase>& cases() {
       list.push_back({"wan_small", wan, dtype});
       list.push_back({"ltx_small", wan, dtype});
     }
-    with_every_family(list);
+    require_every_family(list);
     for (std::size_t i = 0, plain = list.size(); i < plain; ++i) {
       list.push_back(list[i]);
       list.back().dimensions["fused_ops"] = 1;

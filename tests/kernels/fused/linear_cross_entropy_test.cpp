@@ -18,20 +18,20 @@ at::Tensor fused_loss(const Tensors& inputs) {
   return fused::linear_cross_entropy(inputs[0], inputs[1], inputs[2]);
 }
 
-at::Tensor composed_linear_cross_entropy_(const Tensors& inputs) {
+at::Tensor composed_linear_cross_entropy(const Tensors& inputs) {
   at::Tensor logits = at::linear(inputs[0], inputs[1]);
   if (logits.scalar_type() == at::kBFloat16) logits = logits.to(at::kFloat);
   return at::cross_entropy_loss(logits, inputs[2]);
 }
 
-OpCase linear_cross_entropy__case(std::int64_t tokens, std::int64_t width, std::int64_t classes) {
+OpCase linear_cross_entropy_case(std::int64_t tokens, std::int64_t width, std::int64_t classes) {
   const auto options = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor x = at::randn({tokens, width}, options);
   const at::Tensor weight = at::randn({classes, width}, options);
   const at::Tensor target = at::randint(classes, {tokens}, at::TensorOptions().dtype(at::kLong));
   return {"linear_cross_entropy",
           fused_loss,
-          composed_linear_cross_entropy_,
+          composed_linear_cross_entropy,
           {x.requires_grad_(true), weight.requires_grad_(true), target},
           /*saved_before=*/3,
           /*saved_after=*/1,
@@ -43,7 +43,7 @@ TEST_CASE("linear_cross_entropy keeps to what fused ops keep to") {
   for (const auto& sizes :
        std::vector<std::vector<std::int64_t>>{{1, 1, 1}, {5, 3, 7}, {9, 16, 300}, {2100, 4, 600}}) {
     CAPTURE(sizes);
-    check_op(linear_cross_entropy__case(sizes[0], sizes[1], sizes[2]));
+    check_op(linear_cross_entropy_case(sizes[0], sizes[1], sizes[2]));
   }
 }
 

@@ -11,7 +11,7 @@ namespace rematch::testing {
 namespace {
 
 // `narrow`: the result is bfloat16 where the inputs are float32.
-OpCase modulate__case(const Tensors& inputs, bool narrow) {
+OpCase modulate_case(const Tensors& inputs, bool narrow) {
   const auto dtype = [narrow](const Tensors& given) {
     return narrow && given[0].scalar_type() == at::kFloat ? at::kBFloat16 : given[0].scalar_type();
   };
@@ -36,13 +36,13 @@ TEST_CASE("modulate keeps to what fused ops keep to") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1}, {3, 5, 7}, {2, 4, 16}, {2, 70, 33}, {1, 130, 96}}) {
     CAPTURE(sizes);
-    check_op(modulate__case(random_inputs(sizes[0], sizes[1], sizes[2]), /*narrow=*/false));
+    check_op(modulate_case(random_inputs(sizes[0], sizes[1], sizes[2]), /*narrow=*/false));
   }
 }
 
 // Wan: everything is float32, and the result what the model's linears want.
 TEST_CASE("modulate narrows float32 to bfloat16") {
-  const OpCase op = modulate__case(random_inputs(2, 40, 21), /*narrow=*/true);
+  const OpCase op = modulate_case(random_inputs(2, 40, 21), /*narrow=*/true);
   check_one_op(op);
   check_composition(op, at::kFloat, 1e-2);
   check_meta(op, at::kFloat);
@@ -52,7 +52,7 @@ TEST_CASE("modulate narrows float32 to bfloat16") {
 TEST_CASE("modulate takes chunks of one table, and a transposed x") {
   const Tensors table = at::chunk(random({3, 6, 24}), 6, /*dim=*/1);
   check_op(
-      modulate__case({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
+      modulate_case({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
 }
 
 TEST_CASE("modulate refuses what does not fit") {

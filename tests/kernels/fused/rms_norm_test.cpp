@@ -18,7 +18,7 @@ namespace {
 constexpr double kEps = 1e-5;
 
 // Statistics in float32, or double for double, as models/layers/norm.cpp writes it.
-at::Tensor composed_rms_norm_(const Tensors& inputs) {
+at::Tensor composed_rms_norm(const Tensors& inputs) {
   const at::Tensor& x = inputs[0];
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
   const at::Tensor rms = at::rsqrt(at::mean(at::pow(wide, 2), /*dim=*/-1, /*keepdim=*/true) + kEps);
@@ -26,13 +26,13 @@ at::Tensor composed_rms_norm_(const Tensors& inputs) {
   return inputs[1].defined() ? at::mul(normalised, inputs[1]) : normalised;
 }
 
-OpCase rms_norm__case(at::Tensor x, bool has_weight) {
+OpCase rms_norm_case(at::Tensor x, bool has_weight) {
   const auto options = at::TensorOptions().dtype(at::kDouble);
   at::Tensor weight;
   if (has_weight) weight = at::randn({x.size(-1)}, options).requires_grad_(true);
   return {"rms_norm",
           [](const Tensors& inputs) { return fused::rms_norm(inputs[0], inputs[1], kEps); },
-          composed_rms_norm_,
+          composed_rms_norm,
           {x.detach().requires_grad_(true), weight},
           /*saved_before=*/has_weight ? 2 : 1};
 }
@@ -43,14 +43,14 @@ TEST_CASE("rms_norm keeps to what fused ops keep to") {
            {1}, {5, 1}, {3, 7}, {2, 4, 16}, {70, 33}, {2, 50, 96}}) {
     for (const bool has_weight : {true, false}) {
       CAPTURE(sizes, has_weight);
-      check_op(rms_norm__case(random(sizes), has_weight));
+      check_op(rms_norm_case(random(sizes), has_weight));
     }
   }
 }
 
 TEST_CASE("rms_norm takes slices and transposes") {
-  check_op(rms_norm__case(random({6, 40}).narrow(1, 3, 24), true));
-  check_op(rms_norm__case(random({24, 6}).t(), true));
+  check_op(rms_norm_case(random({6, 40}).narrow(1, 3, 24), true));
+  check_op(rms_norm_case(random({24, 6}).t(), true));
 }
 
 TEST_CASE("rms_norm of nothing is nothing, and its weight's gradient 0") {

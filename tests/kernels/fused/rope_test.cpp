@@ -24,7 +24,7 @@ Table random_table(std::int64_t tokens, std::int64_t pairs) {
 }
 
 // As models/layers/rotary.cpp writes it, for any dtype.
-at::Tensor composed_rope_(const at::Tensor& x, const Table& table) {
+at::Tensor composed_rope(const at::Tensor& x, const Table& table) {
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
   const at::Tensor pairs =
       wide.reshape({wide.size(0), wide.size(1), wide.size(2), wide.size(3) / 2, 2});
@@ -35,13 +35,13 @@ at::Tensor composed_rope_(const at::Tensor& x, const Table& table) {
   return turned.view(x.sizes()).to(x.scalar_type());
 }
 
-OpCase rope__case(const at::Tensor& x, const Table& table) {
+OpCase rope_case(const at::Tensor& x, const Table& table) {
   return {"rope",
           [table](const Tensors& inputs) {
             const Table there = table.on(inputs[0].device());
             return fused::rope(inputs[0], there.cosine, there.sine);
           },
-          [table](const Tensors& inputs) { return composed_rope_(inputs[0], table); },
+          [table](const Tensors& inputs) { return composed_rope(inputs[0], table); },
           {x.detach().requires_grad_(true)},
           /*saved_before=*/2};
 }
@@ -51,13 +51,13 @@ TEST_CASE("rope keeps to what fused ops keep to") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1, 2}, {2, 5, 3, 6}, {1, 7, 2, 16}, {2, 9, 4, 128}, {2, 11, 1, 90}}) {
     CAPTURE(sizes);
-    check_op(rope__case(random(sizes), random_table(sizes[1], sizes[3] / 2)));
+    check_op(rope_case(random(sizes), random_table(sizes[1], sizes[3] / 2)));
   }
 }
 
 TEST_CASE("rope takes parts of heads, transposes and expanded heads") {
-  check_op(rope__case(random({2, 5, 3, 40}).narrow(3, 24, 16), random_table(5, 8)));
-  check_op(rope__case(random({2, 3, 5, 16}).transpose(1, 2), random_table(5, 8)));
+  check_op(rope_case(random({2, 5, 3, 40}).narrow(3, 24, 16), random_table(5, 8)));
+  check_op(rope_case(random({2, 3, 5, 16}).transpose(1, 2), random_table(5, 8)));
 }
 
 TEST_CASE("a turn and the turn back are nothing, and lengths stay") {

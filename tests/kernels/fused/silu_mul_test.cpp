@@ -13,7 +13,7 @@
 namespace rematch::testing {
 namespace {
 
-OpCase silu_mul__case(const at::Tensor& gate, const at::Tensor& up) {
+OpCase silu_mul_case(const at::Tensor& gate, const at::Tensor& up) {
   return {"silu_mul",
           [](const Tensors& inputs) { return fused::silu_mul(inputs[0], inputs[1]); },
           [](const Tensors& inputs) { return at::mul(at::silu(inputs[0]), inputs[1]); },
@@ -25,12 +25,12 @@ TEST_CASE("silu_mul keeps to what fused ops keep to") {
   for (const auto& sizes :
        std::vector<std::vector<std::int64_t>>{{1}, {3, 7}, {2, 4, 16}, {300, 131}}) {
     CAPTURE(sizes);
-    check_op(silu_mul__case(random(sizes).mul(3), random(sizes)));
+    check_op(silu_mul_case(random(sizes).mul(3), random(sizes)));
   }
 }
 
 TEST_CASE("silu_mul takes slices and transposes") {
-  check_op(silu_mul__case(random({6, 40}).narrow(1, 3, 24), random({24, 6}).t()));
+  check_op(silu_mul_case(random({6, 40}).narrow(1, 3, 24), random({24, 6}).t()));
 }
 
 TEST_CASE("silu_mul keeps its limits where the exponential overflows") {

@@ -29,7 +29,8 @@ const std::vector<Case>& cases() {
       {"ltx_small", "tp=2,sp", {{"layers", 3}}},
       {"moe_small", "ep=2,fsdp=2", {{"layers", 3}}},
       {"deepseek_small", "tp=2,sp,ep=2", {{"layers", 3}}}};
-  return testing::with_every_family(all);
+  testing::require_every_family(all);
+  return all;
 }
 
 ModelSpec spec_of(const Case& which) {

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kRows = 10;
 const std::vector<Shape> kTable = {{kRows, kDim}};
+
 at::Tensor tokens() { return indices(kTokens, 4); }
 
 std::vector<Hazard> embeddings() {
