@@ -302,7 +302,7 @@ class JudgeTest(unittest.TestCase):
                          verify_gpu.filled(["{report}"], machine_of(), by_name["wan_1_3b"], "/out"))
         # The same points: their rounds are found on disk, and one more is added.
         rounds = [words.pop(words.index("--rounds") + 1) for words in (first, second[1])]
-        self.assertEqual(rounds, ["2", "3"])
+        self.assertEqual(rounds, ["1", "2"])
         self.assertEqual(first[:first.index("-o")], second[1][:second[1].index("-o")])
 
     def test_a_counting_pass_that_costs_too_much_is_said(self):
@@ -351,6 +351,12 @@ class RunTest(unittest.TestCase):
         self.assertIn("said", done[0]["tail"])
         done, status = self.run_it(self.stage("raise SystemExit(5)", ok_codes=(0, 5)))
         self.assertEqual(status, "passed")
+
+    def test_a_command_that_fails_has_its_last_words_for_a_problem(self):
+        code = "print('\\n\\n'.join(f'line {i}' for i in range(30))); raise SystemExit(7)"
+        result = self.run_stage(self.stage(code))
+        self.assertEqual(result["status"], "failed")
+        self.assertEqual(result["problems"], ["exit code 7, after", *(f"line {i}" for i in range(18, 30))])
 
     def test_a_stage_that_takes_too_long_is_unfinished(self):
         start = time.monotonic()

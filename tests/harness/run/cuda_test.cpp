@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-constexpr at::DeviceType kDevice = at::kCUDA;
+const at::Device kDevice(at::kCUDA, 0);
 
 std::vector<Variant> variants_on(const std::string& device) {
   VariantSettings settings;
