@@ -42,8 +42,11 @@ at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-// Generator seed and offset of a forward without dropout; the kernels do not read them.
-at::Tensor no_philox() { return at::empty({}, at::TensorOptions().dtype(at::kLong)); }
+// Generator seed or offset of a forward without dropout, which the kernels do not read. cuDNN's
+// backward wants it on q's device, the others where their forward leaves it, on the CPU.
+at::Tensor no_philox(at::Device device = at::kCPU) {
+  return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
+}
 
 std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
@@ -155,8 +158,9 @@ AttentionBackward attention_on_cuda_backward(const at::Tensor& grad_out, const a
           how.causal, no_philox(), no_philox(), how.scale);
     case AttentionBackend::kCudnn: {
       const auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_cudnn_attention_backward(
-          grad_out, q, k, v, out, logsumexp.unsqueeze(-1), no_philox(), no_philox(), none, none,
-          none, q.size(2), k.size(2), kDropoutOff, how.causal, how.scale);
+          grad_out, q, k, v, out, logsumexp.unsqueeze(-1), no_philox(q.device()),
+          no_philox(q.device()), none, none, none, q.size(2), k.size(2), kDropoutOff, how.causal,
+          how.scale);
       return {laid_out(grad_q), laid_out(grad_k), laid_out(grad_v)};
     }
     case AttentionBackend::kEfficient:
