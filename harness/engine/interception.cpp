@@ -11,15 +11,16 @@ namespace {
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
 // Thread-local on purpose: autograd's worker threads inherit the key (it travels with
-// at::ThreadLocalState) but see no modes, so ops there pass through to the observer.
+// at::ThreadLocalState) but see no modes, so ops there pass through to the observer, or to the one
+// mode that asks for them.
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
+std::atomic<OpMode*> mode_of_backward_threads{nullptr};
 std::atomic<OpObserver*> observer{nullptr};
 std::atomic<bool> recompute_failed{false};
 
-Phase phase_of_thread() {
-  return torch::autograd::get_current_graph_task_id() >= 0 ? Phase::kBackward : Phase::kForward;
-}
+bool in_backward() { return torch::autograd::get_current_graph_task_id() >= 0; }
+Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
 // An op of a tensor subclass runs in Python, whose fallback wants what the dispatcher's topmost key
 // noted of the thread: such an op is called anew. A mode that was on in forward is not called.
@@ -48,6 +49,11 @@ void run_observed(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   c10::impl::ExcludeDispatchKeyGuard kernels_are_not_seen(c10::DispatchKey::Fake);
+  OpMode* const of_backward = mode_of_backward_threads.load(std::memory_order_relaxed);
+  if (of_backward != nullptr && modes.empty() && in_backward()) {
+    of_backward->run(op, keys, stack, 0);
+    return;
+  }
   call_next(op, keys, stack, modes.size());
 }
 
@@ -133,6 +139,13 @@ OpModeGuard::OpModeGuard(OpMode* mode) : key_on_((install_interception(), c10::D
   modes.push_back(mode);
 }
 OpModeGuard::~OpModeGuard() { modes.pop_back(); }
+
+BackwardThreadsGuard::BackwardThreadsGuard(OpMode* mode) {
+  OpMode* none = nullptr;
+  TORCH_CHECK(mode_of_backward_threads.compare_exchange_strong(none, mode),
+              "rematch: another step is being traced in this process; end that first");
+}
+BackwardThreadsGuard::~BackwardThreadsGuard() { mode_of_backward_threads.store(nullptr); }
 
 SavedTensorGuard::SavedTensorGuard(SavedTensorProvider* provider)
     : previous_(saved_tensor_provider) {

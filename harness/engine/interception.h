@@ -51,6 +51,16 @@ class OpModeGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
+// While it lives, the mode also sees the ops of backward on threads that have no modes: autograd's
+// own, on which the nodes of an accelerator run. A second one at the same time throws c10::Error.
+class BackwardThreadsGuard {
+ public:
+  explicit BackwardThreadsGuard(OpMode* mode);
+  ~BackwardThreadsGuard();
+  BackwardThreadsGuard(const BackwardThreadsGuard&) = delete;
+  BackwardThreadsGuard& operator=(const BackwardThreadsGuard&) = delete;
+};
+
 // Hands out hooks for tensors that autograd saves. make() may return null: saved as usual.
 class SavedTensorProvider {
  public:

@@ -1,11 +1,15 @@
 #include "harness/measure/hash.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
+#include <future>
 #include <iomanip>
 #include <memory>
 #include <mutex>
@@ -66,6 +70,23 @@ std::string tensor_hash(const at::Tensor& tensor) {
   Sha256 sha;
   sha.add(tensor);
   return sha.finish();
+}
+
+std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::string> hashes(tensors.size());
+  std::atomic<std::size_t> next{0};
+  const auto take_turns = [&] {
+    for (std::size_t i = next++; i < tensors.size(); i = next++)
+      hashes[i] = tensor_hash(tensors[i]);
+  };
+  std::vector<std::future<void>> others;
+  const auto num_threads = static_cast<std::size_t>(at::get_num_threads());
+  for (std::size_t thread = 1; thread < std::min(num_threads, tensors.size()); ++thread) {
+    others.push_back(std::async(std::launch::async, take_turns));
+  }
+  take_turns();
+  for (std::future<void>& other : others) other.get();
+  return hashes;
 }
 
 std::string tensors_hash(const std::vector<at::Tensor>& tensors) {

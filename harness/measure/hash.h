@@ -14,6 +14,9 @@ namespace rematch {
 // The hash of one tensor, on any device with data. An undefined tensor gives "".
 std::string tensor_hash(const at::Tensor& tensor);
 
+// The hash of each tensor, as many at a time as LibTorch has threads.
+std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors);
+
 // The hash of the tensors' bytes, concatenated; undefined tensors add nothing.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors);
 

@@ -24,14 +24,6 @@ MemoryTag tag_of(Phase phase) {
   return MemoryTag::kOther;
 }
 
-std::vector<bool> fresh_results_of(const c10::FunctionSchema& schema) {
-  std::vector<bool> fresh;
-  for (const c10::Argument& result : schema.returns()) {
-    fresh.push_back(result.alias_info() == nullptr);
-  }
-  return fresh;
-}
-
 }  // namespace
 
 // Memory that autograd leaves in a parameter's gradient is the gradient's.
@@ -112,22 +104,11 @@ void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
 
 void MemoryProbe::tag_results(const c10::OperatorHandle& op, Phase phase,
                               const torch::jit::Stack& stack) {
-  std::vector<bool>& fresh = fresh_results_[&op.schema()];
-  if (fresh.empty()) fresh = fresh_results_of(op.schema());
   const MemoryTag tag = tag_of(phase);
-  for (std::size_t index = 0; index < fresh.size(); ++index) {
-    if (!fresh[index]) continue;
-    const c10::IValue& result = stack[stack.size() - fresh.size() + index];
-    if (result.isTensor()) {
-      tag_result(result.toTensor(), tag);
-    } else if (result.isTensorList()) {
-      for (const at::Tensor& tensor : result.toTensorVector()) tag_result(tensor, tag);
-    }
-  }
+  fresh_results_.visit(op, stack, [&](const at::Tensor& result) { tag_result(result, tag); });
 }
 
 void MemoryProbe::tag_result(const at::Tensor& result, MemoryTag tag) {
-  if (!result.defined() || !result.has_storage()) return;
   const c10::Storage& storage = result.storage();
   const Bytes moved = memory_.tag_if_other(storage, tag);
   if (tag == MemoryTag::kForward && moved.count > 0) {

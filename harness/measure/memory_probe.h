@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "harness/engine/interception.h"
 #include "harness/measure/device_memory.h"
+#include "harness/measure/fresh_results.h"
 #include "harness/measure/gradient_hooks.h"
 #include "harness/measure/memory_timeline.h"
 #include "harness/measure/step_place.h"
@@ -70,8 +70,7 @@ class MemoryProbe final : public OpObserver {
   Bytes saved_before_;                // by earlier ones
   StepSamples samples_;
   Bytes previous_total_;
-  // By schema: which results are fresh memory.
-  std::unordered_map<const void*, std::vector<bool>> fresh_results_;
+  FreshResults fresh_results_;
 };
 
 }  // namespace rematch

@@ -17,6 +17,7 @@
 #include "harness/measure/gradient_hooks.h"
 #include "harness/measure/memory.h"
 #include "harness/trace/backward_as_with_data.h"
+#include "harness/trace/backward_holds.h"
 #include "harness/trace/program_holds.h"
 #include "harness/trace/trace_from_record.h"
 #include "models/scope/scope.h"
@@ -25,26 +26,12 @@ namespace rematch {
 
 namespace {
 
-// Bytes that backward made and that are alive, and those of them that are gradients of parameters.
-struct BackwardBytes {
-  Bytes all;
-  Bytes gradients;
-};
-
-BackwardBytes bytes_made_in_backward(c10::Device device) {
+// Zero without counting allocators.
+BackwardBytes bytes_tagged_in_backward(c10::Device device) {
   if (!counting_allocators_installed()) return {};
   const MemorySample now = device.is_meta() ? current_meta_memory() : current_cpu_memory();
   const Bytes gradients = now.at(MemoryTag::kGradient);
   return {now.at(MemoryTag::kBackward) + gradients, gradients};
-}
-
-// Books what autograd leaves in a parameter's gradient as the gradient's.
-void note_gradient(const at::Tensor& parameter) {
-  if (!parameter.grad().defined()) return;
-  const at::Tensor gradient = tensor_with_data(parameter.grad());
-  if (!gradient.has_storage()) return;
-  retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
-                MemoryTag::kGradient);
 }
 
 }  // namespace
@@ -70,8 +57,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     holds_.look(num_ops());
     recorder_.close();
     for (const PackId pack : observations_.packs.ids()) note_last_version(pack);
-    gradients_before_ = bytes_made_in_backward(device_).gradients;
-    gradient_hooks_.emplace(parameters_, note_gradient);
+    gradients_before_ = bytes_alive().gradients;
+    gradient_hooks_.emplace(parameters_, [this](const at::Tensor& it) { note_gradient(it); });
     in_backward_ = true;
   }
 
@@ -172,10 +159,25 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   // Gradients that were there before are not backward's, and a program may drop one as soon as it
   // is there: an optimizer that runs in backward.
-  BackwardBytes bytes_made() const {
-    BackwardBytes made = bytes_made_in_backward(device_);
+  BackwardBytes bytes_made() {
+    BackwardBytes made = bytes_alive();
     made.gradients = std::max(Bytes{}, made.gradients - gradients_before_);
     return made;
+  }
+
+  bool has_tags() const { return device_.is_cpu() || device_.is_meta(); }
+  BackwardBytes bytes_alive() {
+    return has_tags() ? bytes_tagged_in_backward(device_) : backward_holds_.bytes();
+  }
+
+  // Books what autograd leaves in a parameter's gradient as the gradient's.
+  void note_gradient(const at::Tensor& parameter) {
+    if (!parameter.grad().defined()) return;
+    const at::Tensor gradient = tensor_with_data(parameter.grad());
+    if (!gradient.has_storage()) return;
+    if (!has_tags()) return backward_holds_.note_gradient(gradient.storage());
+    retag_storage(*gradient.storage().unsafeGetStorageImpl(), MemoryTag::kBackward,
+                  MemoryTag::kGradient);
   }
 
   std::optional<ScopeId> innermost_scope() const {
@@ -196,6 +198,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
       event.collective_bytes = bytes_of_tensors((*stack)[stack->size() - facts.arguments.size()]);
     }
     call_next(op, keys, stack, depth);
+    if (!has_tags()) backward_holds_.watch_results(op, *stack);
     if (is_collective) {
       event.collective_bytes = std::max(event.collective_bytes, bytes_of_tensors(stack->back()));
     }
@@ -303,6 +306,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   IdTable<PackId, SavedVersion> saved_versions_;
   std::vector<PackId> handed_out_;  // in a formula's hands, as far as is known
   std::vector<at::Tensor> parameters_;
+  BackwardHolds backward_holds_;
   Bytes gradients_before_;
   std::optional<GradientHooks> gradient_hooks_;
   const std::string region_ = "(trace)";
@@ -351,6 +355,7 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> TraceSession::Tracer::make(
 struct TraceSession::Step {
   Tracer tracer;
   OpModeGuard watch{&tracer};
+  BackwardThreadsGuard watch_backward{&tracer};
   BackwardAsWithData as_with_data;  // above the tracer, which sees the op that really runs
   OpModeGuard accumulate{&as_with_data};
   std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // of forward

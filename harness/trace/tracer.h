@@ -13,8 +13,9 @@ namespace rematch {
 
 // Runs `loss()` and its backward once, without checkpointing, on whatever device its tensors are
 // (meta takes milliseconds for any size). The caller fills in model, dimensions, dtype and
-// parameter_bytes. With counting allocators installed (harness/measure/memory.h), backward events
-// carry bytes; otherwise they are 0. Gradients that the run left behind are the caller's to clear.
+// parameter_bytes. Backward events carry bytes: on the CPU and meta with counting allocators
+// (harness/measure/memory.h), and 0 without. Gradients that the run left behind are the caller's to
+// clear.
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
 // The same for a caller who runs forward and backward, each once and on this thread: forward from

@@ -37,10 +37,14 @@ class ParityListener final : public Watching {
   void after_backward() override {
     Watching::after_backward();
     std::vector<double> own;
+    std::vector<at::Tensor> gradients;
     for (const NamedTensor& parameter : training_.parameters()) {
-      const at::Tensor& gradient = parameter.tensor.grad();
-      step_.gradient_hashes[parameter.name] = tensor_hash(gradient);
-      own.push_back(gradient.defined() ? squares_of(gradient) : 0);
+      gradients.push_back(parameter.tensor.grad());
+      own.push_back(gradients.back().defined() ? squares_of(gradients.back()) : 0);
+    }
+    const std::vector<std::string> hashes = tensor_hashes(gradients);
+    for (std::size_t index = 0; index < hashes.size(); ++index) {
+      step_.gradient_hashes[training_.parameters()[index].name] = hashes[index];
     }
     double squares = 0;
     const std::vector<double> of_ranks = job_.sum(own);

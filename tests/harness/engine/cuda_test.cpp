@@ -11,6 +11,7 @@
 #include "harness/engine/offload/mover.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/clocks.h"
+#include "harness/measure/memory.h"
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
 #include "tests/support/cuda.h"
@@ -107,6 +108,33 @@ TEST_CASE("backward runs on the device's thread where a recording comes first", 
   CHECK_NOTHROW(network.train(full));
   CHECK_NOTHROW(network.train());
   CHECK_NOTHROW(network.train(full));
+}
+
+// Bytes at each op of backward. CUDA's allocator carries no tags, so they are counted otherwise
+// there.
+std::vector<std::string> backward_of(const ModelSpec& spec, const at::Device& device) {
+  const auto model = make_model(spec, device);
+  const Batch batch = make_data(spec, "", 1, device)->batch(0);
+  const Trace trace = record_trace([&] { return model->loss(batch); });
+  std::vector<std::string> lines;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind != BackwardEvent::Kind::kOp) continue;
+    lines.push_back(event.op + " " + std::to_string(event.other_bytes.count) + " " +
+                    std::to_string(event.gradient_bytes.count));
+  }
+  return lines;
+}
+
+TEST_CASE("a trace on CUDA holds what backward holds on the CPU", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  install_counting_allocators();
+  for (const char* preset : {"llama_small", "wan_small"}) {
+    CAPTURE(preset);
+    const ModelInstance small({preset, {{"layers", 2}}, "float32"});
+    const std::vector<std::string> on_cpu = backward_of(small.spec, at::kCPU);
+    CHECK(on_cpu.size() > 50);
+    CHECK(backward_of(small.spec, cuda()) == on_cpu);
+  }
 }
 
 Plan plan_offloading_products(const SmallNetwork& network) {

@@ -28,6 +28,17 @@ TEST_CASE("several tensors hash as their bytes one after the other") {
   CHECK(tensors_hash({all.slice(0, 0, 2), at::Tensor(), all.slice(0, 2)}) == tensor_hash(all));
 }
 
+TEST_CASE("tensors hashed at a time hash as each alone, in their order") {
+  std::vector<at::Tensor> tensors(9);
+  std::vector<std::string> expected(1);  // of an undefined one
+  for (std::size_t i = 1; i < tensors.size(); ++i) {
+    tensors[i] = at::rand({static_cast<std::int64_t>(1000 * i)});
+    expected.push_back(tensor_hash(tensors[i]));
+  }
+  CHECK(tensor_hashes(tensors) == expected);
+  CHECK(tensor_hashes({}).empty());
+}
+
 TEST_CASE("one bit is enough") {
   at::Tensor zero = at::zeros({3});
   const std::string before = tensor_hash(zero);

@@ -1,0 +1,24 @@
+// Which results of an op are new memory: those that its schema lets alias no argument.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace rematch {
+
+class FreshResults {
+ public:
+  // Calls `visit` with each of them that has a storage. `stack` ends with the op's results.
+  void visit(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
+             const std::function<void(const at::Tensor&)>& visit);
+
+ private:
+  std::unordered_map<const void*, std::vector<bool>> by_schema_;
+};
+
+}  // namespace rematch
