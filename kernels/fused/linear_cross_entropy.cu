@@ -5,31 +5,48 @@
 namespace rematch::kernels::cuda {
 namespace {
 
+// The largest of some logits, and the sum of exp(logit - maximum) over them: a softmax whose
+// maximum may still grow (Milakov and Gimelshein, arXiv 1805.02867).
+template <typename Sum>
+struct Softmax {
+  Sum maximum;
+  Sum sum;
+};
+
+// The sum as it is under a larger maximum. Of no logits both are -inf.
+template <typename Sum>
+__device__ Sum sum_under(const Softmax<Sum>& softmax, Sum maximum) {
+  return softmax.maximum == maximum ? softmax.sum : softmax.sum * exp(softmax.maximum - maximum);
+}
+
+template <typename Sum>
+__device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
+  const Sum maximum = max(a.maximum, b.maximum);
+  return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
+}
+
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;
   const std::int64_t row = blockIdx.x;
   const int width = static_cast<int>(op.width);
   const T* logits = static_cast<const T*>(op.logits) + row * op.width;
-  const Sum before = static_cast<const Sum*>(op.maximum)[row];
-  Sum own = before;
+  Softmax<Sum> own = {-static_cast<Sum>(INFINITY), 0};
   for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
     Sum values[kCount];
     load_lanes(logits + i, values);
-    for (int lane = 0; lane < kCount; ++lane) own = max(own, values[lane]);
+    Sum maximum = own.maximum;
+    for (int lane = 0; lane < kCount; ++lane) maximum = max(maximum, values[lane]);
+    own = {maximum, sum_under(own, maximum)};
+    for (int lane = 0; lane < kCount; ++lane) own.sum += exp(values[lane] - maximum);
   }
-  const Sum maximum = block_reduce(own, [](Sum a, Sum b) { return max(a, b); });
-  Sum terms = 0;
-  for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
-    Sum values[kCount];
-    load_lanes(logits + i, values);
-    for (int lane = 0; lane < kCount; ++lane) terms += exp(values[lane] - maximum);
-  }
-  const Sum added = block_sum(terms);
+  const auto added = block_reduce(own, [](const auto& a, const auto& b) { return merged(a, b); });
   if (threadIdx.x != 0) return;
   Sum& sum = static_cast<Sum*>(op.sum)[row];
-  sum = sum * exp(before - maximum) + added;
-  static_cast<Sum*>(op.maximum)[row] = maximum;
+  Sum& maximum = static_cast<Sum*>(op.maximum)[row];
+  const Softmax<Sum> all = merged({maximum, sum}, added);
+  maximum = all.maximum;
+  sum = all.sum;
   const std::int64_t target = op.target[row] - op.first;
   if (target < 0 || target >= op.width) return;
   static_cast<Sum*>(op.target_logit)[row] = load(logits + target);

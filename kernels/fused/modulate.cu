@@ -69,7 +69,7 @@ template <typename T>
 void add_sums(const ModulateBackward& op, cudaStream_t stream) {
   const Modulate& shape = op.forward;
   const std::int64_t blocks_in_batch = num_row_blocks(shape.rows);
-  const dim3 grid(blocks_for(shape.width), static_cast<unsigned>(shape.batch));
+  const dim3 grid(sum_blocks_for(shape.width), static_cast<unsigned>(shape.batch));
   const auto* shift_partial = static_cast<const SumOf<T>*>(op.partial);
   const auto* scale_partial = shift_partial + shape.batch * blocks_in_batch * shape.width;
   rematch_add_partial_sums<T><<<grid, kThreads, 0, stream>>>(

@@ -11,6 +11,13 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
   return Sum(1) / sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
 }
 
+// Of a row: those of x, and of grad_y w x.
+template <typename Sum>
+struct RowSums {
+  Sum squares;
+  Sum products;
+};
+
 // All ones without a weight.
 template <int kCount, typename T>
 __device__ void load_weights(const T* weight, int first, SumOf<T> (&to)[kCount]) {
@@ -58,19 +65,21 @@ __global__ void rematch_rms_norm_backward(RmsNormBackward op) {
     Sum values[kCount];
     Sum grads[kCount];
     Sum weights[kCount];
-    Sum squares = 0;
-    Sum products = 0;
+    RowSums<Sum> own = {0, 0};
     for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
       load_lanes(x + i, values);
       load_lanes(grad_y + i, grads);
       load_weights(weight, i, weights);
       for (int lane = 0; lane < kCount; ++lane) {
-        squares += values[lane] * values[lane];
-        products += grads[lane] * weights[lane] * values[lane];
+        own.squares += values[lane] * values[lane];
+        own.products += grads[lane] * weights[lane] * values[lane];
       }
     }
-    const Sum r = reciprocal_rms(block_sum(squares), shape);
-    const Sum pull = -block_sum(products) * r * r * r / static_cast<Sum>(shape.width);
+    const RowSums<Sum> of_row = block_reduce(own, [](const auto& a, const auto& b) {
+      return RowSums<Sum>{a.squares + b.squares, a.products + b.products};
+    });
+    const Sum r = reciprocal_rms(of_row.squares, shape);
+    const Sum pull = -of_row.products * r * r * r / static_cast<Sum>(shape.width);
     for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
       load_lanes(x + i, values);
       load_lanes(grad_y + i, grads);
@@ -117,7 +126,7 @@ int run(const RmsNormBackward& op, void* stream) {
       rematch_rms_norm_backward<T, kCount><<<num_blocks, kThreads, 0, on>>>(op);
     });
     if (op.partial == nullptr) return;
-    rematch_add_partial_sums<T><<<blocks_for(shape.width), kThreads, 0, on>>>(
+    rematch_add_partial_sums<T><<<sum_blocks_for(shape.width), kThreads, 0, on>>>(
         static_cast<const SumOf<T>*>(op.partial), num_blocks, shape.width,
         static_cast<T*>(op.grad_weight));
   });

@@ -97,20 +97,26 @@ void with_lanes(bool wide, const Function& f) {
   f(std::integral_constant<int, 1>());
 }
 
-// combine over all threads of the block; every thread gets the result. All must call it.
-template <typename Sum, typename Combine>
-__device__ Sum block_reduce(Sum value, const Combine& combine) {
-  __shared__ Sum values[kThreads];
+// combine over all threads of the block; every thread gets the result. All must call it. A row of
+// threads combines columns, then each thread the row: two waits, and the next call needs no third,
+// for it writes `row` behind its first.
+template <typename Value, typename Combine>
+__device__ Value block_reduce(Value value, const Combine& combine) {
+  constexpr int kRow = 16;
+  __shared__ Value values[kThreads];
+  __shared__ Value row[kRow];
   values[threadIdx.x] = value;
   __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) {
-      values[threadIdx.x] = combine(values[threadIdx.x], values[threadIdx.x + half]);
+  if (threadIdx.x < kRow) {
+    Value column = values[threadIdx.x];
+    for (int i = static_cast<int>(threadIdx.x) + kRow; i < kThreads; i += kRow) {
+      column = combine(column, values[i]);
     }
-    __syncthreads();
+    row[threadIdx.x] = column;
   }
-  const Sum result = values[0];
-  __syncthreads();  // the next call writes there
+  __syncthreads();
+  Value result = row[0];
+  for (int i = 1; i < kRow; ++i) result = combine(result, row[i]);
   return result;
 }
 
@@ -119,18 +125,35 @@ __device__ Sum block_sum(Sum value) {
   return block_reduce(value, [](Sum a, Sum b) { return a + b; });
 }
 
-// sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T.
+inline constexpr int kSumColumns = 32;  // of a block that adds partial sums: those of a warp
+
+// sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T, in a fixed
+// order. Each warp adds every kWarps-th, the first warp what they have.
 template <typename T>
 __global__ void rematch_add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks,
                                          std::int64_t width, T* sums) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (column >= width) return;
+  constexpr int kWarps = kThreads / kSumColumns;
+  __shared__ SumOf<T> of_warps[kThreads];
+  const int lane = static_cast<int>(threadIdx.x) % kSumColumns;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kSumColumns + lane;
   const std::int64_t set = blockIdx.y;
+  const SumOf<T>* const first = partial + set * num_blocks * width + column;
   SumOf<T> sum = 0;
-  for (std::int64_t block = 0; block < num_blocks; ++block) {
-    sum += load(partial + (set * num_blocks + block) * width + column);
+  if (column < width) {
+#pragma unroll 8
+    for (std::int64_t block = threadIdx.x / kSumColumns; block < num_blocks; block += kWarps) {
+      sum += load(first + block * width);
+    }
   }
+  of_warps[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= kSumColumns || column >= width) return;
+  for (int warp = 1; warp < kWarps; ++warp) sum += of_warps[warp * kSumColumns + lane];
   store(sum, sums + set * width + column);
+}
+
+inline unsigned sum_blocks_for(std::int64_t width) {
+  return static_cast<unsigned>((width + kSumColumns - 1) / kSumColumns);
 }
 
 inline unsigned blocks_for(std::int64_t size) {
