@@ -357,6 +357,10 @@ class RunTest(unittest.TestCase):
         result = self.run_stage(self.stage(code))
         self.assertEqual(result["status"], "failed")
         self.assertEqual(result["problems"], ["exit code 7, after", *(f"line {i}" for i in range(18, 30))])
+        trace = "".join(f"  frame #{i}: <unknown function> + 0xecdb4\\n" for i in range(30))
+        said = f"failed with message:\\n  no such device\\n  Exception raised from f at g.cpp:7\\n{trace}\\n1 failed"
+        result = self.run_stage(self.stage(f"print('{said}'); raise SystemExit(1)"))
+        self.assertEqual(result["problems"], ["exit code 1, after", "failed with message:", "  no such device", "1 failed"])
 
     def test_a_stage_that_takes_too_long_is_unfinished(self):
         start = time.monotonic()
@@ -430,6 +434,17 @@ class RunTest(unittest.TestCase):
             result = self.run_stage(stage)
             self.assertEqual(result["status"], status, said)
         self.assertEqual(result["problems"], [])
+
+    def test_races_of_our_kernels_alone_fail(self):
+        race = ("========= Error: Race reported between Read access at {0}+0xaf0\\n"
+                "=========     and Write access at {0}+0x29b0 [80 hazards]\\n"
+                "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)")
+        ours = "void rematch::kernels::cuda::<unnamed>::rematch_rms_norm_forward<float, int=4>(RmsNorm)"
+        for kernel, status in (("nvjet_sm90_tst_64x32_64x16_1x4_h_bz_NTT", "passed"), (ours, "failed")):
+            stage = self.stage(f"print('{race.format(kernel)}')", refuse=stages.RACES, quote=stages.SUMMARY)
+            result = self.run_stage(stage)
+            self.assertEqual(result["status"], status, kernel)
+            self.assertEqual(result["findings"], ["RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)"])
 
     def test_a_doctor_who_cannot_use_the_device_is_no_pass(self):
         for said, status in (("device cuda   ok", "passed"), ("kernels       ok", "passed"),
