@@ -2,8 +2,6 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include <algorithm>
-
 namespace rematch {
 namespace {
 
@@ -34,9 +32,8 @@ MemorySample DeviceMemory::sample() {
   const c10::CachingDeviceAllocator::DeviceStats statistics = statistics_of(device_);
   sample.total = Bytes{statistics.allocated_bytes[kAllPools].current};
   sample.requested = Bytes{statistics.requested_bytes[kAllPools].current};
-  std::erase_if(followed_, [](const Followed& entry) { return entry.storage.expired(); });
   Bytes other = sample.total;
-  for (const Followed& entry : followed_) {
+  for (const FollowedStorage& entry : followed_.alive()) {
     sample.by_tag[static_cast<std::size_t>(entry.tag)] += entry.bytes;
     other -= entry.bytes;
   }
@@ -68,26 +65,16 @@ Bytes DeviceMemory::tag_if_other(const c10::Storage& storage, MemoryTag tag) {
     return retag_storage(*storage.unsafeGetStorageImpl(), MemoryTag::kOther, tag);
   }
   if (storage.device_type() != device_.type() || storage.nbytes() == 0) return {};
-  if (find(storage) != nullptr) return {};
-  followed_.push_back({storage.getWeakStorageImpl(), tag, rounded(storage.nbytes())});
-  return followed_.back().bytes;
+  const Bytes bytes = rounded(storage.nbytes());
+  return followed_.follow(storage, tag, bytes) ? bytes : Bytes{};
 }
 
 Bytes DeviceMemory::tag(const c10::Storage& storage, MemoryTag tag) {
   if (counts_itself()) return retag_storage(*storage.unsafeGetStorageImpl(), tag);
-  Followed* entry = find(storage);
+  FollowedStorage* const entry = followed_.find(storage);
   if (entry == nullptr) return tag_if_other(storage, tag);
   entry->tag = tag;
   return entry->bytes;
-}
-
-DeviceMemory::Followed* DeviceMemory::find(const c10::Storage& storage) {
-  const c10::StorageImpl* wanted = storage.unsafeGetStorageImpl();
-  // The newest is asked for most often.
-  const auto found = std::find_if(followed_.rbegin(), followed_.rend(), [&](const Followed& entry) {
-    return entry.storage._unsafe_get_target() == wanted;
-  });
-  return found == followed_.rend() ? nullptr : &*found;
 }
 
 }  // namespace rematch

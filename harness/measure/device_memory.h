@@ -7,8 +7,8 @@
 #include <c10/core/Storage.h>
 
 #include <optional>
-#include <vector>
 
+#include "harness/measure/followed_storages.h"
 #include "harness/measure/memory.h"
 
 namespace rematch {
@@ -30,17 +30,10 @@ class DeviceMemory {
   Bytes tag(const c10::Storage& storage, MemoryTag tag);
 
  private:
-  struct Followed {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-    MemoryTag tag = MemoryTag::kOther;
-    Bytes bytes;
-  };
-
   bool counts_itself() const { return device_.is_cpu() || device_.is_meta(); }
-  Followed* find(const c10::Storage& storage);
 
   c10::Device device_;
-  std::vector<Followed> followed_;  // accelerators only; the gone are dropped at each sample
+  FollowedStorages followed_;  // accelerators only
 };
 
 }  // namespace rematch

@@ -6,8 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 
-#include <vector>
-
+#include "harness/measure/followed_storages.h"
 #include "harness/measure/fresh_results.h"
 #include "policies/base/bytes.h"
 
@@ -29,16 +28,8 @@ class BackwardHolds {
   BackwardBytes bytes();
 
  private:
-  struct Made {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-    Bytes bytes;
-    bool is_gradient = false;
-  };
-
-  Made* find(const c10::Storage& storage);
-
   FreshResults fresh_results_;
-  std::vector<Made> made_;  // the gone are dropped at each look
+  FollowedStorages followed_;
 };
 
 }  // namespace rematch
