@@ -3,8 +3,8 @@
 
     PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
 
-PYTHON has what scripts/python.txt lists. Needs target `rematch_python` of preset dev and the binary, REMATCH_BINARY or that
-of preset lite. MODELs are those of tests/harness/python/zoo.py. Every plan runs, ours and PyTorch's, and the peak is
+PYTHON has what scripts/python.txt lists. Needs targets `rematch_python` and, unless
+REMATCH_BINARY names another, `rematch_cli_lite` of preset dev. MODELs are those of tests/harness/python/zoo.py. Every plan runs, ours and PyTorch's, and the peak is
 measured; the time is that of the step without checkpointing and of the ops that ran again, by the data sheet of a device.
 Takes about a minute and a half a model. The table goes to stdout, points and progress to stderr.
 Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted;
@@ -17,7 +17,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-BINARY = ROOT / "build" / "lite" / "harness" / "cli" / "rematch"
+BINARY = ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"
 LIBRARY = ROOT / "build" / "dev" / "harness" / "python" / "librematch_python.so"
 
 
@@ -38,7 +38,7 @@ def use_tree():
     """What is built in the tree, unless the environment names another."""
     os.environ.setdefault("REMATCH_BINARY", str(BINARY))
     os.environ.setdefault("REMATCH_PYTHON_LIBRARY", str(LIBRARY))
-    for variable, build in (("REMATCH_BINARY", "cmake --build --preset lite --target rematch_cli"),
+    for variable, build in (("REMATCH_BINARY", "cmake --build --preset dev --target rematch_cli_lite"),
                             ("REMATCH_PYTHON_LIBRARY", "cmake --build --preset dev --target rematch_python")):
         if not pathlib.Path(os.environ[variable]).exists():
             refuse(f"{os.environ[variable]} is not built: run '{build}', or name another with {variable}")

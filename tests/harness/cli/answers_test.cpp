@@ -70,7 +70,6 @@ TEST_CASE("each of the five answers is a question with its reading, on a screen 
   }
 }
 
-#ifdef REMATCH_LIBTORCH
 // Those that need no file of the user's. Messages stand among the lines of the README where they
 // are part of the answer, and are not compared.
 TEST_CASE("the answers about models are what is printed") {
@@ -87,7 +86,6 @@ TEST_CASE("the answers about models are what is printed") {
     CHECK(lines_of(printed.out) == wanted);
   }
 }
-#endif
 
 }  // namespace
 }  // namespace rematch::testing

@@ -302,5 +302,17 @@ TEST_CASE("a front that was estimated from a stored trace needs that trace") {
                     "counts no communication");
 }
 
+TEST_CASE("a sweep's plan says what is predicted of each comparison") {
+  const ScratchFolder scratch;
+  const std::string sweep = scratch.file("sweep.json");
+  std::ofstream(sweep) << R"({"schema": "rematch.sweep/1.0", "run": ["--steps", "2"],
+    "groups": [{"model": "llama_small", "policies": ["none", "full"], "fixed": {"layers": 2, "dim": 16, "heads": 2},
+                "axes": {"tokens": [8]}}]})";
+  REQUIRE(rematch("sweep plan " + sweep + " " + scratch.file("one")).code == 0);
+  const Json comparison = read_json_file(scratch.file("one/plan.json"))["comparisons"][0];
+  CHECK(comparison["least_predicted_peak_bytes"] > 0);
+  CHECK(comparison["predicted_time_ms"] > 0);
+}
+
 }  // namespace
 }  // namespace rematch::testing

@@ -208,16 +208,9 @@ TEST_CASE("prints a worker's own processor time a comparison", "[.speed]") {
               (spent[0] - spent[1]) / 1000 / 1e6, spent[1] / 1e6);
 }
 
-// A worker that loads LibTorch is killed before it has opened the sweep, as a rule: 200 kills are
-// for the binary that starts in milliseconds.
-#ifdef REMATCH_LIBTORCH
-constexpr int kNumKills = 18;
-#else
-constexpr int kNumKills = 200;
-#endif
-
 // Nine kills a sweep, below the number at which a comparison is given up.
 TEST_CASE("kills of up to four workers at random moments lose nothing") {
+  constexpr int kNumKills = 200;
   constexpr int kKillsOfASweep = 9;
   std::mt19937 random(20260101);
   int num_kills = 0;

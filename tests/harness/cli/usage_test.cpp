@@ -139,9 +139,6 @@ TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
   const std::string search = "search --model wan_small --device h100 --layers 1 ";
   CHECK(notes_of(search + "--points 2 --tokens 32") == 1);
   CHECK(notes_of(search + "--maximize tokens_per_second --batch 1:2 --tokens 32") == 1);
-#ifdef REMATCH_LIBTORCH
-  CHECK(notes_of("predict --model wan_small --policy full --tokens 32") == 1);
-#endif
 }
 
 TEST_CASE("list names policies and models, for people and as JSON") {

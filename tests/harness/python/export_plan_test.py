@@ -16,7 +16,7 @@ import unittest.mock
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "lite" / "harness" / "cli" / "rematch"))
+BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import check_plan  # noqa: E402

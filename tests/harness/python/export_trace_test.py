@@ -27,7 +27,7 @@ from zoo import llama, wan  # noqa: E402
 POLICIES = ("none", "full", "save_mm", "nth_first(2)")
 SCHEDULES = ("whole_region", "on_demand")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "lite" / "harness" / "cli" / "rematch"))
+BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
 
 
 def small_model():
