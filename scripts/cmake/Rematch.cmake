@@ -16,6 +16,9 @@ if(REMATCH_CCACHE)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
+# GCC collects its garbage from 128 MB on, as it comes, which takes a tenth of its time. A unit needs up to 1.5 GB.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
+
 # JSON Schema validation, headers only. scripts/setup unpacks them beside the sources where the
 # system has none. They stay SYSTEM: their warnings are not ours.
 macro(rematch_find_valijson)
@@ -114,17 +117,21 @@ function(rematch_target_defaults target)
   endif()
 endfunction()
 
+# What precompiled headers hold besides.
+set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> <chrono> <filesystem> <functional> <map> <optional>
+    <set> <string> <string_view> <utility> <variant> <vector>)
+
 # Parts on LibTorch share one precompiled header: it halves their compile time.
 function(rematch_use_torch_pch target)
   if(NOT TARGET rematch_torch_pch)
     file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "")
     add_library(rematch_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
-    target_link_libraries(rematch_torch_pch PUBLIC torch::cpu)
+    target_link_libraries(rematch_torch_pch PUBLIC torch::cpu nlohmann_json::nlohmann_json)
     rematch_target_defaults(rematch_torch_pch)
     target_compile_options(rematch_torch_pch PRIVATE -fopenmp)
     target_precompile_headers(rematch_torch_pch PRIVATE
       <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
-      <torch/csrc/autograd/saved_variable.h> <torch/library.h>)
+      <torch/csrc/autograd/saved_variable.h> <torch/library.h> ${rematch_standard_headers})
   endif()
   # -fopenmp: at::parallel_for is serial without it. -fPIC: executables would get -fPIE, and a
   # precompiled header serves one of the two only.
@@ -132,8 +139,20 @@ function(rematch_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM rematch_torch_pch)
 endfunction()
 
+# Parts without LibTorch share another, which reads JSON and the standard library once for all of them.
+function(rematch_use_pch target)
+  if(NOT TARGET rematch_pch)
+    file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
+    add_library(rematch_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cpp)
+    target_link_libraries(rematch_pch PUBLIC nlohmann_json::nlohmann_json)
+    rematch_target_defaults(rematch_pch)
+    target_precompile_headers(rematch_pch PRIVATE ${rematch_standard_headers})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM rematch_pch)
+endfunction()
+
 # Tests without LibTorch share theirs, and -O0: a precompiled header serves one level of optimisation only. Each takes
-# a fifth or more off a test's compile time. The other parts have none: GCC 12 then warns wrongly of copies of std::string.
+# a fifth or more off a test's compile time.
 function(rematch_use_test_pch target)
   if(NOT TARGET rematch_test_pch)
     file(WRITE ${CMAKE_BINARY_DIR}/test_pch.cpp "")
@@ -170,6 +189,12 @@ function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
+# Programs that link the library do not export its symbols. Else LibTorch would call the program's std::regex, compiled
+# lightly, for every matmul on CUDA with repeatable bits.
+function(rematch_keep_symbols target)
+  target_link_options(${target} INTERFACE LINKER:--exclude-libs=lib${target}.a)
+endfunction()
+
 # rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [LIGHT]): target rematch_NAME, alias rematch::NAME.
 # DEPENDS is the whole of what the part may include. OBJECT is for sources whose static
 # initialisers register ops: a static archive would drop them.
@@ -195,6 +220,8 @@ function(rematch_add_library name)
     list(FIND arg_DEPENDS torch::cpu uses_torch)
     if(NOT uses_torch EQUAL -1)
       rematch_use_torch_pch(${target})
+    elseif(NOT "${arg_DEPENDS}" MATCHES "torch::")  # LibTorch's CUDA parts bring its definitions
+      rematch_use_pch(${target})
     endif()
     if(arg_LIGHT OR name MATCHES "^test_")
       rematch_compile_lightly(${target})

@@ -1,4 +1,4 @@
-// The parts of commands that need LibTorch. CMake compiles one of two sets of sources: the others
+// The parts of commands that need LibTorch. CMake links one of two sets of sources: the others
 // of this folder, or without_libtorch.cpp, which refuses in one line. So is record_trace().
 #pragma once
 
