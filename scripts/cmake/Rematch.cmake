@@ -16,7 +16,7 @@ if(REMATCH_CCACHE)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
-# GCC collects its garbage from 128 MB on, as it comes, which takes a tenth of its time. A unit needs up to 1.5 GB.
+# As it comes, GCC collects its garbage from 128 MB on, which takes up to a tenth of a unit's time.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 # JSON Schema validation, headers only. scripts/setup unpacks them beside the sources where the
@@ -117,7 +117,7 @@ function(rematch_target_defaults target)
   endif()
 endfunction()
 
-# What precompiled headers hold besides.
+# What most sources include, with LibTorch or without.
 set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> <chrono> <filesystem> <functional> <map> <optional>
     <set> <string> <string_view> <utility> <variant> <vector>)
 
@@ -151,8 +151,8 @@ function(rematch_use_pch target)
   target_precompile_headers(${target} REUSE_FROM rematch_pch)
 endfunction()
 
-# Tests without LibTorch share theirs, and -O0: a precompiled header serves one level of optimisation only. Each takes
-# a fifth or more off a test's compile time.
+# Tests without LibTorch share theirs, and -O0: a precompiled header serves code with optimisation or without, not both.
+# Each takes a fifth or more off a test's compile time.
 function(rematch_use_test_pch target)
   if(NOT TARGET rematch_test_pch)
     file(WRITE ${CMAKE_BINARY_DIR}/test_pch.cpp "")
