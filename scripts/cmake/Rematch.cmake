@@ -257,9 +257,9 @@ function(rematch_link_with_cuda program)
 endfunction()
 
 # rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]): one Catch2 binary;
-# every test case is a ctest test. Labels come from tags: [property] [golden] [parity] [device] [gpu],
-# else `unit`. CUDA links it with CUDA. ORACLES is for tests that compute for seconds themselves. TIMEOUT is for tests that scripts/test --deep makes long; 600
-# otherwise.
+# every source and label is a ctest test. Labels are tags: [property] [golden] [parity] [device] [gpu], else `unit`.
+# CUDA links it with CUDA. ORACLES is for tests that compute for seconds themselves. TIMEOUT is for tests that
+# scripts/test --deep makes long; 600 otherwise.
 function(rematch_add_test name)
   cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -282,53 +282,64 @@ function(rematch_add_test name)
   elseif(REMATCH_CUDA)
     set_target_properties(${name} PROPERTIES REMATCH_WITH_CUDA ON)
   endif()
-  rematch_discover_tests(${name} ${arg_TIMEOUT} ${arg_SOURCES})
+  rematch_register_tests(${name} ${arg_TIMEOUT} ${arg_SOURCES})
 endfunction()
 
-# How many test cases of the sources have none of the labels and are not hidden.
-function(rematch_count_unlabelled variable)
-  set(unlabelled 0)
+# One ctest test a source and label: LibTorch takes half a second to start, which its test cases share. Catch2 tags
+# each with #, the name of its source and no suffix. One OpenMP thread a test: ctest runs as many at once as there are
+# cores, and waiting threads spin. A test that asserts nothing, for want of a GPU say, counts as skipped. What may take
+# longest begins first.
+function(rematch_register_tests name timeout)
   foreach(source IN LISTS ARGN)
-    file(READ ${source} text)
-    # Brackets and semicolons would make lists of the matches.
-    string(REPLACE "[" "<" text "${text}")
-    string(REPLACE "]" ">" text "${text}")
-    string(REPLACE ";" "," text "${text}")
-    string(REGEX MATCHALL "TEST_CASE\\(" all "${text}")
-    string(REGEX MATCHALL "\"[^\"\n]*<(property|golden|parity|device|gpu|\\.[a-z]*)>[^\"\n]*\"\\) *{" labelled "${text}")
-    list(LENGTH all num_all)
-    list(LENGTH labelled num_labelled)
-    math(EXPR unlabelled "${unlabelled} + ${num_all} - ${num_labelled}")
+    rematch_labels_of(labels ${source})
+    get_filename_component(stem ${source} NAME_WE)
+    foreach(label IN LISTS labels)
+      set(test ${name}/${stem})
+      set(which "[#${stem}][${label}]~[.]")
+      if(label STREQUAL unit)
+        list(TRANSFORM labels REPLACE "(.+)" "~[\\1]" OUTPUT_VARIABLE others)
+        list(JOIN others "" others)
+        set(which "[#${stem}]~[.]${others}")
+      else()
+        string(APPEND test "/${label}")
+      endif()
+      add_test(NAME ${test} COMMAND ${name} --filenames-as-tags --warn NoTests ${which})
+      set_tests_properties(${test} PROPERTIES SKIP_REGULAR_EXPRESSION "assertions: - none -" PROCESSORS 1
+        TIMEOUT ${timeout} COST ${timeout} ENVIRONMENT OMP_NUM_THREADS=1 LABELS ${label})
+    endforeach()
   endforeach()
-  set(${variable} ${unlabelled} PARENT_SCOPE)
 endfunction()
 
-# One ctest test a test case, labelled by its tag. Only what the sources have is asked for: asking for
-# tests that are not there makes Catch warn. One OpenMP thread a test: ctest runs as many at once as
-# there are cores, and waiting threads spin. A tag written since the last configure leaves its test
-# under `unit` until the next.
-function(rematch_discover_tests name timeout)
-  set(common TEST_PREFIX "${name}/" PROPERTIES SKIP_REGULAR_EXPRESSION ": skipped" PROCESSORS 1
-      TIMEOUT ${timeout} ENVIRONMENT OMP_NUM_THREADS=1 LABELS)
-  set(unlabelled "~[.]")
-  foreach(label property golden parity device gpu)
-    set(mentions "")
-    foreach(source IN LISTS ARGN)
-      file(STRINGS ${source} lines REGEX "\\[${label}\\]")
-      list(APPEND mentions ${lines})
-    endforeach()
-    if(mentions)
-      catch_discover_tests(${name} TEST_SPEC "[${label}]~[.]" TEST_LIST ${name}_${label} ${common} ${label})
-      string(APPEND unlabelled "~[${label}]")
+# The labels that the source's test cases have: `unit` for those without a tag. Read when the build is configured, and
+# again when the source changes.
+function(rematch_labels_of variable source)
+  file(READ ${source} text)
+  # Brackets and semicolons would make lists of the matches.
+  string(REPLACE "[" "<" text "${text}")
+  string(REPLACE "]" ">" text "${text}")
+  string(REPLACE ";" "," text "${text}")
+  string(REGEX MATCHALL "TEST_CASE\\(" cases "${text}")
+  list(LENGTH cases num_unlabelled)
+  if(num_unlabelled GREATER 0)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  endif()
+  set(labels "")
+  foreach(label property golden parity device gpu hidden)
+    set(tag ${label})
+    if(label STREQUAL hidden)
+      set(tag "\\.[a-z]*")
+    endif()
+    string(REGEX MATCHALL "\"[^\"\n]*<${tag}>[^\"\n]*\"\\) *{" tagged "${text}")
+    list(LENGTH tagged num_tagged)
+    math(EXPR num_unlabelled "${num_unlabelled} - ${num_tagged}")
+    if(num_tagged GREATER 0 AND NOT label STREQUAL hidden)
+      list(APPEND labels ${label})
     endif()
   endforeach()
-  rematch_count_unlabelled(num_unlabelled ${ARGN})
   if(num_unlabelled GREATER 0)
-    catch_discover_tests(${name} TEST_SPEC "${unlabelled}" TEST_LIST ${name}_unit ${common} unit)
-  else()
-    # The first test without a label must not go unseen.
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})
+    list(PREPEND labels unit)
   endif()
+  set(${variable} ${labels} PARENT_SCOPE)
 endfunction()
 
 # A source file whose FUNCTION, declared in HEADER, gives the text of each of FILES, so that an installed

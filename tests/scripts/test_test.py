@@ -43,6 +43,11 @@ class TestCommandTest(unittest.TestCase):
         self.stand_in("bin/cmake", "mkdir -p build/$3 && cp $3.xml build/$3/ctest.xml\n"
                                    f"exit {status}")
 
+    def log(self, text):
+        log = self.root / "build/dev/Testing/Temporary/LastTest.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(text)
+
     def run_test(self, *arguments):
         path = f"{self.root}/bin:{os.environ['PATH']}"
         done = subprocess.run([self.root / "scripts" / "test", *arguments],
@@ -58,6 +63,24 @@ class TestCommandTest(unittest.TestCase):
         self.presets(status=8, dev=(20, 2, 0, 0))
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "126 passed, 2 failed, 0 skipped"))
+
+    def test_the_test_cases_in_a_test_count(self):
+        # Of four tests one fails and one is skipped. In them: 3 passed; 2 passed and 1 skipped; 3 passed and 2 failed;
+        # 2 skipped.
+        self.log("All tests passed (9 assertions in 3 test cases)\n"
+                 "warning:\n  no GPU\n  device test: skipped\nAll tests passed (7 assertions in 3 test cases)\n"
+                 "test cases:  5 |  3 passed | 2 failed\nassertions: 12 | 10 passed | 2 failed\n"
+                 "  no GPU\n  gpu test: skipped\n  no GPU\n  gpu test: skipped\n"
+                 "test cases: 2 | 2 passed\nassertions: - none -\n")
+        self.presets(status=8, dev=(4, 1, 0, 1))
+        status, lines = self.run_test()
+        self.assertIn("preset dev: 8 passed, 2 failed, 3 skipped in 0 s", lines)
+
+    def test_a_test_without_totals_counts_as_one(self):
+        self.log("All tests passed (9 assertions in 3 test cases)\nOK\nSegmentation fault\n")
+        self.presets(status=8, dev=(3, 1, 0, 0))
+        status, lines = self.run_test()
+        self.assertIn("preset dev: 4 passed, 1 failed, 0 skipped in 0 s", lines)
 
     def test_a_ctest_that_fails_without_a_failing_test_is_a_failure(self):
         self.presets(status=8, dev=(20, 0, 0, 0))
@@ -133,9 +156,7 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual(sum("the dry CUDA device is left out" in line for line in lines), 1)
 
     def test_the_launches_on_the_dry_device_are_printed(self):
-        log = self.root / "build/dev/Testing/Temporary/LastTest.log"
-        log.parent.mkdir(parents=True)
-        log.write_text("7/9 Test\ndry launches: bfloat16, full: 1200 flash_fwd_kernel\nother\n")
+        self.log("7/9 Test\ndry launches: bfloat16, full: 1200 flash_fwd_kernel\nother\n")
         self.assertIn("dry launches: bfloat16, full: 1200 flash_fwd_kernel", self.run_test()[1])
 
     def test_an_unknown_flag_is_a_usage_error(self):

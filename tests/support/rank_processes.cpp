@@ -11,7 +11,7 @@
 namespace rematch::testing {
 
 std::vector<std::string> command_of_test_case(const std::string& test_case) {
-  return {own_executable(), test_case, "--out", "/dev/stderr"};
+  return {own_executable(), test_case, "--warn", "NoTests", "--out", "/dev/stderr"};
 }
 
 LaunchResult launch_test_case(int world, const std::string& test_case,
@@ -20,8 +20,9 @@ LaunchResult launch_test_case(int world, const std::string& test_case,
   return launcher.run([&](int) { return command_of_test_case(test_case); }, limit);
 }
 
-std::string failure_of_ranks(int world, const std::string& test_case) {
-  const LaunchResult result = launch_test_case(world, test_case);
+std::string failure_of_ranks(int world, const std::string& test_cases,
+                             std::chrono::milliseconds limit) {
+  const LaunchResult result = launch_test_case(world, test_cases, limit);
   if (result.end == LaunchResult::End::kWell) return {};
   std::string text = result.message;
   for (std::size_t rank = 0; rank < result.ranks.size(); ++rank) {
@@ -56,7 +57,11 @@ Ranks this_rank(const std::vector<RankGroup>& groups, RanksOptions::Transport tr
   RanksOptions options;
   options.transport = transport;
   options.timeout = kLongForRanks;
-  return Ranks(this_place(), groups, options);
+  // Each test case of a process has names of its own in the store.
+  static int num_before = 0;
+  RankPlace place = this_place();
+  place.launch += "." + std::to_string(num_before++);
+  return Ranks(place, groups, options);
 }
 
 }  // namespace rematch::testing

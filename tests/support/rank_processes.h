@@ -21,9 +21,10 @@ namespace rematch::testing {
 // For machines ten times slower than any on which ranks were tried.
 inline constexpr std::chrono::minutes kLongForRanks{5};
 
-// Runs the hidden test case of that name, without commas and brackets, on so many ranks. Empty if
-// all passed; else the launcher's line and the end of each rank's output.
-std::string failure_of_ranks(int world, const std::string& test_case);
+// Runs the hidden test case of that name, without commas and brackets, or those with that tag, on
+// so many ranks. Empty if all passed; else the launcher's line and the end of each rank's output.
+std::string failure_of_ranks(int world, const std::string& test_cases,
+                             std::chrono::milliseconds limit = kLongForRanks);
 
 // The same for tests of what goes wrong.
 LaunchResult launch_test_case(int world, const std::string& test_case,

@@ -83,9 +83,10 @@ void check_under_every_family(const Hazard& hazard) {
   CHECK(plain.facts->has_gradient);
   CHECK(plain.facts->is_finite);
   const Trace trace = trace_of(hazard);
+  const Resolver resolver(trace);
   int num_refused = 0;
   for (const PlanFamily& family : plan_families()) {
-    const std::optional<Plan> plan = family.make(trace);
+    const std::optional<Plan> plan = family.make(trace, resolver);
     if (!plan.has_value()) continue;
     for (const Schedule schedule : kSchedules) {
       CAPTURE(family.name, to_string(schedule));
@@ -132,8 +133,9 @@ TEST_CASE("every family makes plans for some hazards") {
   std::map<std::string, int> num_plans;
   for (const Hazard& hazard : all_hazards()) {
     const Trace trace = trace_of(hazard);
+    const Resolver resolver(trace);
     for (const PlanFamily& family : plan_families()) {
-      num_plans[family.name] += static_cast<int>(family.make(trace).has_value());
+      num_plans[family.name] += static_cast<int>(family.make(trace, resolver).has_value());
     }
   }
   for (const PlanFamily& family : plan_families()) {
@@ -175,9 +177,10 @@ void check_other_form(Backward backward, int fewest_plain) {
     Examination examination(hazard, backward, /*steps=*/1);
     num_plain += static_cast<int>(examination.plain().facts.has_value());
     const Trace trace = trace_of(hazard);
+    const Resolver resolver(trace);
     for (const PlanFamily& family : plan_families()) {
       if (!family.for_every_backward) continue;
-      const std::optional<Plan> plan = family.make(trace);
+      const std::optional<Plan> plan = family.make(trace, resolver);
       if (!plan.has_value()) continue;
       for (const Schedule schedule : kSchedules) {
         CAPTURE(family.name, to_string(schedule));

@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "policies/catalogue/catalogue.h"
-#include "policies/catalogue/resolve.h"
 #include "tests/support/networks.h"
 #include "tests/support/random_plan.h"
 #include "tests/support/seeds.h"
@@ -16,22 +15,23 @@ namespace {
 constexpr std::uint32_t kMasks = 2;
 constexpr std::uint32_t kRandomPlans = 3;
 
-std::optional<Plan> resolved(const Policy& policy, const Trace& trace) {
-  auto result = resolve(policy, trace, NoEffect::kAllow);
+std::optional<Plan> resolved(const Policy& policy, const Resolver& resolver) {
+  auto result = resolver.resolve(policy, NoEffect::kAllow);
   if (std::holds_alternative<Rejected>(result)) return std::nullopt;
   return std::get<Plan>(std::move(result));
 }
 
 PlanFamily named(const std::string& policy) {
-  return {policy, [parsed = std::get<Policy>(parse_policy(policy))](const Trace& trace) {
-            return resolved(parsed, trace);
-          }};
+  return {policy,
+          [parsed = std::get<Policy>(parse_policy(policy))](
+              const Trace&, const Resolver& resolver) { return resolved(parsed, resolver); }};
 }
 
 PlanFamily keeping(const std::string& selector) {
   Policy policy{.name = "save " + selector};
   policy.save = {std::get<Selector>(parse_selector(selector))};
-  return {policy.name, [policy](const Trace& trace) { return resolved(policy, trace); }};
+  return {policy.name,
+          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
 }
 
 // All that is of use is kept but what `selector` picks.
@@ -39,7 +39,8 @@ PlanFamily recomputing(const std::string& selector) {
   Policy policy{.name = "recompute " + selector};
   policy.inverse = true;
   policy.recompute = {std::get<Selector>(parse_selector(selector))};
-  return {policy.name, [policy](const Trace& trace) { return resolved(policy, trace); }};
+  return {policy.name,
+          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
 }
 
 // A region for each scope inside the blocks that has one of the names.
@@ -47,22 +48,27 @@ PlanFamily scopes(const std::vector<std::string>& patterns) {
   Policy policy{.name = "scopes"};
   for (const std::string& pattern : patterns) policy.name += " " + pattern;
   policy.regions = {.kind = RegionChoice::Kind::kScopes, .patterns = patterns};
-  return {policy.name, [policy](const Trace& trace) { return resolved(policy, trace); }};
+  return {policy.name,
+          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
 }
 
 PlanFamily every_second(const std::string& selector) {
   Policy policy{.name = "every second " + selector};
   policy.alternate = Alternation{.selectors = {std::get<Selector>(parse_selector(selector))}};
-  return {policy.name, [policy](const Trace& trace) { return resolved(policy, trace); }};
+  return {policy.name,
+          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
 }
 
 PlanFamily mask(const std::string& name, const std::function<bool(int layer, int op)>& save,
                 bool early_stop) {
-  return {name, [=](const Trace& trace) { return plan_of_blocks(trace, save, early_stop); }};
+  return {name, [=](const Trace& trace, const Resolver&) {
+            return plan_of_blocks(trace, save, early_stop);
+          }};
 }
 
 std::vector<PlanFamily> by_name() {
-  std::vector<PlanFamily> families = {{"none", [](const Trace&) { return Plan{}; }}};
+  std::vector<PlanFamily> families = {
+      {"none", [](const Trace&, const Resolver&) { return Plan{}; }}};
   for (const char* policy :
        {"full", "full_nostop", "nth_first(2)", "nth_last(2)", "skip_nth(2)", "segments(2)", "root",
         "attn_only", "save_mm", "save_compute", "sac_titan", "only_list([1])"}) {
@@ -109,8 +115,9 @@ std::vector<PlanFamily> by_mask() {
         seed % 2 == 0));
   }
   for (std::uint32_t seed = 0; seed < num_seeds(kRandomPlans); ++seed) {
-    families.push_back({"random plan " + std::to_string(seed),
-                        [seed](const Trace& trace) { return random_plan(trace, seed); }});
+    families.push_back(
+        {"random plan " + std::to_string(seed),
+         [seed](const Trace& trace, const Resolver&) { return random_plan(trace, seed); }});
   }
   return families;
 }
