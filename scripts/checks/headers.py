@@ -1,5 +1,6 @@
 """Each header compiles when it is the first include, and when it is included twice."""
 
+import functools
 import re
 import subprocess
 import threading
@@ -34,10 +35,11 @@ def run(tree):
     usable = [name for name in headers if torch or not needs(tree, name, ("libtorch",))]
     usable = [name for name in usable if not needs(tree, name, ("cuda", "cupti", "nvtx", "nccl"))]
     compiler = subprocess.run(["g++", "--version"], capture_output=True, text=True).stdout
-    fingerprints = {name: tree.fingerprint(name, compiler, FLAGS, torch) for name in usable}
     common = Precompiled(tree, torch)
-    problems = problems_of_each(tree, "headers", usable, fingerprints,
-                                lambda name: compile_alone(tree, name, torch, common))
+    chains = {chain[-1]: chain for chain in chains_of(tree, usable, common.number_of)}
+    fingerprints = {last: tree.fingerprint(last, compiler, FLAGS, torch, chain) for last, chain in chains.items()}
+    problems = problems_of_each(tree, "headers", list(chains), fingerprints,
+                                lambda last: compile_chain(tree, chains[last], torch, common))
     left = len(headers) - len(usable)
     return f"{len(usable)} headers" + (f" ({left} need a library that is not here)" if left else ""), problems
 
@@ -71,14 +73,19 @@ class Precompiled:
         self.locks = [threading.Lock() for _ in COMMON]
         self.made = [False for _ in COMMON]
 
-    def start_of(self, name):
-        """The flags that begin with the first set which the header includes."""
+    @functools.lru_cache(maxsize=None)
+    def number_of(self, name):
+        """Of the first set which the header includes; None if it includes none whole."""
         included = system_headers(self.tree, name)
-        for number, headers in enumerate(COMMON):
-            if included.issuperset(headers):
-                with self.locks[number]:
-                    return self.flags_of(number, headers)
-        return []
+        return next((number for number, headers in enumerate(COMMON) if included.issuperset(headers)), None)
+
+    def start_of(self, name):
+        """The flags that begin with that set."""
+        number = self.number_of(name)
+        if number is None:
+            return []
+        with self.locks[number]:
+            return self.flags_of(number, COMMON[number])
 
     def flags_of(self, number, headers):
         start = self.folder / f"{number}.h"
@@ -92,14 +99,48 @@ class Precompiled:
         return ["-include", str(start)]
 
 
-def compile_alone(tree, name, torch, common):
-    source = f'#include "{name}"\n#include "{name}"\n'
+def chains_of(tree, names, kind_of):
+    """The headers in the fewest lists, by Fulkerson's reduction of Dilworth's theorem to matching, in which each header
+    includes the one before it, directly or not, and is of its kind. Included in that order, each has before it what it
+    includes by itself, and nothing else: one compilation tells of all of them."""
+    before = {}
+
+    def take_one_before(name, seen):
+        for other in names:
+            if other == name or other in seen or other not in tree.closure(name) or kind_of(other) != kind_of(name):
+                continue
+            seen.add(other)
+            if other not in after or take_one_before(after[other], seen):
+                after[other], before[name] = name, other
+                return True
+        return False
+
+    after = {}
+    for name in names:
+        take_one_before(name, set())
+    chains = []
+    for name in names:
+        if name not in after:
+            chain = [name]
+            while chain[0] in before:
+                chain.insert(0, before[chain[0]])
+            chains.append(chain)
+    return chains
+
+
+def compile_chain(tree, chain, torch, common):
+    source = "".join(f'#include "{name}"\n#include "{name}"\n' for name in chain)
     valijson = tree.root / ".valijson" / "include"
     flags = FLAGS + (["-isystem", str(valijson)] if valijson.is_dir() else [])
-    flags += torch + common.start_of(name)
+    flags += torch + common.start_of(chain[0])
     done = subprocess.run(["g++", *flags, "-x", "c++", "-"], cwd=tree.root, input=source,
                           capture_output=True, text=True)
     if done.returncode == 0 and not done.stderr:
         return []
     lines = [line for line in done.stderr.splitlines() if re.search(r": (fatal )?(error|warning): ", line)]
-    return [f"{name}:1: does not compile alone: {line}" for line in lines[:3] or ["g++ failed"]]
+    return [f"{blamed(line, chain)}:1: does not compile alone: {line}" for line in lines[:3] or ["g++ failed"]]
+
+
+def blamed(line, chain):
+    """The header that the compiler's line is about, or the last of the chain."""
+    return next((name for name in chain if line.startswith(f"{name}:")), chain[-1])

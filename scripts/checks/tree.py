@@ -19,9 +19,10 @@ class Skipped(Exception):
 
 
 class Tree:
-    def __init__(self, root, fix=False):
+    def __init__(self, root, fix=False, deep=False):
         self.root = pathlib.Path(root)
         self.fix = fix
+        self.deep = deep
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=self.root, check=True, capture_output=True, text=True).stdout

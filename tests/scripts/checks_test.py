@@ -161,6 +161,12 @@ class HeadersTest(CheckoutTest):
         self.write("policies/plan/count.h", GOOD_HEADER.replace("twice", "thrice"))
         self.expect_problem("headers", "policies/plan/upper.h:1:")
 
+    def test_what_a_header_of_the_same_compilation_includes_does_not_serve_one_that_includes_it_not(self):
+        self.write("policies/plan/lower.h", "#pragma once\ninline std::vector<int> three() { return {1, 2, 3}; }\n")
+        self.write("policies/plan/upper.h", '#pragma once\n#include <vector>\n'
+                                            '#include "policies/plan/count.h"\n#include "policies/plan/lower.h"\n')
+        self.expect_problem("headers", "policies/plan/lower.h:1: does not compile alone")
+
 
 class TextTest(CheckoutTest):
     def test_a_character_outside_ascii_is_found(self):
