@@ -67,7 +67,7 @@ TEST_CASE("sums over ranks are right, and the same bits in every repeat") {
   }
 }
 
-TEST_CASE("rank: gathers, exchanges and broadcasts", "[.rank]") {
+TEST_CASE("rank: gathers and exchanges and broadcasts", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all(kGroup)});
   const int world = ranks.world();
   const at::Tensor mine = numbers_of(ranks.rank(), world);
@@ -88,7 +88,7 @@ TEST_CASE("rank: gathers, exchanges and broadcasts", "[.rank]") {
 
 TEST_CASE("gathers, exchanges and broadcasts over ranks give each what is due") {
   for (const int world : {2, 4}) {
-    CHECK(failure_of_ranks(world, "rank: gathers, exchanges and broadcasts") == "");
+    CHECK(failure_of_ranks(world, "rank: gathers and exchanges and broadcasts") == "");
   }
 }
 
