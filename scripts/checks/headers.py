@@ -1,4 +1,4 @@
-"""Each header compiles when it is the first include, and when it is included twice."""
+"""Each header compiles with nothing before it but what it includes itself, and when it is included twice."""
 
 import functools
 import re

@@ -249,54 +249,54 @@ std::map<std::string, std::int64_t> with(std::map<std::string, std::int64_t> dim
   }                                                                    \
   static_assert(true)
 
-// Tags of worlds, by the number of their ranks.
-#define TWO "[.two_ranks]"
-#define FOUR "[.four_ranks]"
+// Tags of worlds.
+constexpr const char* kTwo = "[.two_ranks]";
+constexpr const char* kFour = "[.four_ranks]";
 
 // Ranks start once for all cases of their world, which takes LibTorch as long as a case.
 TEST_CASE("layouts of two ranks equal one rank under all plans") {
-  CHECK(rematch::testing::failure_of_ranks(2, TWO, 4 * rematch::testing::kLongForRanks) == "");
+  CHECK(rematch::testing::failure_of_ranks(2, kTwo, 4 * rematch::testing::kLongForRanks) == "");
 }
 
 TEST_CASE("layouts of four ranks equal one rank under all plans") {
-  CHECK(rematch::testing::failure_of_ranks(4, FOUR, 4 * rematch::testing::kLongForRanks) == "");
+  CHECK(rematch::testing::failure_of_ranks(4, kFour, 4 * rematch::testing::kLongForRanks) == "");
 }
 
-REMATCH_LAYOUT_TEST("tp of two", TWO, {"llama_small", "tp=2", kLlama});
-REMATCH_LAYOUT_TEST("tp of four", FOUR, {"llama_small", "tp=4", kLlama});
-REMATCH_LAYOUT_TEST("sp of two", TWO, {"llama_small", "tp=2,sp", kLlama});
-REMATCH_LAYOUT_TEST("sp of four", FOUR, {"llama_small", "tp=4,sp", kLlama});
-REMATCH_LAYOUT_TEST("sp with adapters", TWO,
+REMATCH_LAYOUT_TEST("tp of two", kTwo, {"llama_small", "tp=2", kLlama});
+REMATCH_LAYOUT_TEST("tp of four", kFour, {"llama_small", "tp=4", kLlama});
+REMATCH_LAYOUT_TEST("sp of two", kTwo, {"llama_small", "tp=2,sp", kLlama});
+REMATCH_LAYOUT_TEST("sp of four", kFour, {"llama_small", "tp=4,sp", kLlama});
+REMATCH_LAYOUT_TEST("sp with adapters", kTwo,
                     {"llama_small", "tp=2,sp", with(kLlama, "adapter_rank", 4)});
-REMATCH_LAYOUT_TEST("fsdp of two", TWO, {"llama_small", "fsdp=2", with(kLlama, "tied", 1)});
-REMATCH_LAYOUT_TEST("fsdp of four", FOUR,
+REMATCH_LAYOUT_TEST("fsdp of two", kTwo, {"llama_small", "fsdp=2", with(kLlama, "tied", 1)});
+REMATCH_LAYOUT_TEST("fsdp of four", kFour,
                     {"llama_small", "fsdp=4", with(kLlama, "frozen_layers", 1)});
-REMATCH_LAYOUT_TEST("fused ops under sp and fsdp", FOUR,
+REMATCH_LAYOUT_TEST("fused ops under sp and fsdp", kFour,
                     {"llama_small", "tp=2,sp,fsdp=2", with(kLlama, "fused_ops", 1)});
-REMATCH_LAYOUT_TEST("ulysses of two", TWO, {"llama_small", "ulysses=2", kLlama});
-REMATCH_LAYOUT_TEST("ulysses of four", FOUR, {"llama_small", "ulysses=4", kLlama});
-REMATCH_LAYOUT_TEST("sp and ulysses", FOUR, {"llama_small", "tp=2,sp,ulysses=2", kLlama});
-REMATCH_LAYOUT_TEST("ulysses and fsdp of wan", FOUR, {"wan_small", "ulysses=2,fsdp=2", kVideo});
-REMATCH_LAYOUT_TEST("ulysses of ltx", TWO, {"ltx_small", "ulysses=2", kVideo});
-REMATCH_LAYOUT_TEST("tp of wan", TWO, {"wan_small", "tp=2", kVideo});
-REMATCH_LAYOUT_TEST("tp and ulysses of ltx", FOUR, {"ltx_small", "tp=2,ulysses=2", kVideo});
-REMATCH_LAYOUT_TEST("sp of wan", TWO, {"wan_small", "tp=2,sp", kVideo});
-REMATCH_LAYOUT_TEST("sp of one video", FOUR, {"wan_small", "tp=4,sp", with(kVideo, "batch", 1)});
-REMATCH_LAYOUT_TEST("sp and ulysses of ltx", FOUR, {"ltx_small", "tp=2,sp,ulysses=2", kVideo});
-REMATCH_LAYOUT_TEST("sp of fused ltx", FOUR,
+REMATCH_LAYOUT_TEST("ulysses of two", kTwo, {"llama_small", "ulysses=2", kLlama});
+REMATCH_LAYOUT_TEST("ulysses of four", kFour, {"llama_small", "ulysses=4", kLlama});
+REMATCH_LAYOUT_TEST("sp and ulysses", kFour, {"llama_small", "tp=2,sp,ulysses=2", kLlama});
+REMATCH_LAYOUT_TEST("ulysses and fsdp of wan", kFour, {"wan_small", "ulysses=2,fsdp=2", kVideo});
+REMATCH_LAYOUT_TEST("ulysses of ltx", kTwo, {"ltx_small", "ulysses=2", kVideo});
+REMATCH_LAYOUT_TEST("tp of wan", kTwo, {"wan_small", "tp=2", kVideo});
+REMATCH_LAYOUT_TEST("tp and ulysses of ltx", kFour, {"ltx_small", "tp=2,ulysses=2", kVideo});
+REMATCH_LAYOUT_TEST("sp of wan", kTwo, {"wan_small", "tp=2,sp", kVideo});
+REMATCH_LAYOUT_TEST("sp of one video", kFour, {"wan_small", "tp=4,sp", with(kVideo, "batch", 1)});
+REMATCH_LAYOUT_TEST("sp and ulysses of ltx", kFour, {"ltx_small", "tp=2,sp,ulysses=2", kVideo});
+REMATCH_LAYOUT_TEST("sp of fused ltx", kFour,
                     {"ltx_small", "tp=2,sp,fsdp=2", with(kVideo, "fused_ops", 1)});
-REMATCH_LAYOUT_TEST("tp of fused wan", FOUR,
+REMATCH_LAYOUT_TEST("tp of fused wan", kFour,
                     {"wan_small", "tp=2,fsdp=2", with(kVideo, "fused_ops", 1)});
-REMATCH_LAYOUT_TEST("tp and ep", FOUR, {"moe_small", "tp=2,ep=2", kMoe});
-REMATCH_LAYOUT_TEST("sp and ep", FOUR, {"moe_small", "tp=2,sp,ep=2", kMoe});
-REMATCH_LAYOUT_TEST("ep of two", TWO, {"moe_small", "ep=2", kMoe});
-REMATCH_LAYOUT_TEST("ep of four", FOUR, {"moe_small", "ep=4", kMoe});
-REMATCH_LAYOUT_TEST("balanced ep and fsdp", FOUR,
+REMATCH_LAYOUT_TEST("tp and ep", kFour, {"moe_small", "tp=2,ep=2", kMoe});
+REMATCH_LAYOUT_TEST("sp and ep", kFour, {"moe_small", "tp=2,sp,ep=2", kMoe});
+REMATCH_LAYOUT_TEST("ep of two", kTwo, {"moe_small", "ep=2", kMoe});
+REMATCH_LAYOUT_TEST("ep of four", kFour, {"moe_small", "ep=4", kMoe});
+REMATCH_LAYOUT_TEST("balanced ep and fsdp", kFour,
                     {"moe_small", "ep=2,balanced_routing,fsdp=2", kMoe});
-REMATCH_LAYOUT_TEST("ulysses and ep", FOUR, {"moe_small", "ulysses=2,ep=2", kMoe});
-REMATCH_LAYOUT_TEST("ep of deepseek", TWO, {"deepseek_small", "ep=2", kDeepseek});
-REMATCH_LAYOUT_TEST("tp and ulysses of deepseek", FOUR,
+REMATCH_LAYOUT_TEST("ulysses and ep", kFour, {"moe_small", "ulysses=2,ep=2", kMoe});
+REMATCH_LAYOUT_TEST("ep of deepseek", kTwo, {"deepseek_small", "ep=2", kDeepseek});
+REMATCH_LAYOUT_TEST("tp and ulysses of deepseek", kFour,
                     {"deepseek_small", "tp=2,ulysses=2", kDeepseek});
-REMATCH_LAYOUT_TEST("sp of deepseek", TWO, {"deepseek_small", "tp=2,sp", kDeepseek});
-REMATCH_LAYOUT_TEST("tp with dropout", TWO,
+REMATCH_LAYOUT_TEST("sp of deepseek", kTwo, {"deepseek_small", "tp=2,sp", kDeepseek});
+REMATCH_LAYOUT_TEST("tp with dropout", kTwo,
                     {"llama_small", "tp=2", with(kLlama, "dropout_percent", 20)});

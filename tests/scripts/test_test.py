@@ -67,20 +67,21 @@ class TestCommandTest(unittest.TestCase):
     def test_the_test_cases_in_a_test_count(self):
         # Of four tests one fails and one is skipped. In them: 3 passed; 2 passed and 1 skipped; 3 passed and 2 failed;
         # 2 skipped.
-        self.log("All tests passed (9 assertions in 3 test cases)\n"
+        self.log("1/4 Testing: a\nAll tests passed (9 assertions in 3 test cases)\n2/4 Testing: b\n"
                  "warning:\n  no GPU\n  device test: skipped\nAll tests passed (7 assertions in 3 test cases)\n"
-                 "test cases:  5 |  3 passed | 2 failed\nassertions: 12 | 10 passed | 2 failed\n"
-                 "  no GPU\n  gpu test: skipped\n  no GPU\n  gpu test: skipped\n"
+                 "3/4 Testing: c\ntest cases:  5 |  3 passed | 2 failed\nassertions: 12 | 10 passed | 2 failed\n"
+                 "4/4 Testing: d\n  no GPU\n  gpu test: skipped\n  no GPU\n  gpu test: skipped\n"
                  "test cases: 2 | 2 passed\nassertions: - none -\n")
         self.presets(status=8, dev=(4, 1, 0, 1))
         status, lines = self.run_test()
-        self.assertIn("preset dev: 8 passed, 2 failed, 3 skipped in 0 s", lines)
+        self.assertIn("preset dev: 8 passed, 2 failed, 3 skipped", [line.split(" in ")[0] for line in lines])
 
     def test_a_test_without_totals_counts_as_one(self):
-        self.log("All tests passed (9 assertions in 3 test cases)\nOK\nSegmentation fault\n")
+        self.log("1/3 Testing: a\nOK\n2/3 Testing: b\n  device test: skipped\nSegmentation fault\n"
+                 "3/3 Testing: c\nAll tests passed (9 assertions in 3 test cases)\n")
         self.presets(status=8, dev=(3, 1, 0, 0))
         status, lines = self.run_test()
-        self.assertIn("preset dev: 4 passed, 1 failed, 0 skipped in 0 s", lines)
+        self.assertIn("preset dev: 4 passed, 1 failed, 0 skipped", [line.split(" in ")[0] for line in lines])
 
     def test_a_ctest_that_fails_without_a_failing_test_is_a_failure(self):
         self.presets(status=8, dev=(20, 0, 0, 0))

@@ -15,23 +15,22 @@ namespace {
 constexpr std::uint32_t kMasks = 2;
 constexpr std::uint32_t kRandomPlans = 3;
 
-std::optional<Plan> resolved(const Policy& policy, const Resolver& resolver) {
-  auto result = resolver.resolve(policy, NoEffect::kAllow);
-  if (std::holds_alternative<Rejected>(result)) return std::nullopt;
-  return std::get<Plan>(std::move(result));
+PlanFamily of_policy(const std::string& name, const Policy& policy) {
+  return {name, [policy](const Trace&, const Resolver& resolver) -> std::optional<Plan> {
+            auto result = resolver.resolve(policy, NoEffect::kAllow);
+            if (std::holds_alternative<Rejected>(result)) return std::nullopt;
+            return std::get<Plan>(std::move(result));
+          }};
 }
 
 PlanFamily named(const std::string& policy) {
-  return {policy,
-          [parsed = std::get<Policy>(parse_policy(policy))](
-              const Trace&, const Resolver& resolver) { return resolved(parsed, resolver); }};
+  return of_policy(policy, std::get<Policy>(parse_policy(policy)));
 }
 
 PlanFamily keeping(const std::string& selector) {
   Policy policy{.name = "save " + selector};
   policy.save = {std::get<Selector>(parse_selector(selector))};
-  return {policy.name,
-          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
+  return of_policy(policy.name, policy);
 }
 
 // All that is of use is kept but what `selector` picks.
@@ -39,8 +38,7 @@ PlanFamily recomputing(const std::string& selector) {
   Policy policy{.name = "recompute " + selector};
   policy.inverse = true;
   policy.recompute = {std::get<Selector>(parse_selector(selector))};
-  return {policy.name,
-          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
+  return of_policy(policy.name, policy);
 }
 
 // A region for each scope inside the blocks that has one of the names.
@@ -48,15 +46,13 @@ PlanFamily scopes(const std::vector<std::string>& patterns) {
   Policy policy{.name = "scopes"};
   for (const std::string& pattern : patterns) policy.name += " " + pattern;
   policy.regions = {.kind = RegionChoice::Kind::kScopes, .patterns = patterns};
-  return {policy.name,
-          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
+  return of_policy(policy.name, policy);
 }
 
 PlanFamily every_second(const std::string& selector) {
   Policy policy{.name = "every second " + selector};
   policy.alternate = Alternation{.selectors = {std::get<Selector>(parse_selector(selector))}};
-  return {policy.name,
-          [policy](const Trace&, const Resolver& resolver) { return resolved(policy, resolver); }};
+  return of_policy(policy.name, policy);
 }
 
 PlanFamily mask(const std::string& name, const std::function<bool(int layer, int op)>& save,
