@@ -13,6 +13,13 @@ struct Softmax {
   Sum sum;
 };
 
+// exp(x) in few instructions: off by up to |x| times the rounding of one number.
+template <typename Sum>
+__device__ Sum power_of_e(Sum x) {
+  constexpr double kLog2OfE = 1.4426950408889634;
+  return exp2(x * static_cast<Sum>(kLog2OfE));
+}
+
 // The sum as it is under a larger maximum. Of no logits both are -inf.
 template <typename Sum>
 __device__ Sum sum_under(const Softmax<Sum>& softmax, Sum maximum) {
@@ -25,31 +32,36 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
+// What only the end needs is loaded first, so that nothing waits for it there.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;
   const std::int64_t row = blockIdx.x;
   const int width = static_cast<int>(op.width);
   const T* logits = static_cast<const T*>(op.logits) + row * op.width;
+  Sum& maximum = static_cast<Sum*>(op.maximum)[row];
+  Sum& sum = static_cast<Sum*>(op.sum)[row];
+  const bool is_first = threadIdx.x == 0;
+  const Softmax<Sum> before = is_first ? Softmax<Sum>{maximum, sum} : Softmax<Sum>{};
+  const std::int64_t target = threadIdx.x == kThreads - 1 ? op.target[row] - op.first : -1;
   Softmax<Sum> own = {-static_cast<Sum>(INFINITY), 0};
   for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
     Sum values[kCount];
     load_lanes(logits + i, values);
-    Sum maximum = own.maximum;
-    for (int lane = 0; lane < kCount; ++lane) maximum = max(maximum, values[lane]);
-    own = {maximum, sum_under(own, maximum)};
-    for (int lane = 0; lane < kCount; ++lane) own.sum += exp(values[lane] - maximum);
+    Sum largest = own.maximum;
+    for (int lane = 0; lane < kCount; ++lane) largest = max(largest, values[lane]);
+    own = {largest, sum_under(own, largest)};
+    for (int lane = 0; lane < kCount; ++lane) own.sum += power_of_e(values[lane] - largest);
   }
-  const auto added = block_reduce(own, [](const auto& a, const auto& b) { return merged(a, b); });
-  if (threadIdx.x != 0) return;
-  Sum& sum = static_cast<Sum*>(op.sum)[row];
-  Sum& maximum = static_cast<Sum*>(op.maximum)[row];
-  const Softmax<Sum> all = merged({maximum, sum}, added);
+  const bool has_target = target >= 0 && target < op.width;
+  const Sum target_logit = has_target ? load(logits + target) : Sum(0);
+  const Sum largest = block_reduce(own.maximum, [](Sum a, Sum b) { return max(a, b); });
+  const Softmax<Sum> added = {largest, block_sum(sum_under(own, largest))};
+  if (has_target) static_cast<Sum*>(op.target_logit)[row] = target_logit;
+  if (!is_first) return;
+  const Softmax<Sum> all = merged(before, added);
   maximum = all.maximum;
   sum = all.sum;
-  const std::int64_t target = op.target[row] - op.first;
-  if (target < 0 || target >= op.width) return;
-  static_cast<Sum*>(op.target_logit)[row] = load(logits + target);
 }
 
 template <typename T, int kCount>

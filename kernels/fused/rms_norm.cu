@@ -1,5 +1,5 @@
-// A block of threads for each row; in backward for each block of rows, whose sums over columns each
-// thread keeps for its own columns.
+// A block of threads for each row; in backward for every num_row_blocks-th row, whose sums over
+// columns each thread keeps for its own columns.
 #include "kernels/fused/rms_norm.h"
 #include "kernels/op/device.cuh"
 
@@ -18,11 +18,11 @@ struct RowSums {
   Sum products;
 };
 
-// All ones without a weight.
+// All `missing` where there is nothing to load.
 template <int kCount, typename T>
-__device__ void load_weights(const T* weight, int first, SumOf<T> (&to)[kCount]) {
-  if (weight != nullptr) return load_lanes(weight + first, to);
-  for (int lane = 0; lane < kCount; ++lane) to[lane] = 1;
+__device__ void load_or(SumOf<T> missing, const T* from, int first, SumOf<T> (&to)[kCount]) {
+  if (from != nullptr) return load_lanes(from + first, to);
+  for (int lane = 0; lane < kCount; ++lane) to[lane] = missing;
 }
 
 template <typename T, int kCount>
@@ -42,37 +42,55 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
     Sum values[kCount];
     Sum weights[kCount];
     load_lanes(x + i, values);
-    load_weights(static_cast<const T*>(op.weight), i, weights);
+    load_or(Sum(1), static_cast<const T*>(op.weight), i, weights);
     for (int lane = 0; lane < kCount; ++lane) values[lane] *= scale * weights[lane];
     store_lanes(values, y + i);
   }
 }
 
+// Blocks for whose registers a processor has room while a row has at most two accesses a thread:
+// found by trying on an H100.
+inline constexpr int kBlocksOnProcessor = 4;
+
 // As the CPU's: grad_x = r grad_y w - x r^3 mean(grad_y w x), grad_weight sums grad_y x r.
-template <typename T, int kCount>
-__global__ void rematch_rms_norm_backward(RmsNormBackward op) {
+// A thread has kSteps accesses in a row and keeps what it read, and its sums, in registers. With
+// kSteps 0 it has any number, reads its row twice, and its sums lie in memory.
+template <typename T, int kCount, int kSteps>
+__global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
+    rematch_rms_norm_backward(RmsNormBackward op) {
   using Sum = SumOf<T>;
+  constexpr bool kKeeps = kSteps > 0;
+  constexpr int kKept = kKeeps ? kSteps : 1;
+  constexpr int kStride = kThreads * kCount;
   const RmsNorm& shape = op.forward;
   const int width = static_cast<int>(shape.width);
+  const int column = static_cast<int>(threadIdx.x) * kCount;
+  const int steps = kKeeps ? kSteps : (width + kStride - 1) / kStride;
   const T* weight = static_cast<const T*>(shape.weight);
-  Sum* sums =
-      op.partial == nullptr ? nullptr : static_cast<Sum*>(op.partial) + blockIdx.x * shape.width;
-  const std::int64_t first = blockIdx.x * kRowsInBlock;
-  for (std::int64_t row = first; row < shape.rows && row < first + kRowsInBlock; ++row) {
-    const T* x = static_cast<const T*>(shape.x) + row * shape.x_stride;
-    const T* grad_y = static_cast<const T*>(op.grad_y) + row * op.grad_stride;
-    T* grad_x = static_cast<T*>(op.grad_x) + row * shape.width;
-    Sum values[kCount];
-    Sum grads[kCount];
+  Sum* partial = op.partial == nullptr
+                     ? nullptr
+                     : static_cast<Sum*>(op.partial) + blockIdx.x * shape.width + column;
+  Sum sums[kKept][kCount] = {};
+  Lanes<T, kCount> kept_x[kKept];
+  Lanes<T, kCount> kept_grads[kKept];
+  for (std::int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
+    const T* x = static_cast<const T*>(shape.x) + row * shape.x_stride + column;
+    const T* grad_y = static_cast<const T*>(op.grad_y) + row * op.grad_stride + column;
+    T* grad_x = static_cast<T*>(op.grad_x) + row * shape.width + column;
     Sum weights[kCount];
     RowSums<Sum> own = {0, 0};
-    for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
-      load_lanes(x + i, values);
-      load_lanes(grad_y + i, grads);
-      load_weights(weight, i, weights);
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+      const int i = step * kStride;
+      if (column + i >= width) continue;
+      const int kept = kKeeps ? step : 0;
+      kept_x[kept] = load_lanes<kCount>(x + i);
+      kept_grads[kept] = load_lanes<kCount>(grad_y + i);
+      load_or(Sum(1), weight, column + i, weights);
       for (int lane = 0; lane < kCount; ++lane) {
-        own.squares += values[lane] * values[lane];
-        own.products += grads[lane] * weights[lane] * values[lane];
+        const Sum value = kept_x[kept][lane];
+        own.squares += value * value;
+        own.products += kept_grads[kept][lane] * weights[lane] * value;
       }
     }
     const RowSums<Sum> of_row = block_reduce(own, [](const auto& a, const auto& b) {
@@ -80,20 +98,43 @@ __global__ void rematch_rms_norm_backward(RmsNormBackward op) {
     });
     const Sum r = reciprocal_rms(of_row.squares, shape);
     const Sum pull = -of_row.products * r * r * r / static_cast<Sum>(shape.width);
-    for (int i = static_cast<int>(threadIdx.x) * kCount; i < width; i += kThreads * kCount) {
-      load_lanes(x + i, values);
-      load_lanes(grad_y + i, grads);
-      load_weights(weight, i, weights);
-      for (int lane = 0; sums != nullptr && lane < kCount; ++lane) {
-        const Sum product = grads[lane] * values[lane] * r;
-        store(row == first ? product : load(sums + i + lane) + product, sums + i + lane);
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+      const int i = step * kStride;
+      if (column + i >= width) continue;
+      const int kept = kKeeps ? step : 0;
+      if (!kKeeps) {
+        kept_x[kept] = load_lanes<kCount>(x + i);
+        kept_grads[kept] = load_lanes<kCount>(grad_y + i);
+        load_or(Sum(0), row == blockIdx.x ? nullptr : partial, i, sums[kept]);
       }
+      load_or(Sum(1), weight, column + i, weights);
       for (int lane = 0; lane < kCount; ++lane) {
-        values[lane] = values[lane] * pull + grads[lane] * weights[lane] * r;
+        const Sum value = kept_x[kept][lane];
+        const Sum scaled = kept_grads[kept][lane] * r;
+        sums[kept][lane] += scaled * value;
+        weights[lane] = value * pull + scaled * weights[lane];
       }
-      store_lanes(values, grad_x + i);
+      store_lanes(weights, grad_x + i);
+      if (!kKeeps && partial != nullptr) store_lanes(sums[kept], partial + i);
     }
   }
+  if constexpr (kKeeps) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int i = step * kStride;
+      if (partial != nullptr && column + i < width) store_lanes(sums[step], partial + i);
+    }
+  }
+}
+
+// Calls f with the accesses that a thread has in a row, 1, 2 or 4, or with 0 where it has more.
+template <typename Function>
+void with_steps(std::int64_t width, std::int64_t stride, const Function& f) {
+  if (width <= stride) return f(std::integral_constant<int, 1>());
+  if (width <= 2 * stride) return f(std::integral_constant<int, 2>());
+  if (width <= 4 * stride) return f(std::integral_constant<int, 4>());
+  f(std::integral_constant<int, 0>());
 }
 
 }  // namespace
@@ -123,7 +164,10 @@ int run(const RmsNormBackward& op, void* stream) {
                       are_aligned(shape.x, shape.weight, op.grad_y, op.grad_x);
     with_lanes<T>(wide, [&](auto lanes) {
       constexpr int kCount = lanes;
-      rematch_rms_norm_backward<T, kCount><<<num_blocks, kThreads, 0, on>>>(op);
+      with_steps(shape.width, kThreads * kCount, [&](auto steps) {
+        constexpr int kSteps = steps;
+        rematch_rms_norm_backward<T, kCount, kSteps><<<num_blocks, kThreads, 0, on>>>(op);
+      });
     });
     if (op.partial == nullptr) return;
     rematch_add_partial_sums<T><<<sum_blocks_for(shape.width), kThreads, 0, on>>>(

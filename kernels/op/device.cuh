@@ -6,6 +6,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -58,25 +59,50 @@ __device__ void store(Sum value, T* to) {
 template <typename T>
 inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
 
+// What kCount elements are aligned to: those of more than 16 bytes are moved in several accesses.
 template <typename T, int kCount>
-struct alignas(kCount * sizeof(T)) Lanes {
-  T lane[kCount];
+inline constexpr std::size_t kAlignment = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
+
+// Elements as they lie in memory.
+template <typename T, int kCount>
+struct alignas(kAlignment<T, kCount>) Lanes {
+  T lanes[kCount];
+  __device__ SumOf<T> operator[](int lane) const { return widened(lanes[lane]); }
 };
 
-// kCount elements in one access; `from` is a multiple of their size.
+// Two in a register, where the compiler would give each of an array its own. bfloat16 is the upper
+// half of a float.
+template <int kCount>
+requires(kCount % 2 ==
+         0) struct alignas(kAlignment<__nv_bfloat16, kCount>) Lanes<__nv_bfloat16, kCount> {
+  std::uint32_t pairs[kCount / 2];
+  __device__ float operator[](int lane) const {
+    const std::uint32_t pair = pairs[lane / 2];
+    return __builtin_bit_cast(float, lane % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
+  }
+};
+
+// kCount elements; `from` is a multiple of their alignment.
+template <int kCount, typename T>
+__device__ Lanes<T, kCount> load_lanes(const T* from) {
+  REMATCH_COUNT_READ(kCount * sizeof(T));
+  return *reinterpret_cast<const Lanes<T, kCount>*>(from);
+}
+
 template <int kCount, typename T>
 __device__ void load_lanes(const T* from, SumOf<T> (&to)[kCount]) {
-  REMATCH_COUNT_READ(kCount * sizeof(T));
-  const auto lanes = *reinterpret_cast<const Lanes<T, kCount>*>(from);
-  for (int lane = 0; lane < kCount; ++lane) to[lane] = widened(lanes.lane[lane]);
+  const Lanes<T, kCount> lanes = load_lanes<kCount>(from);
+  for (int lane = 0; lane < kCount; ++lane) to[lane] = lanes[lane];
 }
 
 template <int kCount, typename T, typename Sum>
 __device__ void store_lanes(const Sum (&from)[kCount], T* to) {
-  Lanes<T, kCount> lanes;
+  struct alignas(kAlignment<T, kCount>) {
+    T lanes[kCount];
+  } stored;
   REMATCH_COUNT_WRITTEN(kCount * sizeof(T));
-  for (int lane = 0; lane < kCount; ++lane) lanes.lane[lane] = narrowed<T>(from[lane]);
-  *reinterpret_cast<Lanes<T, kCount>*>(to) = lanes;
+  for (int lane = 0; lane < kCount; ++lane) stored.lanes[lane] = narrowed<T>(from[lane]);
+  *reinterpret_cast<decltype(stored)*>(to) = stored;
 }
 
 // Begin whole vectors of 16 bytes there? So may null, which is not read.

@@ -361,7 +361,7 @@ def all_stages(setup):
                      "--allow-no-effect")], judge_bits, (0, 3, 5), part=3, seconds=120))
     stages += [
         Stage("engine_overhead", "Dispatch-bound step over the same step without a policy", [
-            rematch(f"{TINY} --policy none,full,attn_only,save_mm --schedule both --steps 50 --rounds 3")],
+            rematch(f"{TINY} --policy none,full,save_mm --schedule both --steps 20 --rounds 5")],
               judge_overhead, (0, 3, 5), part=3, seconds=120),
         Stage("run_cuda_test", "Every policy of the catalogue on every small model, bit by bit",
               [["{run_cuda_test}", "{tests}"]], refuse=SKIPPED_TESTS, part=3, seconds=240),

@@ -142,11 +142,12 @@ TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv
   }
 }
 
-// More rows than a block of partial sums, rows a little apart.
+// More rows than a block of partial sums, rows a little apart; widths of which a thread has one
+// access, two, three, and so many that it keeps no row in registers.
 TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
   constexpr std::size_t kRows = 70;
-  for (const std::size_t width : {std::size_t{304}, std::size_t{301}}) {
+  for (const std::size_t width : {304, 301, 2056, 5000, 1101}) {
     for (const bool weighted : {true, false}) {
       CAPTURE(width, weighted);
       const std::size_t stride = width + 8;

@@ -50,6 +50,7 @@ int num_launches() { return launches; }
 void launch(dim3 grid, dim3 threads, std::size_t, cudaStream_t,
             const std::function<void()>& kernel) {
   ++launches;
+  gridDim = grid;
   Block block(threads.x, kernel);
   for (unsigned y = 0; y < grid.y; ++y) {
     for (unsigned x = 0; x < grid.x; ++x) {

@@ -16,6 +16,8 @@
 
 #include "tests/support/host_cuda/moved_bytes.h"
 
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 #undef __shared__
 #define __shared__ static  // of the one block that runs
 
@@ -27,6 +29,7 @@ using std::max;
 
 inline uint3 threadIdx;
 inline uint3 blockIdx;
+inline dim3 gridDim;
 
 namespace host_cuda {
 
