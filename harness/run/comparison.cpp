@@ -145,9 +145,8 @@ void Comparison::choose_reference() {
   if (!reference_ || points_[*reference_].status == PointStatus::kOk) return;
   const std::optional<std::size_t> full = find("full");
   if (!full || points_[*full].status != PointStatus::kOk) return;
-  reference_reason_ = settings_.reference + " ended " +
-                      std::string(to_string(points_[*reference_].status)) + ": " +
-                      points_[*reference_].reason;
+  reference_reason_ =
+      settings_.reference + " ended " + std::string(to_string(points_[*reference_].status));
   reference_ = full;
 }
 

@@ -108,6 +108,13 @@ struct MemoryRecord {
   bool operator==(const MemoryRecord&) const = default;
 };
 
+// The peak that a prediction is about: on CUDA what tensors ask for, without libraries' workspaces;
+// elsewhere, where nothing else is allocated, what is allocated.
+inline std::optional<Bytes> peak_of_tensors(const MemoryRecord& memory) {
+  if (!memory.workspace || !memory.peak_requested) return memory.peak_allocated;
+  return *memory.peak_requested - *memory.workspace;
+}
+
 template <RecordOf<MemoryRecord> Memory, class Visit>
 void visit_fields(Memory& memory, Visit visit) {
   visit({"peak_allocated_bytes", kColumn}, memory.peak_allocated);

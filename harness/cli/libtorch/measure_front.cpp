@@ -76,7 +76,7 @@ MeasuredFigures figures_of(const PointRecord& point) {
   figures.status = to_string(point.status);
   figures.reason = point.reason;
   if (point.status != PointStatus::kOk) return figures;
-  if (point.memory) figures.peak = point.memory->peak_allocated;
+  if (point.memory) figures.peak = peak_of_tensors(*point.memory);
   if (point.time) {
     figures.step_time = point.time->step_median;
     figures.step_interval = point.time->step_interval;
@@ -96,6 +96,15 @@ void add_figures(const Report& report, const std::vector<std::size_t>& chosen, F
   };
   for (const std::size_t index : chosen) add(front.points[index]);
   for (Baseline& baseline : front.baselines) add(baseline.point);
+}
+
+// The most that libraries held in any point, which no prediction has.
+std::optional<Bytes> workspace_of(const Report& report) {
+  std::optional<Bytes> most;
+  for (const PointRecord& point : report.points) {
+    if (point.memory) most = std::max(most, point.memory->workspace);
+  }
+  return most;
 }
 
 // The A/A interval of the point that was the reference.
@@ -152,6 +161,7 @@ ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
   const Report report = run_comparison(settings, variants, provenance);
   add_figures(report, chosen, record.front);
   weigh_measurement(record.front, choose_anchors(plane), control_interval(report));
+  record.front.measurement->workspace = workspace_of(report);
   return exit_code_of(report);
 }
 

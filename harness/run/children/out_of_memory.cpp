@@ -42,6 +42,16 @@ std::optional<Bytes> requested_bytes(std::string_view message) {
   return std::nullopt;
 }
 
+std::string short_of_memory(const std::string& message) {
+  const std::string line = message.substr(0, message.find('\n'));
+  for (const std::string_view next :
+       {" Process ", " Including non-PyTorch memory", " Of the allocated memory"}) {
+    const std::size_t at = line.find(next);
+    if (at != std::string::npos) return line.substr(0, at);
+  }
+  return line;
+}
+
 bool speaks_of_memory(std::string_view message) {
   return std::any_of(std::begin(kOutOfMemory), std::end(kOutOfMemory), [&](std::string_view words) {
     return message.find(words) != std::string_view::npos;

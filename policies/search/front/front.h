@@ -25,9 +25,9 @@ namespace rematch {
 
 // Measurements of one point.
 struct MeasuredFigures {
-  std::string status = "ok";  // as a run's report has it: "oom", "timeout"
-  std::string reason;         // empty where status is ok
-  std::optional<Bytes> peak;
+  std::string status = "ok";                          // as a run's report has it: "oom", "timeout"
+  std::string reason;                                 // empty where status is ok
+  std::optional<Bytes> peak;                          // of tensors, as peak_of_tensors() has it
   std::optional<std::chrono::nanoseconds> step_time;  // median
   std::optional<std::array<std::chrono::nanoseconds, 2>> step_interval;
   // The prediction, calibrated on the anchors: what `step_time` is held against.
@@ -62,8 +62,9 @@ struct FrontMeasurement {
   StepCalibration line;              // by least squares over the anchors
   // 95 % interval of the ratio of two arms that ran the same plan by turns.
   std::optional<std::array<double, 2>> control_interval;
-  int num_measured = 0;     // points and baselines whose run ended ok
-  int num_equal_peaks = 0;  // of them, to the byte
+  int num_measured = 0;            // points and baselines whose run ended ok
+  int num_equal_peaks = 0;         // of them, to the byte
+  std::optional<Bytes> workspace;  // CUDA: what libraries hold besides
   // Errors of the step times, over all points but the anchors.
   std::optional<double> median_error_ratio;
   std::optional<double> worst_error_ratio;

@@ -128,6 +128,7 @@ void visit_fields(Measurement& measurement, Visit visit) {
   visit("control_interval", measurement.control_interval);
   visit("num_measured", measurement.num_measured);
   visit("num_equal_peaks", measurement.num_equal_peaks);
+  visit({"workspace_bytes", kLater}, measurement.workspace);
   visit("median_step_time_error_ratio", measurement.median_error_ratio);
   visit("worst_step_time_error_ratio", measurement.worst_error_ratio);
   visit("predicted_hypervolume_ratio", measurement.predicted_hypervolume);

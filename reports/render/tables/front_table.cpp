@@ -245,9 +245,12 @@ std::string measurement_words(const FrontMeasurement& measurement) {
   std::string words =
       std::to_string(measurement.num_equal_peaks) + " of " +
       std::to_string(measurement.num_measured) +
-      " measured peaks equal the predicted ones to the byte. Step times are predicted as " +
-      format_fixed(measurement.line.slope, 3) + " times the profile's " +
-      (measurement.line.offset_ns < 0 ? "- " : "+ ") +
+      " measured peaks equal the predicted ones to the byte" +
+      (measurement.workspace.value_or(Bytes{}).count > 0
+           ? ", without the " + format_bytes(*measurement.workspace) + " of libraries' workspaces"
+           : "") +
+      ". Step times are predicted as " + format_fixed(measurement.line.slope, 3) +
+      " times the profile's " + (measurement.line.offset_ns < 0 ? "- " : "+ ") +
       format_duration(nanoseconds(std::llround(std::abs(measurement.line.offset_ns)))) +
       ", fitted to the anchors";
   if (measurement.median_error_ratio) {

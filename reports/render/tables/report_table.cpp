@@ -89,8 +89,7 @@ table::Row row_of(const ComparedPoint& compared) {
        parity_cell(point)},
       compared.verdict.text};
   if (point.parity && !point.parity->reference_reason.empty()) {
-    row.detail +=
-        "; compared with " + point.parity->reference + ": " + point.parity->reference_reason;
+    row.detail += "; compared with " + point.parity->reference;
   }
   const VerdictKind kind = compared.verdict.kind;
   row.is_alarming = kind == VerdictKind::kFailed || kind == VerdictKind::kDifferent ||

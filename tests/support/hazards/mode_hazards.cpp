@@ -134,15 +134,21 @@ std::vector<Hazard> below_autograd() {
                }
                return y.sin() * gate;
              }),
-      hazard("dual numbers inside the layer", kSquare,
-             [](const at::Tensor& x, const Parts& p) {
-               const at::Tensor point = at::mm(x, p[0]);
-               const DualLevel level;
-               const at::Tensor dual = at::_make_dual(point, at::ones_like(point), 0);
-               const auto [value, tangent] = at::_unpack_dual(at::sin(dual) * dual, 0);
-               return value + tangent;
-             }),
   };
+}
+
+// A level of dual numbers is the process's.
+Hazard dual_numbers() {
+  Hazard dual =
+      hazard("dual numbers inside the layer", kSquare, [](const at::Tensor& x, const Parts& p) {
+        const at::Tensor point = at::mm(x, p[0]);
+        const DualLevel level;
+        const at::Tensor dual = at::_make_dual(point, at::ones_like(point), 0);
+        const auto [value, tangent] = at::_unpack_dual(at::sin(dual) * dual, 0);
+        return value + tangent;
+      });
+  made.needs_process = true;
+  return made;
 }
 
 }  // namespace
@@ -152,6 +158,7 @@ std::vector<Hazard> mode_hazards() {
   for (const auto& more : {inference(), below_autograd()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
+  all.push_back(dual_numbers());
   return all;
 }
 

@@ -135,6 +135,14 @@ TEST_CASE("a measured front shows calibrated times, and the profile's in one col
   for (const char* unmeasured : {"122 ms", "104 ms"}) CHECK(times(text, unmeasured) == 0);
 }
 
+TEST_CASE("a measured front on a GPU says what libraries hold besides") {
+  FrontMeasurement measurement = *calibrated_front().front.measurement;
+  CHECK_THAT(measurement_words(measurement), Catch::Contains("to the byte. Step times"));
+  measurement.workspace = Bytes{64 << 20};
+  CHECK_THAT(measurement_words(measurement),
+             Catch::Contains("to the byte, without the 64.0 MiB of libraries' workspaces. Step"));
+}
+
 TEST_CASE("a calibration far from 1 says that the profile is not of this machine's state") {
   FrontRecord record = calibrated_front();
   const std::string warning =

@@ -133,6 +133,15 @@ TEST_CASE("times with another attention kernel than counts are named") {
   CHECK_THAT(text(), Catch::Contains("Times are with cudnn attention, as LibTorch chooses"));
 }
 
+TEST_CASE("whose bits are compared is said where it is not the reference asked for") {
+  Report report = comparison_report();
+  report.points[1].parity->reference = "full";
+  report.points[1].parity->reference_reason = "none ended oom";
+  CHECK_THAT(render_table(report, TableFormat::kText, 1000),
+             Catch::Contains("; compared with full"));
+  CHECK_THAT(render_table(report, TableFormat::kText, 1000), !Catch::Contains("none ended oom"));
+}
+
 TEST_CASE("points of different models are compared apart") {
   Report report = comparison_report();
   PointRecord other = sample_recomputing("full", 8, Bytes{30 * kMiB.count}, 1.3);
