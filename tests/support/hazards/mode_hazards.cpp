@@ -139,7 +139,7 @@ std::vector<Hazard> below_autograd() {
 
 // A level of dual numbers is the process's.
 Hazard dual_numbers() {
-  Hazard dual =
+  Hazard made =
       hazard("dual numbers inside the layer", kSquare, [](const at::Tensor& x, const Parts& p) {
         const at::Tensor point = at::mm(x, p[0]);
         const DualLevel level;
