@@ -1,4 +1,5 @@
-"""Each header compiles with nothing before it but what it includes itself, and when it is included twice."""
+"""Each header compiles with nothing before it but what it includes itself, and when it is included twice: the
+product's, with --deep the tests' too."""
 
 import functools
 import re
@@ -30,7 +31,7 @@ COMMON = (
 
 
 def run(tree):
-    headers = tree.code(".h")
+    headers = [name for name in tree.code(".h") if tree.deep or not name.startswith("tests/")]
     torch = torch_flags(tree)
     usable = [name for name in headers if torch or not needs(tree, name, ("libtorch",))]
     usable = [name for name in usable if not needs(tree, name, ("cuda", "cupti", "nvtx", "nccl"))]

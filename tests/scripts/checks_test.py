@@ -56,8 +56,8 @@ class CheckoutTest(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertIn("checks: 1 passed, 0 failed, 0 skipped", output)
 
-    def expect_problem(self, check, *parts):
-        status, output = self.check(check)
+    def expect_problem(self, check, *parts, deep=False):
+        status, output = self.check(check, *(["--deep"] if deep else []))
         if " skipped: " in output:
             self.skipTest(output)
         self.assertEqual(status, 1, output)
@@ -153,6 +153,11 @@ class HeadersTest(CheckoutTest):
     def test_a_header_without_a_guard_is_found(self):
         self.write("policies/plan/twice.h", "struct Twice {};\n")
         self.expect_problem("headers", "policies/plan/twice.h:1:", "redefinition")
+
+    def test_headers_of_tests_are_looked_at_with_deep(self):
+        self.write("tests/support/twice.h", "struct Twice {};\n")
+        self.expect_clean("headers")
+        self.expect_problem("headers", "tests/support/twice.h:1:", "redefinition", deep=True)
 
     def test_an_error_in_an_included_header_is_found_though_the_header_passed_before(self):
         self.write("policies/plan/upper.h", '#pragma once\n#include "policies/plan/count.h"\n'

@@ -65,20 +65,20 @@ class Curves {
   ScratchFolder scratch_;
 };
 
-struct Command {
+struct GateCommand {
   const char* name;
   const char* line;
 };
-constexpr std::array kCommands = {
-    Command{"T1", "--losses E --reference-losses N0 N1 N2 N3"},
-    Command{"exact", "--losses E --reference-losses B0 B1 B2 --loss envelope"},
-    Command{"T2", "--losses E C1 C2 C3 --reference-losses N0 N1 N2 N3 --loss equivalence"},
-    Command{"threshold", "--losses E --reference-losses B0 --max-loss-difference 0.001"},
-    Command{"equal", "--losses E --reference-losses B0 --max-loss-difference 0"},
-    Command{"swapped", "--losses B0 --reference-losses E --max-loss-difference 0.001"},
+constexpr std::array kGateCommands = {
+    GateCommand{"T1", "--losses E --reference-losses N0 N1 N2 N3"},
+    GateCommand{"exact", "--losses E --reference-losses B0 B1 B2 --loss envelope"},
+    GateCommand{"T2", "--losses E C1 C2 C3 --reference-losses N0 N1 N2 N3 --loss equivalence"},
+    GateCommand{"threshold", "--losses E --reference-losses B0 --max-loss-difference 0.001"},
+    GateCommand{"equal", "--losses E --reference-losses B0 --max-loss-difference 0"},
+    GateCommand{"swapped", "--losses B0 --reference-losses E --max-loss-difference 0.001"},
 };
 
-struct Row {
+struct CurveRow {
   const char* what;
   void (*edit)(Lines&);
   const char* codes;  // in the order of the commands
@@ -86,7 +86,7 @@ struct Row {
 };
 
 // clang-format off: a row is read as two lines, its codes beneath each other
-const std::vector<Row> kRows = {
+const std::vector<CurveRow> kRows = {
     {"nothing",
      [](Lines&) {},
      "000000",
@@ -191,12 +191,12 @@ TEST_CASE("the gate on edited loss curves says what the edit is worth") {
     std::erase_if(text, [](unsigned char letter) { return std::isspace(letter) != 0; });
     return text;
   };
-  for (const Row& row : kRows) {
+  for (const CurveRow& row : kRows) {
     Lines lines = curve(0);
     row.edit(lines);
     curves.write("E", lines);
-    for (std::size_t index = 0; index < kCommands.size(); ++index) {
-      const Command& command = kCommands[index];
+    for (std::size_t index = 0; index < kGateCommands.size(); ++index) {
+      const GateCommand& command = kGateCommands[index];
       const Outcome outcome = rematch("gate " + curves.expand(command.line));
       CAPTURE(row.what, command.name, outcome.out, outcome.err);
       CHECK(outcome.code == row.codes[index] - '0');

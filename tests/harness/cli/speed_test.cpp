@@ -1,5 +1,5 @@
 // How long compare, gate and render take on large reports. Ten thousand points of 5 KB are timed by
-//   build/lite/tests/harness/cli/cli_speed_test '[.speed]'
+//   build/lite/tests/harness/cli/cli_test '[.speed]'
 // The rest looks at a thirtieth of it, with room for sanitizers.
 #include <sys/resource.h>
 
