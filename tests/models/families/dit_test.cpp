@@ -25,9 +25,9 @@ namespace {
 
 // Wan 2.1 in double, written as diffusers does: a convolution cuts patches, rotation is complex,
 // attention is softmax(q k^T) v. Slow and plain.
-class Reference {
+class WanReference {
  public:
-  Reference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
+  WanReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
       : spec_(spec), parameters_(std::move(parameters)) {}
 
   at::Tensor loss(const Batch& batch) const {
@@ -166,6 +166,6 @@ TEST_CASE("the DiT's loss and gradients are those of a plain one in double") {
                                                {"channels", 3}});
   const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
-  const Reference reference(spec, parameters_in_double(*model));
+  const WanReference reference(spec, parameters_in_double(*model));
   check_against_reference(*model, batch, reference.loss(batch), reference.parameters());
 }

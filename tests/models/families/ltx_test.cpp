@@ -30,9 +30,9 @@ at::Tensor tensor_of(std::vector<double>& values, at::IntArrayRef sizes) {
 
 // LTX-Video in double, written as diffusers does: cosines and sines repeated for each element of a
 // pair, attention as softmax(q k^T + mask) v. Slow and plain.
-class Reference {
+class LtxReference {
  public:
-  Reference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
+  LtxReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
       : spec_(spec), parameters_(std::move(parameters)) {}
 
   at::Tensor loss(const Batch& batch) const {
@@ -151,7 +151,7 @@ TEST_CASE("LTX's loss and gradients are those of a plain one in double") {
   const ModelSpec spec = spec_of("ltx_small", kReducedLtx);
   const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
-  const Reference reference(spec, parameters_in_double(*model));
+  const LtxReference reference(spec, parameters_in_double(*model));
   check_against_reference(*model, batch, reference.loss(batch), reference.parameters());
 }
 

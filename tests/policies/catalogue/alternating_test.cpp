@@ -8,8 +8,6 @@
 namespace rematch::testing {
 namespace {
 
-constexpr std::string_view kMm = "aten::mm";
-
 // wq wk wv wo w1 w3 w2: the count is raised before it is asked, so the first is kept.
 TEST_CASE("of a Llama block's seven matmuls the first, third, fifth and seventh are kept") {
   const Trace toy = toy_llama();

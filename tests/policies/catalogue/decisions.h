@@ -62,6 +62,8 @@ inline std::string rejection_of(std::string_view text) {
   return rejected == nullptr ? "accepted" : rejected->message;
 }
 
+inline constexpr std::string_view kMm = "aten::mm";
+
 // 'S' for a saved and 'r' for a recomputed op, over the ops of that name, in order.
 inline std::string decisions(const RegionType& type, std::string_view op_name) {
   std::string text;

@@ -12,8 +12,6 @@
 namespace rematch::testing {
 namespace {
 
-constexpr std::string_view kMm = "aten::mm";
-
 std::vector<std::string> first_scopes(const Plan& plan) {
   std::vector<std::string> scopes;
   for (const PlannedRegion& region : plan.regions) scopes.push_back(region.first_scope);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-FrontRecord sample() {
+FrontRecord sample_record() {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);
   const auto full = resolve(std::get<Policy>(parse_policy("full")), trace);
@@ -29,9 +29,9 @@ FrontRecord sample() {
 }
 
 TEST_CASE("a front is read as it was written") {
-  const Json json = front_to_json(sample());
+  const Json json = front_to_json(sample_record());
   CHECK(front_to_json(front_from_json(json)) == json);
-  FrontRecord unanswered = sample();
+  FrontRecord unanswered = sample_record();
   unanswered.answer.reset();
   unanswered.simple.reset();
   unanswered.budget.reset();
@@ -88,7 +88,7 @@ TEST_CASE("points that offload say what is on the host, and what copies take") {
 }
 
 TEST_CASE("a front has none beside the plan without regions where that is another one") {
-  CHECK_FALSE(front_to_json(sample()).contains("none"));
+  CHECK_FALSE(front_to_json(sample_record()).contains("none"));
   const Trace trace = testing::toy_sharded();
   const Profile profile = testing::made_up_profile(trace, 1);
   FrontSearch search(trace, profile, {}, resolve_none(trace));
@@ -107,7 +107,7 @@ TEST_CASE("a front has none beside the plan without regions where that is anothe
 }
 
 TEST_CASE("points say how many kernels they launch again, if the profile knows") {
-  const Json unknown = front_to_json(sample());
+  const Json unknown = front_to_json(sample_record());
   for (const Json& point : unknown.at("points")) {
     CHECK(point.at("predicted_recomputed_kernels").is_null());
   }
@@ -126,7 +126,7 @@ TEST_CASE("points say how many kernels they launch again, if the profile knows")
 }
 
 FrontRecord measured_sample() {
-  FrontRecord record = sample();
+  FrontRecord record = sample_record();
   Front& front = record.front;
   for (FrontPoint& point : front.points) {
     point.measured.emplace();
@@ -156,7 +156,7 @@ TEST_CASE("a measured front is read as it was written") {
 }
 
 TEST_CASE("a front of before measuring has no measured figures, and is complete") {
-  Json json = front_to_json(sample());
+  Json json = front_to_json(sample_record());
   json.erase("complete");
   json.erase("measurement");
   for (Json& point : json.at("points")) point.erase("measured");
@@ -167,7 +167,7 @@ TEST_CASE("a front of before measuring has no measured figures, and is complete"
 }
 
 TEST_CASE("a front's holders at each peak are the peak") {
-  for (const FrontPoint& point : sample().front.points) {
+  for (const FrontPoint& point : sample_record().front.points) {
     CHECK(point.figures.holders.total() == point.figures.peak);
   }
 }

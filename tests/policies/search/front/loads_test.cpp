@@ -16,7 +16,7 @@ LoadPlan plan_of(std::int64_t load, double rate) {
           "layers 0-3: keep all"};
 }
 
-LoadsRecord sample() {
+LoadsRecord sample_loads() {
   LoadsRecord record;
   record.model = "llama_small";
   record.dimensions = {{"batch", 1}};
@@ -39,7 +39,7 @@ TEST_CASE("every field of loads is in its schema, and nothing else") {
 }
 
 TEST_CASE("loads are read as they were written") {
-  const Json json = loads_to_json(sample());
+  const Json json = loads_to_json(sample_loads());
   CHECK(validate(json).value_or("valid") == "valid");
   CHECK(loads_to_json(loads_from_json(json)) == json);
   CHECK(json.at("tried").at(1).at("predicted_tokens_per_second_all_ranks") == 300.0);
@@ -62,7 +62,7 @@ TEST_CASE("damaged loads are refused with the place") {
       {"/world", 1, "world"},
       {"/tried/0/predicted_step_time_ns", nullptr, "tried[0]: has some of a plan's figures"},
       {"/optimizer", "adamax", "found 'adamax'; known are"}};
-  const Json good = loads_to_json(sample());
+  const Json good = loads_to_json(sample_loads());
   for (const Damage& damage : damages) {
     CAPTURE(damage.pointer);
     Json bad = good;
