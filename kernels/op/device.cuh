@@ -72,10 +72,9 @@ struct alignas(kAlignment<T, kCount>) Lanes {
 
 // Two in a register, where the compiler would give each of an array its own. bfloat16 is the upper
 // half of a float.
-template <int kCount>
-requires(kCount % 2 ==
-         0) struct alignas(kAlignment<__nv_bfloat16, kCount>) Lanes<__nv_bfloat16, kCount> {
-  std::uint32_t pairs[kCount / 2];
+template <>
+struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
+  std::uint32_t pairs[kLanes<__nv_bfloat16> / 2];
   __device__ float operator[](int lane) const {
     const std::uint32_t pair = pairs[lane / 2];
     return __builtin_bit_cast(float, lane % 2 == 0 ? pair << 16 : pair & 0xffff0000u);

@@ -42,7 +42,7 @@ std::optional<Bytes> requested_bytes(std::string_view message) {
   return std::nullopt;
 }
 
-std::string short_of_memory(const std::string& message) {
+std::string without_advice(const std::string& message) {
   const std::string line = message.substr(0, message.find('\n'));
   for (const std::string_view next :
        {" Process ", " Including non-PyTorch memory", " Of the allocated memory"}) {

@@ -15,7 +15,7 @@ std::optional<Bytes> requested_bytes(std::string_view message);
 
 // The message of LibTorch's CUDA allocator up to what was free: accounts and advice follow, half a
 // page of them. Any other's first line.
-std::string short_of_memory(const std::string& message);
+std::string without_advice(const std::string& message);
 
 // Does an error say that memory ran out? LibTorch's CPU allocator, the CUDA runtime outside its
 // allocator, cuBLAS, cuDNN and their kin each say so in their own words.

@@ -88,7 +88,7 @@ class EarlyEnd {
   }
 
   void is_out_of_memory(const std::string& what, std::optional<Bytes> requested) {
-    is(PointStatus::kOom, short_of_memory(what) + " (" + position_.describe() + ")");
+    is(PointStatus::kOom, without_advice(what) + " (" + position_.describe() + ")");
     record_.failure.emplace();
     record_.failure->requested = requested;
     if (position_.step >= 0) record_.failure->phase = position_.phase;

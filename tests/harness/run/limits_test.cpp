@@ -72,15 +72,14 @@ TEST_CASE("the failed request is read from an allocator's error") {
 TEST_CASE("an allocator's message is told without its accounts and advice") {
   const std::string told =
       "CUDA out of memory. Tried to allocate 184.00 MiB. GPU 0 has a total capacity of 79.18 GiB "
-      "of "
-      "which 124.19 MiB is free.";
-  CHECK(short_of_memory(told + " Including non-PyTorch memory, this process has 79.05 GiB memory "
-                               "in use. Of the allocated memory 77.94 GiB is allocated by "
-                               "PyTorch") == told);
-  CHECK(short_of_memory(told + " Process 7 has 1.00 GiB memory in use. Including non-PyTorch") ==
+      "of which 124.19 MiB is free.";
+  CHECK(without_advice(told + " Including non-PyTorch memory, this process has 79.05 GiB memory "
+                              "in use. Of the allocated memory 77.94 GiB is allocated by "
+                              "PyTorch") == told);
+  CHECK(without_advice(told + " Process 7 has 1.00 GiB memory in use. Including non-PyTorch") ==
         told);
-  CHECK(short_of_memory(told) == told);
-  CHECK(short_of_memory("out of memory: the first line\nthe second") ==
+  CHECK(without_advice(told) == told);
+  CHECK(without_advice("out of memory: the first line\nthe second") ==
         "out of memory: the first line");
 }
 
