@@ -14,16 +14,17 @@ constexpr std::size_t kMostNames = 3;  // of points in a sentence
 
 struct Finding {
   const char* quality;
+  const char* words;  // after a number of points
   const char* advice;
 };
 constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
 constexpr std::array<Finding, 6> kFindings = {
-    {{"few_rounds", "time again with more rounds"},
-     {"noisy", kQuieter},
-     {"drifting", kQuieter},
-     {"throttled", "see to the GPU's cooling and power"},
-     {"shared_device", "end the other processes on the GPU"},
-     {"thrashing", "give the points that thrash more memory or less load"}}};
+    {{"few_rounds", "with few rounds", "time again with more rounds"},
+     {"noisy", "noisy", kQuieter},
+     {"drifting", "drifting", kQuieter},
+     {"throttled", "throttled", "see to the GPU's cooling and power"},
+     {"shared_device", "on a shared GPU", "end the other processes on the GPU"},
+     {"thrashing", "thrashing", "give the points that thrash more memory or less load"}}};
 
 // The common properties of a comparison's points.
 struct Findings {
@@ -82,9 +83,10 @@ std::string quality_words(const Findings& findings) {
   std::vector<std::string> kinds;
   std::vector<std::string> advice;
   for (const auto& [quality, number] : findings.num_by_quality) {
-    kinds.push_back(std::to_string(number) + " " + as_words(quality));
     const auto known = std::ranges::find(kFindings, quality, &Finding::quality);
-    const char* todo = known == kFindings.end() ? kQuieter : known->advice;
+    const bool is_known = known != kFindings.end();
+    kinds.push_back(std::to_string(number) + " " + (is_known ? known->words : as_words(quality)));
+    const char* todo = is_known ? known->advice : kQuieter;
     if (std::find(advice.begin(), advice.end(), todo) == advice.end()) advice.emplace_back(todo);
   }
   std::string words =
