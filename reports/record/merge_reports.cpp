@@ -196,7 +196,7 @@ class Merge {
   // Environment, then the planned order, then what the points are called. Only measurements of one
   // point are told apart by all that is in them.
   void sort() {
-    const auto order = [this](const Entry& entry) {
+    const auto order = [](const Entry& entry) {
       return std::make_tuple(std::cref(entry.fingerprint), entry.place,
                              std::cref(entry.point.identity.model), std::cref(entry.point.policy),
                              entry.point.identity.schedule, std::cref(entry.key));

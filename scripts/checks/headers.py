@@ -1,5 +1,4 @@
-"""Each header compiles with nothing before it but what it includes itself, and when it is included twice: the
-product's, with --deep the tests' too."""
+"""Each header compiles with nothing before it but what it includes itself, and when it is included twice."""
 
 import functools
 import re
@@ -31,7 +30,7 @@ COMMON = (
 
 
 def run(tree):
-    headers = [name for name in tree.code(".h") if tree.deep or not name.startswith("tests/")]
+    headers = tree.code(".h")
     torch = torch_flags(tree)
     usable = [name for name in headers if torch or not needs(tree, name, ("libtorch",))]
     usable = [name for name in usable if not needs(tree, name, ("cuda", "cupti", "nvtx", "nccl"))]

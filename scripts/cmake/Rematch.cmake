@@ -118,53 +118,49 @@ function(rematch_target_defaults target)
 endfunction()
 
 # What most sources include, with LibTorch or without.
-set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> <chrono> <filesystem> <functional> <map> <optional>
-    <set> <string> <string_view> <utility> <variant> <vector>)
+set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> <chrono> <filesystem> <fstream> <functional> <map>
+    <optional> <set> <sstream> <string> <string_view> <utility> <variant> <vector>)
+set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/saved_variable.h>
+    <torch/library.h>)
 
-# Parts on LibTorch share one precompiled header: it takes a tenth or more off a unit's compile time.
-function(rematch_use_torch_pch target)
-  if(NOT TARGET rematch_torch_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "")
-    add_library(rematch_torch_pch OBJECT ${CMAKE_BINARY_DIR}/torch_pch.cpp)
-    target_link_libraries(rematch_torch_pch PUBLIC torch::cpu nlohmann_json::nlohmann_json)
-    rematch_target_defaults(rematch_torch_pch)
-    target_compile_options(rematch_torch_pch PRIVATE -fopenmp)
-    target_precompile_headers(rematch_torch_pch PRIVATE
-      <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
-      <torch/csrc/autograd/saved_variable.h> <torch/library.h> ${rematch_standard_headers})
+# `target` reads HEADERS once, together with all other targets that name precompiled header `name`. These have the same
+# OPTIONS, and what LINKS brings. -fPIC: executables would get -fPIE, and a precompiled header serves one of the two only,
+# as it serves code with optimisation or without.
+function(rematch_share_pch target name)
+  cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
+  if(NOT TARGET ${name})
+    file(WRITE ${CMAKE_BINARY_DIR}/${name}.cpp "")
+    add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cpp)
+    target_link_libraries(${name} PUBLIC nlohmann_json::nlohmann_json ${arg_LINKS})
+    rematch_target_defaults(${name})
+    target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+    target_precompile_headers(${name} PRIVATE ${arg_HEADERS} ${rematch_standard_headers})
   endif()
-  # -fopenmp: at::parallel_for is serial without it. -fPIC: executables would get -fPIE, and a
-  # precompiled header serves one of the two only.
-  target_compile_options(${target} PRIVATE -fopenmp -fPIC)
-  target_precompile_headers(${target} REUSE_FROM rematch_torch_pch)
+  target_compile_options(${target} PRIVATE -fPIC ${arg_OPTIONS})
+  target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# Parts without LibTorch share another, which reads JSON and the standard library once for all of them.
+# Parts without LibTorch.
 function(rematch_use_pch target)
-  if(NOT TARGET rematch_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/pch.cpp "")
-    add_library(rematch_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cpp)
-    target_link_libraries(rematch_pch PUBLIC nlohmann_json::nlohmann_json)
-    rematch_target_defaults(rematch_pch)
-    target_precompile_headers(rematch_pch PRIVATE ${rematch_standard_headers})
-  endif()
-  target_precompile_headers(${target} REUSE_FROM rematch_pch)
+  rematch_share_pch(${target} rematch_pch)
 endfunction()
 
-# Tests without LibTorch share theirs, and -O0: a precompiled header serves code with optimisation or without, not both.
-# Each takes a fifth or more off a test's compile time.
+# Parts on LibTorch. -fopenmp: at::parallel_for is serial without it.
+function(rematch_use_torch_pch target)
+  rematch_share_pch(${target} rematch_torch_pch OPTIONS -fopenmp LINKS torch::cpu HEADERS ${rematch_torch_headers})
+endfunction()
+
+# Tests, which run briefly.
 function(rematch_use_test_pch target)
-  if(NOT TARGET rematch_test_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/test_pch.cpp "")
-    add_library(rematch_test_pch OBJECT ${CMAKE_BINARY_DIR}/test_pch.cpp)
-    target_link_libraries(rematch_test_pch PUBLIC Catch2::Catch2 nlohmann_json::nlohmann_json)
-    rematch_target_defaults(rematch_test_pch)
-    target_compile_options(rematch_test_pch PRIVATE $<$<CONFIG:Release>:-O0>)
-    target_precompile_headers(rematch_test_pch PRIVATE ${CMAKE_SOURCE_DIR}/tests/support/catch.h <nlohmann/json.hpp>
-      <filesystem> <fstream> <functional> <map> <optional> <sstream> <string> <variant> <vector>)
-  endif()
-  target_compile_options(${target} PRIVATE -fPIC $<$<CONFIG:Release>:-O0>)  # -fPIC as above
-  target_precompile_headers(${target} REUSE_FROM rematch_test_pch)
+  rematch_share_pch(${target} rematch_test_pch OPTIONS $<$<CONFIG:Release>:-O0> LINKS Catch2::Catch2
+    HEADERS ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
+endfunction()
+
+# Tests on LibTorch, which run for longer. Catch2 comes last: LibTorch has a macro CHECK too.
+function(rematch_use_torch_test_pch target)
+  rematch_share_pch(${target} rematch_torch_test_pch OPTIONS -fopenmp $<$<CONFIG:Release>:-O1> LINKS torch::cpu Catch2::Catch2
+    HEADERS ${rematch_torch_headers} <ATen/Functions.h> <torch/csrc/autograd/custom_function.h>
+      ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
 # Several sources become one unit, which reads their headers once. So names in the anonymous
@@ -217,13 +213,14 @@ function(rematch_add_library name)
     endif()
     rematch_target_defaults(${target})
     target_link_libraries(${target} PUBLIC ${arg_DEPENDS})
-    list(FIND arg_DEPENDS torch::cpu uses_torch)
-    if(NOT uses_torch EQUAL -1)
+    if(torch::cpu IN_LIST arg_DEPENDS AND name MATCHES "^test_")
+      rematch_use_torch_test_pch(${target})
+    elseif(torch::cpu IN_LIST arg_DEPENDS)
       rematch_use_torch_pch(${target})
     elseif(NOT "${arg_DEPENDS}" MATCHES "torch::")  # LibTorch's CUDA parts bring its definitions
       rematch_use_pch(${target})
     endif()
-    if(arg_LIGHT OR name MATCHES "^test_")
+    if(arg_LIGHT OR (name MATCHES "^test_" AND NOT torch::cpu IN_LIST arg_DEPENDS))
       rematch_compile_lightly(${target})
     endif()
     rematch_use_unity(${target} 16)
@@ -270,8 +267,7 @@ function(rematch_add_test name)
   rematch_use_unity(${name} 8)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} rematch_test_main)
   if(arg_TORCH)
-    rematch_use_torch_pch(${name})
-    rematch_compile_lightly(${name})
+    rematch_use_torch_test_pch(${name})
   elseif(arg_ORACLES OR arg_CUDA OR REMATCH_CUDA)  # the CUDA libraries are LibTorch's, and so are their definitions
     rematch_compile_lightly(${name})
   else()
