@@ -150,15 +150,15 @@ function(rematch_use_torch_pch target)
   rematch_share_pch(${target} rematch_torch_pch OPTIONS -fopenmp LINKS torch::cpu HEADERS ${rematch_torch_headers})
 endfunction()
 
-# Tests, which run briefly.
+# Tests without LibTorch, with -O0.
 function(rematch_use_test_pch target)
   rematch_share_pch(${target} rematch_test_pch OPTIONS $<$<CONFIG:Release>:-O0> LINKS Catch2::Catch2
     HEADERS ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# Tests on LibTorch, which run for longer. Catch2 comes last: LibTorch has a macro CHECK too.
+# Tests on LibTorch. Catch2 comes after it: LibTorch has a macro CHECK too.
 function(rematch_use_torch_test_pch target)
-  rematch_share_pch(${target} rematch_torch_test_pch OPTIONS -fopenmp $<$<CONFIG:Release>:-O1> LINKS torch::cpu Catch2::Catch2
+  rematch_share_pch(${target} rematch_torch_test_pch OPTIONS -fopenmp LINKS torch::cpu Catch2::Catch2
     HEADERS ${rematch_torch_headers} <ATen/Functions.h> <torch/csrc/autograd/custom_function.h>
       ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
@@ -220,7 +220,7 @@ function(rematch_add_library name)
     elseif(NOT "${arg_DEPENDS}" MATCHES "torch::")  # LibTorch's CUDA parts bring its definitions
       rematch_use_pch(${target})
     endif()
-    if(arg_LIGHT OR (name MATCHES "^test_" AND NOT torch::cpu IN_LIST arg_DEPENDS))
+    if(arg_LIGHT OR name MATCHES "^test_")
       rematch_compile_lightly(${target})
     endif()
     rematch_use_unity(${target} 16)
@@ -268,6 +268,7 @@ function(rematch_add_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} rematch_test_main)
   if(arg_TORCH)
     rematch_use_torch_test_pch(${name})
+    rematch_compile_lightly(${name})
   elseif(arg_ORACLES OR arg_CUDA OR REMATCH_CUDA)  # the CUDA libraries are LibTorch's, and so are their definitions
     rematch_compile_lightly(${name})
   else()

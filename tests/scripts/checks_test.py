@@ -154,6 +154,11 @@ class HeadersTest(CheckoutTest):
         self.write("policies/plan/twice.h", "struct Twice {};\n")
         self.expect_problem("headers", "policies/plan/twice.h:1:", "redefinition")
 
+    def test_headers_of_tests_are_looked_at_too(self):
+        self.expect_clean("headers")
+        self.write("tests/support/twice.h", "struct Twice {};\n")
+        self.expect_problem("headers", "tests/support/twice.h:1:", "redefinition")
+
     def test_an_error_in_an_included_header_is_found_though_the_header_passed_before(self):
         self.write("policies/plan/upper.h", '#pragma once\n#include "policies/plan/count.h"\n'
                                             "inline int eight() { return rematch::twice(4); }\n")
