@@ -169,9 +169,9 @@ ExitCode run(const CompareFlags& flags) {
         "measured in different environments: " + describe(record.environment_differences) +
             "; compare reports of one machine and version, or give --allow-mixed");
   }
-  flags.show_record(compare_to_json(record), [&](TableFormat format) {
-    return render_compare(record, format, terminal_columns());
-  });
+  flags.show_record(
+      [&] { return compare_to_json(record); },
+      [&](TableFormat format) { return render_compare(record, format, terminal_columns()); });
   return exit_code_of(record);
 }
 

@@ -225,9 +225,9 @@ ExitCode run(const GateFlags& flags) {
     return end_with(ExitCode::kFingerprintMismatch, apart->message);
   }
   const GateRecord& record = std::get<GateRecord>(decision);
-  flags.show_record(gate_to_json(record), [&](TableFormat format) {
-    return render_gate(record, format, terminal_columns());
-  });
+  flags.show_record(
+      [&] { return gate_to_json(record); },
+      [&](TableFormat format) { return render_gate(record, format, terminal_columns()); });
   return exit_code_of(record.verdict);
 }
 

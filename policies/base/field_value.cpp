@@ -32,7 +32,13 @@ std::optional<JsonField> value_of_field(const JsonField& object, const Field& fi
 }
 
 void put_field(Json& object, const Field& field, Json value) {
-  object[field.key] = std::move(value);
+  if (object.is_null()) object = Json::object();
+  const auto known = object.find(field.key);
+  if (known != object.end()) {
+    *known = std::move(value);
+  } else {
+    add_member(object.get_ref<Json::object_t&>(), field.key, std::move(value));
+  }
 }
 
 void fail_unknown_word(const JsonField& field, const std::vector<std::string_view>& words) {

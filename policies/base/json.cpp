@@ -62,17 +62,25 @@ void require_schema(const Json& json, std::string_view kind) {
   }
 }
 
+Json& add_member(Json::object_t& object, std::string key, Json value) {
+  if (object.size() == object.capacity()) {
+    Json::object_t larger;
+    larger.reserve(std::max<std::size_t>(1, 2 * object.size()));
+    for (auto& [known, member] : object) larger.emplace_back(known, std::move(member));
+    object.swap(larger);
+  }
+  object.emplace_back(std::move(key), std::move(value));
+  return object.back().second;
+}
+
 std::string line_of(const Json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
-JsonField::JsonField(const Json& root, std::string root_path)
-    : value_(&root), root_(&root), root_path_(std::move(root_path)) {}
-
 std::string JsonField::path() const {
   std::vector<std::string> steps;
   find_steps(*root_, value_, steps);
-  std::string path = root_path_;
+  std::string path = root_path_ == nullptr ? "" : *root_path_;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) path += *step;
   return on_one_line(std::string_view(path).substr(path.starts_with('.') ? 1 : 0), kLongestPath);
 }

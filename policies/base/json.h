@@ -26,6 +26,10 @@ void require_schema(const Json& json, std::string_view kind);
 // One line of ASCII. Takes any text: bytes that are no UTF-8 become U+FFFD.
 std::string line_of(const Json& json);
 
+// Adds a member with a key that the object does not have: the library's own way looks for it first,
+// and copies all members with what is in them whenever the object grows, because keys are const.
+Json& add_member(Json::object_t& object, std::string key, Json value);
+
 // A place in a JSON document. Every accessor throws FormatError with its path if the document has
 // something else there. Refers to the document, which must outlive it and not change; the path is
 // looked for in it when it is asked for, so that reading what is right costs nothing.
@@ -34,8 +38,10 @@ class JsonField {
   static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-  // The document, or a part of one that stands at `root_path` in the whole.
-  explicit JsonField(const Json& root, std::string root_path = {});
+  // The document, or a part of one that stands at `root_path` in the whole, which must outlive it
+  // too.
+  explicit JsonField(const Json& root, const std::string* root_path = nullptr)
+      : value_(&root), root_(&root), root_path_(root_path) {}
 
   const Json& json() const { return *value_; }
   std::string path() const;
@@ -77,7 +83,7 @@ class JsonField {
 
   const Json* value_;
   const Json* root_;
-  std::string root_path_;
+  const std::string* root_path_;  // null: empty
 };
 
 // The file formats' kinds and versions, and the largest integer that every reader of JSON holds

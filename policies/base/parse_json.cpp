@@ -132,10 +132,7 @@ class Builder {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    // Past the object's own emplace, whose search for the key is quadratic over all keys.
-    auto& members = parent.get_ref<Json::object_t&>();
-    members.emplace_back(std::move(key_), std::move(value));
-    return &members.back().second;
+    return &add_member(parent.get_ref<Json::object_t&>(), std::move(key_), std::move(value));
   }
 
   void refuse_repeated_key() {

@@ -14,32 +14,38 @@ using Problem = std::optional<std::string>;
 
 bool is_count(std::int64_t number) { return number >= 0 && number <= kLargestInteger; }
 
-// "op 3 (aten::mm): reads value 9 of 5".
+// "op 3 (aten::mm): reads value 9 of 5". Refers to the name, and words a place only where something
+// is wrong with it.
 class Place {
  public:
   template <class Tag>
   Place(std::string_view what, Id<Tag> id, std::string_view name = {})
       : Place(what, static_cast<std::size_t>(id.index), name) {}
-  Place(std::string_view what, std::size_t index, std::string_view name = {}) {
-    text_.append(what).append(" ").append(std::to_string(index));
-    if (!name.empty()) text_.append(" (").append(name).append(")");
-    text_.append(": ");
+  Place(std::string_view what, std::size_t index, std::string_view name = {})
+      : what_(what), index_(index), name_(name) {}
+  Problem says(std::string_view problem) const {
+    std::string text(what_);
+    text.append(" ").append(std::to_string(index_));
+    if (!name_.empty()) text.append(" (").append(name_).append(")");
+    return text.append(": ").append(problem);
   }
-  Problem says(const std::string& problem) const { return text_ + problem; }
   // Nothing if the table has the entry.
   template <class AnyId, class T>
-  Problem refers(const std::string& what, std::optional<AnyId> id,
+  Problem refers(std::string_view what, std::optional<AnyId> id,
                  const IdTable<AnyId, T>& table) const {
     if (!id || table.contains(*id)) return std::nullopt;
-    return says("refers to " + what + " " + to_string(*id) + " of " + std::to_string(table.size()));
+    return says(std::string("refers to ").append(what).append(" ").append(to_string(*id)) + " of " +
+                std::to_string(table.size()));
   }
   template <class AnyId, class T>
-  Problem refers(const std::string& what, AnyId id, const IdTable<AnyId, T>& table) const {
+  Problem refers(std::string_view what, AnyId id, const IdTable<AnyId, T>& table) const {
     return refers(what, std::optional<AnyId>(id), table);
   }
 
  private:
-  std::string text_;
+  std::string_view what_;
+  std::size_t index_;
+  std::string_view name_;
 };
 
 Problem check_storages(const Trace& trace) {

@@ -32,14 +32,14 @@ void write_output(const std::string& file, const std::string& text) {
 
 void print_json(const Json& json) { print(json.dump(2) + "\n"); }
 
-void show(const std::string& file, bool as_json, const Json& record,
+void show(const std::string& file, bool as_json, const std::function<Json()>& record,
           const std::function<std::string()>& table) {
-  if (!file.empty()) write_json_file(file, record);
-  if (as_json) {
-    print_json(record);
-  } else {
-    print(table());
+  if (!file.empty() || as_json) {
+    const Json json = record();
+    if (!file.empty()) write_json_file(file, json);
+    if (as_json) return print_json(json);
   }
+  print(table());
 }
 
 void require_writable(const std::string& file) {

@@ -21,8 +21,9 @@ void require_writable(const std::string& file);
 
 void print(const std::string& text);  // to stdout; throws FileError
 void print_json(const Json& json);    // the same, indented by two spaces
-// A record into `file`, unless that is empty, and on stdout as JSON or as a table.
-void show(const std::string& file, bool as_json, const Json& record,
+// A record into `file`, unless that is empty, and on stdout as JSON or as a table. Makes only what
+// is asked for.
+void show(const std::string& file, bool as_json, const std::function<Json()>& record,
           const std::function<std::string()>& table);
 // A message may quote a user's file, whatever stands in it.
 std::string one_line(std::string text);

@@ -34,7 +34,7 @@ void RecordFlags::require_one_format() const {
   if (json && markdown) throw UsageError("give --json or --markdown, not both");
 }
 
-void RecordFlags::show_record(const Json& record,
+void RecordFlags::show_record(const std::function<Json()>& record,
                               const std::function<std::string(TableFormat)>& table) const {
   show(output, json, record,
        [&] { return table(markdown ? TableFormat::kMarkdown : TableFormat::kText); });

@@ -25,7 +25,8 @@ struct RecordFlags {
   void add_record_flags(CLI::App& app, const std::string& schema);
   // Throws UsageError for two formats of stdout.
   void require_one_format() const;
-  void show_record(const Json& record, const std::function<std::string(TableFormat)>& table) const;
+  void show_record(const std::function<Json()>& record,
+                   const std::function<std::string(TableFormat)>& table) const;
 };
 
 // Flags that several subcommands share, as typed: which plans, for run and predict; how points are

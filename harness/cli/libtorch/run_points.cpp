@@ -268,12 +268,14 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
   }
   // The number of points of all shards, where there are several.
   if (settings.variants.shard.count > 1) report.planned = planned;
-  show(output, flags.json, report_to_json(report), [&] {
-    const bool is_dry =
-        !computes_values(settings.variants.device) && names_cuda(settings.variants.device);
-    return render_table(report, TableFormat::kText, terminal_columns()) +
-           (is_dry ? render_launches(report, terminal_columns()) : "");
-  });
+  show(
+      output, flags.json, [&] { return report_to_json(report); },
+      [&] {
+        const bool is_dry =
+            !computes_values(settings.variants.device) && names_cuda(settings.variants.device);
+        return render_table(report, TableFormat::kText, terminal_columns()) +
+               (is_dry ? render_launches(report, terminal_columns()) : "");
+      });
   if (!output.empty()) std::fprintf(stderr, "report: %s\n", output.c_str());
   for (const std::string& file : snapshot_files(flags, settings.variants)) {
     std::fprintf(stderr, "snapshot: %s\n", file.c_str());

@@ -115,8 +115,9 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
     return plan;
   };
   try_loads(plan_of, space.stop, record);
-  show(flags.output, flags.json, loads_to_json(record),
-       [&] { return loads_to_text(record, TableFormat::kText, terminal_columns()); });
+  show(
+      flags.output, flags.json, [&] { return loads_to_json(record); },
+      [&] { return loads_to_text(record, TableFormat::kText, terminal_columns()); });
   if (!record.is_complete) {
     throw Interrupted(InterruptGuard::signal().value(), record.largest
                                                             ? "the loads above were tried by then"

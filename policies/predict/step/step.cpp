@@ -25,6 +25,7 @@ class StepSimulator::Run {
         boundaries_(boundaries),
         holders_(facts.trace.storages.size(), 0),
         region_of_pack_(facts.trace.packs.size()) {
+    regions_.reserve(regions.size());
     for (const LocatedRegion& region : regions) add_region(region);
     if (!regions_.empty()) regions_.back().offload = nullptr;  // its backward comes first
   }
@@ -63,7 +64,8 @@ class StepSimulator::Run {
   // A boundary of backward, as far as it differs from one to the next.
   struct Moment {
     Phase phase = Phase::kBackward;
-    const BackwardEvent& event;
+    std::int32_t event = 0;  // of the trace's backward
+    Bytes other_bytes;       // at that event
     Bytes recomputed;
   };
 
@@ -272,25 +274,37 @@ class StepSimulator::Run {
   }
 
   void backward() {
-    for (const BackwardEvent& event : trace_.backward) {
-      if (event.kind == BackwardEvent::Kind::kOp) {
-        note_backward({Phase::kBackward, event, recomputed_});
+    for (const BackwardPart& part : facts_.backward_parts) {
+      if (part.kind == BackwardEvent::Kind::kOp) {
+        note_ops(part);
         continue;
       }
-      const OptionalIndex region = region_of_pack_[*event.pack];
+      const PackId pack(*part.pack);
+      const OptionalIndex region = region_of_pack_[pack];
       if (region.has_value()) {
-        advance(regions_[*region], event);
-      } else if (event.kind == BackwardEvent::Kind::kRelease) {
-        const OptionalIndex storage = facts_.pack_storage[*event.pack];
+        advance(regions_[*region], part);
+      } else if (part.kind == BackwardEvent::Kind::kRelease) {
+        const OptionalIndex storage = facts_.pack_storage[pack];
         if (storage.has_value()) let_go(StorageId(*storage));
       }
     }
   }
 
+  void note_ops(const BackwardPart& ops) {
+    if (boundaries_ == nullptr) {
+      note_backward({Phase::kBackward, ops.highest, ops.other_bytes, recomputed_});
+      return;
+    }
+    for (std::int32_t event = ops.first; event < ops.end; ++event) {
+      const Bytes other_bytes = trace_.backward[event].other_bytes;
+      note_backward({Phase::kBackward, event, other_bytes, recomputed_});
+    }
+  }
+
   // The region's work at one event of its slots.
-  void advance(Region& region, const BackwardEvent& event) {
+  void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
-    if (event.kind == BackwardEvent::Kind::kDemand) {
+    if (asked.kind == BackwardEvent::Kind::kDemand) {
       bring_back(region);
       if (region.before != nullptr) bring_back(*std::exchange(region.before, nullptr));
     }
@@ -313,7 +327,8 @@ class StepSimulator::Run {
           *result_.recomputed_kernels += (*facts_.profile->forward_kernels)[op];
         }
       }
-      note_backward({Phase::kRecompute, event, recomputed_ + step.recomputed});
+      note_backward(
+          {Phase::kRecompute, asked.first, asked.other_bytes, recomputed_ + step.recomputed});
     }
     region.recomputed = done.recomputed;
     recomputed_ += region.recomputed;
@@ -324,15 +339,16 @@ class StepSimulator::Run {
   }
 
   void note_backward(const Moment& moment) {
-    const Bytes total = facts_.baseline + saved() + moment.recomputed + moment.event.other_bytes;
+    const Bytes total = facts_.baseline + saved() + moment.recomputed + moment.other_bytes;
     const bool is_peak = raises_peak(moment.phase, total);
     if (!is_peak && boundaries_ == nullptr) return;
+    const BackwardEvent& event = trace_.backward[moment.event];
     StepHolders holders = standing_holders();
-    holders.gradients = moment.event.gradient_bytes;
+    holders.gradients = event.gradient_bytes;
     holders.saved_activations = saved();
     holders.recompute_transient = moment.recomputed;
-    holders.other += moment.event.other_bytes - moment.event.gradient_bytes;
-    const StepBoundary boundary{moment.phase, facts_.top_scope(moment.event.scope), holders};
+    holders.other += moment.other_bytes - event.gradient_bytes;
+    const StepBoundary boundary{moment.phase, facts_.top_scope(event.scope), holders};
     if (boundaries_ != nullptr) boundaries_->push_back(boundary);
     if (is_peak) set_peak(boundary);
   }

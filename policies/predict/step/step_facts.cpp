@@ -26,6 +26,25 @@ IdTable<StorageId, std::optional<OpId>> frees(const Trace& trace) {
   return freed_at;
 }
 
+std::vector<BackwardPart> parts_of(const std::vector<BackwardEvent>& events) {
+  std::vector<BackwardPart> parts;
+  for (const BackwardEvent& event : events) {
+    const auto index = static_cast<std::int32_t>(&event - events.data());
+    const bool is_op = event.kind == BackwardEvent::Kind::kOp;
+    if (!is_op || parts.empty() || parts.back().kind != event.kind) {
+      const OptionalIndex pack = event.pack ? OptionalIndex(event.pack->index) : std::nullopt;
+      parts.push_back({event.kind, pack, index, index + 1, index, event.other_bytes});
+      continue;
+    }
+    BackwardPart& ops = parts.back();
+    ops.end = index + 1;
+    if (event.other_bytes <= ops.other_bytes) continue;
+    ops.highest = index;
+    ops.other_bytes = event.other_bytes;
+  }
+  return parts;
+}
+
 }  // namespace
 
 StoragesByOp::StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage,
@@ -49,6 +68,7 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       born_at(births(traced)),
       born(born_at, traced.ops.size()),
       freed(frees(traced), traced.ops.size() + 1),
+      backward_parts(parts_of(traced.backward)),
       index(traced),
       top_scopes_(top_scopes(traced)) {
   for (const TracedPack& pack : trace.packs) {

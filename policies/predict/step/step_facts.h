@@ -38,6 +38,17 @@ class StoragesByOp {
   std::vector<StorageId> storages_;
 };
 
+// Backward as far as bytes go: an event of a pack, or all ops up to the next one, of which the
+// highest tells all.
+struct BackwardPart {
+  BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
+  OptionalIndex pack;      // a PackId; of all but ops
+  std::int32_t first = 0;  // the trace's events [first, end)
+  std::int32_t end = 0;
+  std::int32_t highest = 0;  // the first event that has them
+  Bytes other_bytes;
+};
+
 class StepSimulator::Facts {
  public:
   Facts(const Trace& traced, OptimizerModel optimizer);
@@ -55,6 +66,7 @@ class StepSimulator::Facts {
   StoragesByOp born;
   StoragesByOp freed;                           // by op, and behind the last
   IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: from outside
+  std::vector<BackwardPart> backward_parts;
   TraceIndex index;
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // by the profile, recompute left out

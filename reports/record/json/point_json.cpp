@@ -51,13 +51,15 @@ void collect(const Json& source, const Json& written, const Pointer& at,
       const auto found = written.find(name);
       if (found == written.end()) {
         unknown.emplace((at / name).to_string(), member.dump());
-      } else {
+      } else if (member.is_structured()) {
         collect(member, *found, at / name, unknown);
       }
     }
   } else if (source.is_array() && written.is_array()) {
     for (std::size_t index = 0; index < std::min(source.size(), written.size()); ++index) {
-      collect(source[index], written[index], at / index, unknown);
+      if (source[index].is_structured()) {
+        collect(source[index], written[index], at / index, unknown);
+      }
     }
   }
 }

@@ -197,7 +197,8 @@ Report report_from_text(std::string_view text, const std::string& name) {
   const auto take = [&](const Json& so_far, const Json& element, std::size_t index) {
     if (!so_far.contains("schema")) return false;
     require_schema(so_far, kReportSchema.kind);
-    points.push_back(reader.read(JsonField(element, "points[" + std::to_string(index) + "]")));
+    const std::string place = "points[" + std::to_string(index) + "]";
+    points.push_back(reader.read(JsonField(element, &place)));
     return true;
   };
   const auto take_named = [&](const Json& so_far, const Json& element, std::size_t index) {
