@@ -39,6 +39,24 @@ TEST_CASE("a mistake is named by its path") {
   CHECK_FALSE(op.find("scope").has_value());
 }
 
+TEST_CASE("a part of a document is named by its place in the whole") {
+  const Json part = {{"name", 7}};
+  const std::string place = "points[3]";
+  CHECK_THROWS_WITH(JsonField(part, &place).at("name").string(),
+                    "points[3].name: found 7; expected a string");
+  CHECK_THROWS_WITH(JsonField(part, &place).at("key"), "points[3]: key \"key\" is missing");
+}
+
+TEST_CASE("members keep their order and are not copied while an object grows") {
+  Json::object_t object;
+  const Json& list = add_member(object, "list", {1, 2, 3});
+  const Json* const elements = list.get_ref<const Json::array_t&>().data();
+  for (int index = 0; index < 9; ++index) add_member(object, std::to_string(index), index);
+  CHECK(Json(object).dump() ==
+        R"({"list":[1,2,3],"0":0,"1":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7,"8":8})");
+  CHECK(object.front().second.get_ref<const Json::array_t&>().data() == elements);
+}
+
 TEST_CASE("numbers are taken only where they fit") {
   const Json json = {1.5, 1.0, "1", std::uint64_t{1} << 63, std::int64_t{1} << 40, true};
   const JsonField list(json);
