@@ -86,7 +86,7 @@ std::string JsonField::path() const {
 }
 
 JsonField JsonField::at(std::string_view key) const {
-  if (auto field = find(key)) return *std::move(field);
+  if (const std::optional<JsonField> field = find(key)) return *field;
   fail("key \"" + std::string(key) + "\" is missing");
 }
 
