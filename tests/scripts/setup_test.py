@@ -252,6 +252,12 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
         self.assertEqual(self.setup(LIBTORCH_ROOT=str(self.root / "mine"))[0], 0)
         self.assertEqual(self.calls(), [])
 
+    def test_preset_lite_needs_no_libtorch(self):
+        status, output = self.setup("lite")
+        self.assertEqual(status, 0, output)
+        self.assertEqual(self.calls(), [])
+        self.assertFalse((self.root / ".libtorch").exists())
+
     def test_a_libtorch_root_without_libtorch_is_named(self):
         status, output = self.setup(LIBTORCH_ROOT="/nowhere")
         self.assertEqual(status, 2)
@@ -260,7 +266,7 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
     def test_an_unknown_mode_is_a_usage_error(self):
         status, output = self.setup("gpu")
         self.assertEqual(status, 2)
-        self.assertIn("usage: scripts/setup [cpu|dry|cuda|fuzz]", output)
+        self.assertIn("usage: scripts/setup [cpu|lite|dry|cuda|fuzz]", output)
 
 
 if __name__ == "__main__":
