@@ -38,15 +38,15 @@ class StoragesByOp {
   std::vector<StorageId> storages_;
 };
 
-// Backward as far as bytes go: an event of a pack, or all ops up to the next one, of which the
-// highest tells all.
+// Backward as far as bytes go: an event of a pack, or all ops up to the next one. Only backward's
+// own bytes change from one of these ops to another, so the op with the most of them is their peak.
 struct BackwardPart {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
   OptionalIndex pack;      // a PackId; of all but ops
   std::int32_t first = 0;  // the trace's events [first, end)
   std::int32_t end = 0;
-  std::int32_t highest = 0;  // the first event that has them
-  Bytes other_bytes;
+  std::int32_t highest = 0;  // the first event with the most other_bytes
+  Bytes other_bytes;         // there
 };
 
 class StepSimulator::Facts {
