@@ -82,6 +82,10 @@ void keep_most(std::optional<int>& most, const std::optional<int>& value) {
   if (value && (!most || *value > *most)) most = value;
 }
 
+bool is_idle(const GpuReading& reading) {
+  return (reading.throttle_mask.value_or(0) & kGpuIdle) != 0;
+}
+
 std::optional<int> median_of(std::vector<int> values) {
   if (values.empty()) return std::nullopt;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -214,10 +218,15 @@ DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings) {
   DeviceStateRecord state;
   std::vector<int> clocks;
   std::optional<std::uint64_t> mask;
+  const bool always_idle = std::all_of(readings.begin(), readings.end(), &is_idle);
   for (const GpuReading& reading : readings) {
-    if (reading.sm_clock_mhz) clocks.push_back(*reading.sm_clock_mhz);
-    keep_least(state.sm_clock_least_mhz, reading.sm_clock_mhz);
-    keep_least(state.memory_clock_least_mhz, reading.memory_clock_mhz);
+    // An idle GPU lowers its clocks, which says nothing about the speed of the step.
+    const bool shows_clocks = always_idle || !is_idle(reading);
+    if (shows_clocks && reading.sm_clock_mhz) clocks.push_back(*reading.sm_clock_mhz);
+    if (shows_clocks) {
+      keep_least(state.sm_clock_least_mhz, reading.sm_clock_mhz);
+      keep_least(state.memory_clock_least_mhz, reading.memory_clock_mhz);
+    }
     keep_most(state.temperature_most_celsius, reading.temperature_celsius);
     keep_most(state.other_processes, reading.other_processes);
     if (reading.throttle_mask) mask = mask.value_or(0) | *reading.throttle_mask;

@@ -103,7 +103,8 @@ std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 // A warning for a user about to measure on a GPU that others use; nothing if nobody does.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
-// Over the readings of one timed round: least clocks, everything that ever throttled. Pure.
+// Summarizes the readings of one timed round: least clocks, everything that ever throttled. Clocks
+// of an idle GPU count only if it was idle in all readings. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
 // "sw_power_cap", by NVML's bits; being idle between two steps is no reason.

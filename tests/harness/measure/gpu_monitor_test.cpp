@@ -204,5 +204,15 @@ TEST_CASE("readings are summarised by the worst of them") {
   CHECK((summarize_readings({}) == DeviceStateRecord{}));
 }
 
+TEST_CASE("the clocks of an idle moment are not those of the step") {
+  const GpuReading idle{345, 1593, 40, 0x1, 0};
+  const GpuReading busy{1755, 2619, 50, 0x0, 0};
+  const DeviceStateRecord state = summarize_readings({idle, busy});
+  CHECK(state.sm_clock_least_mhz == 1755);
+  CHECK(state.sm_clock_median_mhz == 1755);
+  CHECK(state.memory_clock_least_mhz == 2619);
+  CHECK(summarize_readings({idle}).sm_clock_least_mhz == 345);
+}
+
 }  // namespace
 }  // namespace rematch

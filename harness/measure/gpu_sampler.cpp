@@ -1,0 +1,59 @@
+#include "harness/measure/gpu_sampler.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace rematch {
+namespace {
+
+// The GPU needs about this long to leave its idle clocks after the first launch.
+constexpr std::chrono::milliseconds kFirstWait{1};
+
+}  // namespace
+
+GpuSampler::~GpuSampler() { join(); }
+
+void GpuSampler::start() {
+  if (thread_.joinable()) throw std::logic_error("this GpuSampler is running");
+  readings_.clear();
+  error_ = nullptr;
+  stopping_ = false;
+  thread_ = std::thread([this] { sample(); });
+}
+
+std::vector<GpuReading> GpuSampler::stop() {
+  if (!thread_.joinable()) throw std::logic_error("this GpuSampler is not running");
+  join();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  return std::exchange(readings_, {});
+}
+
+// Waits grow from kFirstWait to the interval. Nothing may leave the thread: that ends the process.
+void GpuSampler::sample() {
+  try {
+    std::chrono::milliseconds wait = std::min(kFirstWait, interval_);
+    std::unique_lock lock(mutex_);
+    while (!stop_requested_.wait_for(lock, wait, [this] { return stopping_; })) {
+      lock.unlock();
+      readings_.push_back(monitor_.read(GpuMonitor::OwnContext::kYes));
+      lock.lock();
+      wait = std::min(2 * wait, interval_);
+    }
+    if (readings_.empty()) readings_.push_back(monitor_.read(GpuMonitor::OwnContext::kYes));
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+void GpuSampler::join() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_requested_.notify_one();
+  thread_.join();
+}
+
+}  // namespace rematch

@@ -1,0 +1,55 @@
+// Reads a GPU's state while a step runs. A reading between two steps shows an idle GPU: neither its
+// clocks nor its throttle reasons are those of the step. This class takes no part in timing.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "harness/measure/gpu_monitor.h"
+
+namespace rematch {
+
+// A step of two seconds then gets about 40 readings. One reading costs the driver less than 1 ms.
+inline constexpr std::chrono::milliseconds kGpuSampleInterval{50};
+
+// Not thread-safe: one thread calls start() and stop().
+class GpuSampler {
+ public:
+  // `monitor` must outlive the sampler. `interval` is the time between two readings of a long step.
+  explicit GpuSampler(const GpuMonitor& monitor,
+                      std::chrono::milliseconds interval = kGpuSampleInterval)
+      : monitor_(monitor), interval_(interval) {}
+  // Stops the thread and drops its readings.
+  ~GpuSampler();
+  GpuSampler(const GpuSampler&) = delete;
+  GpuSampler& operator=(const GpuSampler&) = delete;
+
+  // Begins to read, in a thread. The first readings follow one another closely, so that a short
+  // step has some too. Throws std::logic_error if the sampler is running.
+  void start();
+
+  // Returns all readings since start(), and at least one. Call it before waiting for the device
+  // where possible: the only reading of a very short step is taken here. Rethrows what a reading
+  // threw. Throws std::logic_error if the sampler is not running.
+  std::vector<GpuReading> stop();
+
+ private:
+  void sample();
+  void join();
+
+  const GpuMonitor& monitor_;
+  std::chrono::milliseconds interval_;
+  std::mutex mutex_;  // guards stopping_
+  std::condition_variable stop_requested_;
+  bool stopping_ = false;
+  // The thread owns these two from start() until it is joined.
+  std::vector<GpuReading> readings_;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace rematch
