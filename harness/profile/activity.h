@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/bytes.h"
+
 namespace rematch {
 
 // One kernel that ran. Times are the device's clock; 0 as a start means that there was no stamp.
@@ -24,22 +26,35 @@ struct TransferActivity {
   std::chrono::nanoseconds start{};
   std::chrono::nanoseconds end{};
   std::uint32_t correlation = 0;
+  Bytes bytes;
+};
+
+// A call that gave the device a kernel, by its own record: so a kernel without a record is missed.
+struct LaunchCall {
+  std::chrono::nanoseconds start{};  // of the call, on the device's clock
+  std::chrono::nanoseconds end{};
+  std::uint32_t thread = 0;
+  std::uint32_t correlation = 0;
 };
 
 // Stands for an op call where a step's input is made, which is no op of the step.
 inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
+// Stands for an op call where a plan's copies between device and host are started.
+inline constexpr std::uint64_t kOffloadOfPlan = kBatchOfStep - 1;
 
 // The launching call happened while this op call was the innermost of its thread.
 struct LaunchLink {
   std::uint32_t correlation = 0;
-  std::uint64_t op_call = 0;  // 1 + index of the op call, or kBatchOfStep
+  std::uint64_t op_call = 0;  // 1 + index of the op call, kBatchOfStep or kOffloadOfPlan
 };
 
 struct Activity {
   std::vector<KernelActivity> kernels;
   std::vector<TransferActivity> transfers;
   std::vector<LaunchLink> links;
-  std::int64_t dropped = 0;  // records that were lost for want of buffers
+  std::vector<LaunchCall> launches;
+  std::int64_t dropped = 0;     // records that were lost for want of buffers
+  std::int64_t unfinished = 0;  // kernels and transfers that had not ended; they are left out
 };
 
 // Who marks, on the thread that launches, which op call its launches belong to, and in which region
@@ -48,9 +63,8 @@ struct Activity {
 class LaunchMarker {
  public:
   virtual ~LaunchMarker() = default;
-  // `op_call` is 1 + the index of the call, or kBatchOfStep; `name` is for people: "forward
-  // blocks.3 aten::mm". Calls nest, per thread; each begin() is followed by an end() unless an op
-  // throws.
+  // `op_call` is as a LaunchLink's; `name` is for people: "forward blocks.3 aten::mm". Calls nest,
+  // per thread; each begin() is followed by an end() unless an op throws.
   virtual void begin(std::uint64_t op_call, const std::string& name) = 0;
   virtual void end() = 0;
 
@@ -80,7 +94,7 @@ class ActivityRecorder : public LaunchMarker {
   virtual void discard() = 0;
 
   // Stops and hands over the records, lost ones counted. Call once, after synchronizing the
-  // device: a kernel that is still running has no end. Throws ActivityError.
+  // device: a kernel that still runs is left out as unfinished. Throws ActivityError.
   virtual Activity finish() = 0;
 };
 

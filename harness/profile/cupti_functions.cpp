@@ -66,19 +66,30 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
+// CUPTI hands out what still runs when it is forced to, with a start and without an end. A record
+// without both was lost on the way, and is kept for its stamps to be judged.
+template <class Record>
+bool has_ended(const Record& record, Activity& activity) {
+  if (record.end != 0 || record.start == 0) return true;
+  ++activity.unfinished;
+  return false;
+}
+
 // Copies and sets have the same fields under different types.
 template <class Record>
 void add_transfer(const CUpti_Activity* record, Activity& activity) {
   const auto& transfer = *reinterpret_cast<const Record*>(record);
-  activity.transfers.push_back(
-      {stamp(transfer.start), stamp(transfer.end), transfer.correlationId});
+  if (!has_ended(transfer, activity)) return;
+  activity.transfers.push_back({stamp(transfer.start), stamp(transfer.end), transfer.correlationId,
+                                Bytes{static_cast<std::int64_t>(transfer.bytes)}});
 }
 
-void add(const CUpti_Activity* record, Activity& activity) {
+void add(const CUpti_Activity* record, const KernelLaunches& launches, Activity& activity) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
       const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+      if (!has_ended(kernel, activity)) return;
       activity.kernels.push_back({kernel.name == nullptr ? "" : kernel.name, stamp(kernel.start),
                                   stamp(kernel.end), kernel.correlationId});
       return;
@@ -98,6 +109,15 @@ void add(const CUpti_Activity* record, Activity& activity) {
       activity.links.push_back({link.correlationId, link.externalId});
       return;
     }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
+      // A call that was refused launched nothing.
+      if (call.returnValue != 0 || !launches.contain(call)) return;
+      activity.launches.push_back(
+          {stamp(call.start), stamp(call.end), call.threadId, call.correlationId});
+      return;
+    }
     default:
       return;
   }
@@ -105,8 +125,16 @@ void add(const CUpti_Activity* record, Activity& activity) {
 
 }  // namespace
 
-void read_records(const CuptiFunctions& functions, std::uint8_t* buffer, std::size_t valid_bytes,
-                  Activity& activity) {
+void KernelLaunches::add(CUpti_CallbackDomain domain, CUpti_CallbackId call) {
+  (domain == CUPTI_CB_DOMAIN_DRIVER_API ? driver_ : runtime_).insert(call);
+}
+
+bool KernelLaunches::contain(const CUpti_ActivityAPI& call) const {
+  return (call.kind == CUPTI_ACTIVITY_KIND_DRIVER ? driver_ : runtime_).contains(call.cbid);
+}
+
+void read_records(const CuptiFunctions& functions, const KernelLaunches& launches,
+                  std::uint8_t* buffer, std::size_t valid_bytes, Activity& activity) {
   CUpti_Activity* record = nullptr;
   while (valid_bytes > 0) {
     const CUptiResult result = functions.next_record(buffer, valid_bytes, &record);
@@ -114,7 +142,7 @@ void read_records(const CuptiFunctions& functions, std::uint8_t* buffer, std::si
     if (result != CUPTI_SUCCESS) {
       throw CuptiError("CUPTI cannot read its own records (error " + std::to_string(result) + ")");
     }
-    add(record, activity);
+    add(record, launches, activity);
   }
 }
 

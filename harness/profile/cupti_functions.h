@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cupti.h>
+
+#include <set>
 #include <string>
 
 #include "harness/measure/gpu_monitor.h"
@@ -40,13 +42,24 @@ void require_cupti_version(const CuptiFunctions& functions);
 // Reads the activity records in one of CUPTI's buffers. Pure but for CUPTI's own function that
 // walks the buffer.
 
-// Which of the external ids are ours: others may be pushed by libraries.
-inline constexpr CUpti_ExternalCorrelationKind kOpCallId = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+// Which of the external ids are ours. Kineto, which torch.profiler runs, pushes CUSTOM0 and CUSTOM1
+// in the same process.
+inline constexpr CUpti_ExternalCorrelationKind kOpCallId = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-// Appends the kernels, transfers and links among the first `valid_bytes` of `buffer`; other records
-// (the launching calls themselves) say nothing that these do not. Throws CuptiError if the buffer
-// cannot be walked to its end.
-void read_records(const CuptiFunctions& functions, std::uint8_t* buffer, std::size_t valid_bytes,
-                  Activity& activity);
+// The calls of the runtime and of the driver that give the device a kernel.
+class KernelLaunches {
+ public:
+  void add(CUpti_CallbackDomain domain, CUpti_CallbackId call);
+  bool contain(const CUpti_ActivityAPI& call) const;
+
+ private:
+  std::set<CUpti_CallbackId> runtime_, driver_;
+};
+
+// Appends the kernels, transfers, links and launching calls among the first `valid_bytes` of
+// `buffer`, and counts kernels and transfers without an end. Throws CuptiError if the buffer cannot
+// be walked to its end.
+void read_records(const CuptiFunctions& functions, const KernelLaunches& launches,
+                  std::uint8_t* buffer, std::size_t valid_bytes, Activity& activity);
 
 }  // namespace rematch

@@ -1,10 +1,12 @@
 #include "harness/profile/cupti_session.h"
 
 #include <array>
+#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/profile/cupti_functions.h"
@@ -40,6 +42,13 @@ bool gives_work(std::string_view call) {
   return has("Launch") || has("Memcpy") || has("Memset");
 }
 
+// "cudaLaunchKernelExC_v11060", but not cudaLaunchHostFunc, nor cudaGraphLaunch: a graph may hold
+// no kernel. A copy is no kernel either, and one of no bytes has no record.
+bool launches_kernel(std::string_view call) {
+  const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
+  return has("Launch") && !has("Host") && !has("Graph");
+}
+
 // Subscribers get callbacks; nothing is enabled that would call this.
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
@@ -62,7 +71,7 @@ std::string advice_for(CUptiResult result) {
 }  // namespace
 
 struct CuptiSession::Recorder {
-  explicit Recorder(const CuptiFunctions& table) : functions(table) {}
+  explicit Recorder(CuptiFunctions table) : functions(table) {}
 
   void check(CUptiResult result, const char* call) const {
     if (result == CUPTI_SUCCESS) return;
@@ -78,18 +87,22 @@ struct CuptiSession::Recorder {
   void trace_calls(const Calls& calls);
   void stop() noexcept;
   void take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes);
+  Activity take_all();
 
-  const CuptiFunctions& functions;
+  const CuptiFunctions functions;
+  KernelLaunches launches;  // written before any buffer is delivered
   std::optional<CUpti_SubscriberHandle> subscriber;
   std::vector<CUpti_ActivityKind> enabled;
   std::mutex mutex;
   Activity activity;    // guarded by `mutex`, as all below
   std::string problem;  // of a buffer, met on CUPTI's thread
+  int num_being_read = 0;
+  std::condition_variable all_read;
   std::chrono::nanoseconds counted_from{};
 
   // The one target of CUPTI's buffer callbacks; null between sessions.
   static std::mutex target_mutex;
-  static Recorder* target;
+  static std::shared_ptr<Recorder> target;
   static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes,
                                    std::size_t* most_records);
   static void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
@@ -97,7 +110,7 @@ struct CuptiSession::Recorder {
 };
 
 std::mutex CuptiSession::Recorder::target_mutex;
-CuptiSession::Recorder* CuptiSession::Recorder::target = nullptr;
+std::shared_ptr<CuptiSession::Recorder> CuptiSession::Recorder::target;
 
 // Never a null buffer: CUPTI before 13.1 crashes on one. The program ends as std::bad_alloc does.
 void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* bytes,
@@ -111,21 +124,27 @@ void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* byt
 void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream,
                                          std::uint8_t* buffer, std::size_t,
                                          std::size_t valid_bytes) {
+  std::shared_ptr<Recorder> recorder;
   {
     const std::lock_guard lock(target_mutex);
-    if (target != nullptr) target->take(context, stream, buffer, valid_bytes);
+    recorder = target;
   }
+  if (recorder != nullptr) recorder->take(context, stream, buffer, valid_bytes);
   std::free(buffer);
 }
 
-// On CUPTI's thread: nothing is thrown. CUPTI is asked before this session's lock is taken, since
-// it holds locks of its own while it waits for callbacks.
+// Runs on CUPTI's thread, and throws nothing. No lock is held while CUPTI is called: it holds locks
+// of its own while it waits for callbacks, so two threads could wait for each other.
 void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t valid_bytes) {
+  {
+    const std::lock_guard lock(mutex);
+    ++num_being_read;
+  }
   Activity read;
   std::string failure;
   try {
-    read_records(functions, buffer, valid_bytes, read);
+    read_records(functions, launches, buffer, valid_bytes, read);
   } catch (const CuptiError& error) {
     failure = error.what();
   }
@@ -142,7 +161,18 @@ void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::
   append(activity.kernels, read.kernels);
   append(activity.transfers, read.transfers);
   append(activity.links, read.links);
+  append(activity.launches, read.launches);
   activity.dropped += static_cast<std::int64_t>(dropped);
+  activity.unfinished += read.unfinished;
+  if (--num_being_read == 0) all_read.notify_all();
+}
+
+// Waits for a buffer that a thread of CUPTI still reads.
+Activity CuptiSession::Recorder::take_all() {
+  std::unique_lock lock(mutex);
+  all_read.wait(lock, [this] { return num_being_read == 0; });
+  if (!problem.empty()) throw CuptiError(problem);
+  return std::exchange(activity, {});
 }
 
 void CuptiSession::Recorder::start() {
@@ -165,7 +195,9 @@ void CuptiSession::Recorder::trace_calls(const Calls& calls) {
   for (CUpti_CallbackId call = 1; call <= calls.last; ++call) {
     const char* name = nullptr;
     const bool is_named = functions.call_name(calls.domain, call, &name) == CUPTI_SUCCESS;
-    if (!is_named || name == nullptr || gives_work(name)) continue;
+    if (!is_named || name == nullptr) continue;
+    if (launches_kernel(name)) launches.add(calls.domain, call);
+    if (gives_work(name)) continue;
     check((functions.*calls.enable)(call, 0), "records of launches alone");
   }
 }
@@ -179,14 +211,14 @@ void CuptiSession::Recorder::stop() noexcept {
 }
 
 CuptiSession::CuptiSession(const CuptiFunctions& functions)
-    : recorder_(std::make_unique<Recorder>(functions)) {
+    : recorder_(std::make_shared<Recorder>(functions)) {
   require_cupti_version(functions);
   {
     const std::lock_guard lock(Recorder::target_mutex);
     if (Recorder::target != nullptr) {
       throw CuptiError("this process records activity already; one session at a time");
     }
-    Recorder::target = recorder_.get();
+    Recorder::target = recorder_;
   }
   try {
     recorder_->start();
@@ -224,19 +256,21 @@ void CuptiSession::discard() {
   recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));
 }
 
-// Not a forced flush: that hands out records of kernels that still run, and never again.
+// The first flush hands over buffers whose records have all ended. CUPTI withholds a buffer for one
+// unfinished record of any thread, so a second flush forces it to hand over the rest.
 Activity CuptiSession::finish() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
+  recorder_->check(recorder_->functions.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
+                   "to hand over its records");
   recorder_->stop();
-  const std::lock_guard lock(recorder_->mutex);
-  if (!recorder_->problem.empty()) throw CuptiError(recorder_->problem);
-  Activity activity = std::move(recorder_->activity);
-  // One without a start was lost on the way, and is somebody's to see.
+  Activity activity = recorder_->take_all();
+  // A record without a start was lost on the way, and is kept for its stamps to be judged.
   const auto is_earlier = [this](const auto& record) {
     return record.start.count() > 0 && record.start < recorder_->counted_from;
   };
   std::erase_if(activity.kernels, is_earlier);
   std::erase_if(activity.transfers, is_earlier);
+  std::erase_if(activity.launches, is_earlier);
   return activity;
 }
 

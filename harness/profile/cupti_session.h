@@ -35,7 +35,8 @@ class CuptiSession final : public ActivityRecorder {
 
  private:
   struct Recorder;  // keeps cupti.h out of this header
-  std::unique_ptr<Recorder> recorder_;
+  // Shared with the threads of CUPTI that deliver a buffer.
+  std::shared_ptr<Recorder> recorder_;
 };
 
 }  // namespace rematch

@@ -4,9 +4,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include "harness/profile/cupti_functions.h"
 #include "tests/support/catch.h"
@@ -22,14 +27,17 @@ struct FakeCupti {
   CUptiResult enable_result = CUPTI_SUCCESS;
   bool broken_buffer = false;
   std::size_t dropped = 0;
-  std::vector<Record> pending;  // records that the next flush delivers
+  std::vector<Record> pending;   // records that the next flush delivers
+  std::vector<Record> withheld;  // in a buffer with an unfinished record: only a forced flush
+  // What CUPTI's thread does while it reads a buffer, once.
+  std::function<void()> while_reading;
   int subscribers = 0;
   std::vector<CUpti_ActivityKind> enabled;
   std::set<std::string> untraced;  // calls that were switched off, by name
   std::uint64_t clock = 1;
   std::vector<std::uint64_t> pushed;  // the stack of external ids
   std::vector<std::uint64_t> ever_pushed;
-  std::uint32_t last_flush_flag = 99;
+  std::vector<std::uint32_t> flush_flags;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };
@@ -52,7 +60,7 @@ std::size_t size_of(CUpti_ActivityKind kind) {
   }
 }
 
-CUptiResult deliver() {
+void deliver(std::vector<Record>& records) {
   std::uint8_t* buffer = nullptr;
   std::size_t bytes = 0;
   std::size_t most_records = 99;
@@ -60,18 +68,25 @@ CUptiResult deliver() {
   REQUIRE(buffer != nullptr);
   REQUIRE(reinterpret_cast<std::uintptr_t>(buffer) % 8 == 0);
   std::size_t used = 0;
-  for (const Record& record : fake.pending) {
+  for (const Record& record : records) {
     REQUIRE(used + record.size() <= bytes);
     std::memcpy(buffer + used, record.data(), record.size());
     used += record.size();
   }
-  fake.pending.clear();
+  records.clear();
   fake.complete(nullptr, 0, buffer, bytes, used);
+}
+
+CUptiResult flush(std::uint32_t flag) {
+  fake.flush_flags.push_back(flag);
+  deliver(fake.pending);
+  if (flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) deliver(fake.withheld);
   return CUPTI_SUCCESS;
 }
 
 CUptiResult next_record(std::uint8_t* buffer, std::size_t valid_bytes, CUpti_Activity** record) {
   if (fake.broken_buffer) return CUPTI_ERROR_INVALID_KIND;
+  if (const auto act = std::exchange(fake.while_reading, nullptr)) act();
   std::uint8_t* next = buffer;
   if (*record != nullptr) {
     next = reinterpret_cast<std::uint8_t*>(*record) + size_of((*record)->kind);
@@ -105,6 +120,9 @@ CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const cha
       break;
     case CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020:
       *name = "cudaMemsetAsync_v3020";
+      break;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000:
+      *name = "cudaLaunchHostFunc_v10000";
       break;
     case 7:
       return CUPTI_ERROR_INVALID_PARAMETER;  // a number without a call
@@ -152,13 +170,10 @@ CuptiFunctions table_of_recording() {
     fake.complete = complete;
     return CUPTI_SUCCESS;
   };
-  table.flush_all = [](std::uint32_t flag) {
-    fake.last_flush_flag = flag;
-    return deliver();
-  };
+  table.flush_all = &flush;
   table.next_record = &next_record;
   table.num_dropped = [](CUcontext, std::uint32_t, std::size_t* dropped) {
-    *dropped = fake.dropped;
+    *dropped = std::exchange(fake.dropped, 0);  // since the last call
     return CUPTI_SUCCESS;
   };
   return table;
@@ -263,9 +278,9 @@ TEST_CASE("kernels, copies, sets and links are read; what only launches is not")
   set.bytes = 16;
   set.correlationId = 9;
   give(set);
-  give_link(8, 2, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1);  // somebody else's
+  give_link(8, 2, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);  // Kineto's
+  give_link(8, 2, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1);
   const Activity activity = session.finish();
-  CHECK(fake.last_flush_flag == 0);  // forced flushes hand out unfinished records
 
   REQUIRE(activity.kernels.size() == 1);
   CHECK(activity.kernels[0].symbol == "flash_fwd_kernel");
@@ -275,6 +290,7 @@ TEST_CASE("kernels, copies, sets and links are read; what only launches is not")
   REQUIRE(activity.transfers.size() == 3);
   CHECK(activity.transfers[0].start.count() == 200);
   CHECK(activity.transfers[0].end.count() == 260);
+  CHECK(activity.transfers[0].bytes == Bytes{4096});
   CHECK(activity.transfers[2].correlation == 9);
   REQUIRE(activity.links.size() == 1);
   CHECK(activity.links[0].op_call == 1);
@@ -305,6 +321,104 @@ TEST_CASE("a record of the warm-up that comes late is known by its stamp") {
   CHECK(activity.kernels[1].symbol == "lost_its_stamp");
 }
 
+// A forced flush alone would hand out what could still end, so it comes second.
+TEST_CASE("a buffer that is withheld for an unfinished record is asked for by force") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  give_kernel("delivered", 100, 110, 3);
+  const std::vector<Record> delivered = std::exchange(fake.pending, {});
+  give_kernel("withheld", 200, 210, 4);
+  give_kernel("still runs", 300, 0, 5);
+  CUpti_ActivityMemcpy6 copy{};
+  copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+  copy.start = 400;
+  give(copy);
+  fake.withheld = std::exchange(fake.pending, delivered);
+  const Activity activity = session.finish();
+  CHECK(fake.flush_flags == std::vector<std::uint32_t>{0, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED});
+  REQUIRE(activity.kernels.size() == 2);
+  CHECK(activity.kernels[0].symbol == "delivered");
+  CHECK(activity.kernels[1].symbol == "withheld");
+  CHECK(activity.transfers.empty());
+  CHECK(activity.unfinished == 2);
+}
+
+// CUPTI holds a lock of its own while it delivers and while it answers. So a thread that called it
+// with the session's lock would wait for a second one that delivers, and the second for the first.
+TEST_CASE("CUPTI is called with no lock held") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  give_kernel("first", 100, 110, 3);
+  std::promise<void> delivered;
+  std::future<void> second = delivered.get_future();
+  std::thread deliverer;
+  bool both_at_once = false;
+  fake.while_reading = [&] {
+    deliverer = std::thread([&] {
+      std::vector<Record> nothing;
+      deliver(nothing);
+      delivered.set_value();
+    });
+    both_at_once = second.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  };
+  CHECK(session.finish().kernels.size() == 1);
+  deliverer.join();
+  CHECK(both_at_once);
+}
+
+TEST_CASE("a buffer that a thread of CUPTI still reads is waited for") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  give_kernel("late", 100, 110, 3);
+  std::vector<Record> late = std::exchange(fake.pending, {});
+  std::promise<void> is_reading;
+  fake.while_reading = [&] {
+    is_reading.set_value();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  std::thread deliverer([&] { deliver(late); });
+  is_reading.get_future().wait();
+  CHECK(session.finish().kernels.size() == 1);
+  deliverer.join();
+}
+
+TEST_CASE("calls that launch a kernel are listed, and no others") {
+  fake = {};
+  const CuptiFunctions functions = table();
+  CuptiSession session(functions);
+  fake.clock = 1000;
+  session.discard();
+  const auto give_call = [](CUpti_ActivityKind kind, CUpti_CallbackId call, std::uint64_t start,
+                            std::uint32_t correlation, std::uint32_t result) {
+    CUpti_ActivityAPI record{};
+    record.kind = kind;
+    record.cbid = call;
+    record.start = start;
+    record.end = start + 5;
+    record.threadId = 17;
+    record.correlationId = correlation;
+    record.returnValue = result;
+    give(record);
+  };
+  const auto runtime = CUPTI_ACTIVITY_KIND_RUNTIME;
+  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // of the warm-up
+  give_call(runtime, kLaunchOfCuda13, 1000, 2, 0);
+  give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, 1010, 3, 0);
+  give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000, 1020, 4, 0);
+  give_call(runtime, kLaunchOfCuda13, 1030, 5, 1);  // refused
+  give_call(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, 1040, 6, 0);
+  const Activity activity = session.finish();
+  REQUIRE(activity.launches.size() == 2);
+  CHECK(activity.launches[0].correlation == 2);
+  CHECK(activity.launches[0].start.count() == 1000);
+  CHECK(activity.launches[0].end.count() == 1005);
+  CHECK(activity.launches[0].thread == 17);
+  CHECK(activity.launches[1].correlation == 6);
+}
+
 TEST_CASE("a kernel without a name is a kernel") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -328,6 +442,7 @@ TEST_CASE("dropped records are counted, and what came before a discard is forgot
 }
 
 TEST_CASE("ids of op calls nest and are ours") {
+  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto takes 0 and 1
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
