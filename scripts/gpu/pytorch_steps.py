@@ -1,59 +1,37 @@
 #!/usr/bin/env python3
-"""The steps of a report in PyTorch eager: same model (tests/parity has the twins, op for op), shape, dtype,
-policies, optimizer and determinism; attention is scaled_dot_product_attention, whose kernel LibTorch chooses, as
-`rematch run` leaves it to do for times. Parameters are random: no bits are compared, only times and peaks.
+"""Times the model of a report in PyTorch, eager and under torch.compile, so that our steps have rivals.
 
-    pytorch_steps.py --beside REPORT --steps N [--fresh] -o FILE
+    pytorch_steps.py --beside REPORT -o OUT [--rounds N] [--steps N] [--variants eager,compile] [--seconds LIMIT]
 
-Every call is a turn: it adds a round to FILE, or with --fresh begins it, and puts what REPORT says beside it. Needs torch 2.11 and numpy."""
+REPORT is a report of `rematch run`. The rivals have its model (tests/parity has the twins, op for op), shape,
+dtype, policies, optimizer, attention kernel and determinism. A rival is a variant under a policy. All rivals
+take turns in one process: forward in even rounds, backward in odd ones. Every turn starts from the same
+parameters. OUT is written before and after every turn.
+
+pytorch_rivals.py runs the turns in a child process. If a rival ends the child or keeps it busy for too long,
+this program marks the rival as failed and starts a child for the others. At LIMIT the rest is marked as not run.
+Needs torch 2.11 and numpy. Exit codes: 0 OUT is written, whatever it says; 2 usage."""
 
 import argparse
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/parity"))
-
-import data  # noqa: E402
-import hash_init  # noqa: E402
-import llama  # noqa: E402
-import torch  # noqa: E402
-import wan  # noqa: E402
-from policies import MATMUL, Regions, no_block  # noqa: E402
-from torch.utils.checkpoint import create_selective_checkpoint_contexts  # noqa: E402
-
-aten = torch.ops.aten
-WARM_UP_STEPS = 2
-BACKENDS = {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}  # torch.nn.attention.SDPBackend
-ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_cudnn_attention.default,
-             aten._scaled_dot_product_efficient_attention.default,
-             aten._scaled_dot_product_flash_attention_for_cpu.default]
-POLICIES = {"none": Regions(no_block), "full": Regions(), "attn_only": Regions(save=ATTENTION),
-            "save_mm": Regions(save=MATMUL)}
-# Family of a preset: its twin's module, model and batches.
-FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
-
-attention_backend = None
-
-
-def attention(q, k, v, causal):
-    global attention_backend
-    if attention_backend is None:
-        choice = torch._fused_sdp_choice(q, k, v, is_causal=causal, enable_gqa=q.size(1) != k.size(1))
-        attention_backend = BACKENDS.get(choice)
-    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal,
-                                                            enable_gqa=q.size(1) != k.size(1))
-
-
-class RandomParameters(hash_init.Parameters):
-    """On the default device; hashing billions of values on the host would take minutes."""
-
-    def add(self, name, sizes, values):
-        centre, amplitude = values
-        tensor = torch.empty(sizes, dtype=self.dtype).uniform_(centre - amplitude, centre + amplitude)
-        self.by_name[name] = tensor.requires_grad_(True)
-        return tensor
+CHILD = pathlib.Path(__file__).resolve().parent / "pytorch_rivals.py"
+POLICIES = ("none", "full", "attn_only", "save_mm")
+VARIANTS = ("eager", "compile")
+# The child asks for a new process with this code, because CUDA accepts no work after some errors.
+RESTART = 75
+# A rival that takes longer for one turn hangs. Compiling took at most 41 s on two busy cores.
+TURN_SECONDS = 180
+MAX_CHILDREN = 6
+POLL_SECONDS = 0.2
+STDERR_CHARS = 1000
 
 
 def settings_of(report):
@@ -63,134 +41,175 @@ def settings_of(report):
     times = [point["time"] for point in report["points"] if point["time"]]
     return {"model": identity["model"], "dimensions": identity["dimensions"], "dtype": identity["dtype"],
             "device": "cuda" if first["device"].startswith("cuda") else first["device"],
-            "optimizer": identity["optimizer"], "deterministic": bool(times and times[0]["repeatable_bits"])}
+            "optimizer": identity["optimizer"],
+            "attention_backend": times[0].get("attention_backend") if times else None,
+            "deterministic": bool(times and times[0].get("repeatable_bits"))}
 
 
-class AdamW:
-    """harness/training/optimizer.cpp, op for op: moments in float32, and a master of every narrower parameter. (The
-    step's rates do not change its time.)"""
-
-    def __init__(self, parameters):
-        self.parameters = list(parameters)
-        masters = [parameter.detach().to(torch.float32) for parameter in self.parameters]
-        self.state = [[master, torch.zeros_like(master), torch.zeros_like(master), torch.zeros(())]
-                      for master in masters]
-
-    @torch.no_grad()
-    def step(self):
-        if all(parameter.dtype == torch.float32 for parameter in self.parameters):
-            gradients = [parameter.grad for parameter in self.parameters]
-            return self.update(*map(list, zip(*self.state)), gradients)
-        for parameter, (master, first, second, step) in zip(self.parameters, self.state):
-            self.update([master], [first], [second], [step], [parameter.grad.to(torch.float32)])
-            parameter.copy_(master)
-
-    def update(self, masters, firsts, seconds, steps, gradients):
-        torch._foreach_add_(steps, 1.0)
-        torch._fused_adamw_(masters, gradients, firsts, seconds, [], steps, lr=1e-3, beta1=0.9, beta2=0.95,
-                            weight_decay=0.01, eps=1e-8, amsgrad=False, maximize=False)
-
-
-class Workload:
-    def __init__(self, settings):
-        family = next(name for name in FAMILIES if settings["model"].startswith(name))
-        module, model, batch = FAMILIES[family]
-        module.attention, module.Parameters = attention, RandomParameters
-        dimensions = settings["dimensions"]
-        self.model = getattr(module, model)(dimensions, getattr(torch, settings["dtype"]))
-        self.batch = batch(dimensions, 0, 0)
-        self.optimizer = None
-        if settings["optimizer"] != "none":
-            self.optimizer = AdamW(self.model.parameters.by_name.values())
-
-    def step(self, regions):
-        with regions.forward_context():
-            loss = self.model.loss(self.batch, regions)
-        loss.backward()
-        if self.optimizer:
-            self.optimizer.step()
-        for parameter in self.model.parameters.by_name.values():
-            parameter.grad = None
-
-
-class Device:
-    def __init__(self, name):
-        self.is_cuda = name.startswith("cuda")
-
-    def wait(self):
-        if self.is_cuda:
-            torch.cuda.synchronize()
-
-    def name(self):
-        return torch.cuda.get_device_name() if self.is_cuda else "cpu"
-
-    def begin_peak(self):
-        if self.is_cuda:
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-
-    def peak_bytes(self):
-        return torch.cuda.max_memory_allocated() if self.is_cuda else None
-
-
-def timed(workload, regions, steps, device):
-    """Nanoseconds of whole steps, the device waited for at their ends alone."""
-    for _ in range(WARM_UP_STEPS):
-        workload.step(regions)
-    samples = []
-    for _ in range(steps):
-        device.wait()
-        start = time.perf_counter_ns()
-        workload.step(regions)
-        device.wait()
-        samples.append(time.perf_counter_ns() - start)
-    return samples
-
-
-def measured(workload, policy, steps, device):
-    """Out of memory is a result."""
-    regions = POLICIES[policy]
-    if regions.save:  # as a user writes it: the list of ops
-        regions.contexts = lambda: create_selective_checkpoint_contexts(list(regions.save))
-    device.begin_peak()
-    try:
-        samples = timed(workload, regions, steps, device)
-    except torch.OutOfMemoryError as error:
-        for parameter in workload.model.parameters.by_name.values():
-            parameter.grad = None
-        return {"status": "oom", "reason": str(error), "samples_ns": [], "peak_allocated_bytes": None}
-    return {"status": "ok", "reason": None, "samples_ns": samples, "peak_allocated_bytes": device.peak_bytes()}
+def policies_of(report):
+    """The report's policies that PyTorch has; all of them if the report has none."""
+    named = dict.fromkeys(point["policy"] for point in report["points"] if point["policy"] in POLICIES)
+    return list(named) or list(POLICIES)
 
 
 def ours(report):
-    """What is compared: of each point its step time, and how it was taken."""
-    kept = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits")
-    return [{"policy": point["policy"], "schedule": point["schedule"], "status": point["status"],
-             "time": {key: point["time"].get(key) for key in kept} if point["time"] else None}
-            for point in report["points"]]
+    """What is compared: the step time of each point, how it was taken, and its peaks."""
+    of_time = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits", "peak_allocated_bytes",
+               "peak_reserved_bytes")
+    of_memory = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")
+
+    def kept(part, keys):
+        return {key: part.get(key) for key in keys} if part else None
+
+    return [{"policy": point["policy"], "schedule": point["schedule"], "ops": point["identity"].get("ops"),
+             "status": point["status"], "reason": point.get("reason"), "time": kept(point["time"], of_time),
+             "memory": kept(point.get("memory"), of_memory)} for point in report["points"]]
+
+
+def fresh_state(report, variants, num_rounds, num_steps):
+    environment = report.get("environment", {})
+    return {"format": 2, "complete": False, "settings": settings_of(report), "environment": None, "torch": None,
+            "attention_backend": settings_of(report)["attention_backend"], "num_rounds": num_rounds,
+            "num_steps": num_steps, "failure": None, "running": None,
+            "rivals": [{"variant": variant, "policy": policy, "status": "not_run", "reason": None, "compile": None}
+                       for variant in variants for policy in policies_of(report)],
+            "turns": [], "rematch_environment": {key: environment.get(key) for key in ("device", "device_uuid")},
+            "rematch": ours(report)}
+
+
+def write_atomically(path, state):
+    """Leaves the old file or the whole new one, whenever the process is killed."""
+    path = pathlib.Path(path)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
+        file.write(json.dumps(state, indent=1) + "\n")
+    os.replace(file.name, path)
+
+
+def turn_order(rivals, round_index):
+    """ABBA: odd rounds run backward."""
+    return list(rivals) if round_index % 2 == 0 else list(reversed(rivals))
+
+
+def rival_named(state, name):
+    return next(rival for rival in state["rivals"] if [rival["variant"], rival["policy"]] == name)
+
+
+def blame_running(state, reason):
+    """Marks the rival whose turn did not end, or the whole run if none had a turn."""
+    running, state["running"] = state["running"], None
+    if running is None:
+        state["failure"] = reason
+        return False
+    rival_named(state, running["rival"]).update(status="failed", reason=reason)
+    return True
+
+
+def mark_the_rest(state, reason):
+    for rival in state["rivals"]:
+        if rival["status"] == "not_run":
+            rival["reason"] = rival["reason"] or reason
+    wanted = state["num_rounds"] * sum(rival["status"] in ("ok", "not_run") for rival in state["rivals"])
+    timed = sum(turn["status"] == "ok" for turn in state["turns"])
+    state["complete"] = state["failure"] is None and timed >= wanted
+
+
+def end_of(child):
+    """Kills the child's whole process group, its compilers included."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait()
+
+
+def run_child(command, output, deadline, turn_seconds):
+    """Runs one child. Returns its exit code, or why it was killed."""
+    with tempfile.TemporaryFile("w+") as errors:
+        child = subprocess.Popen(command, start_new_session=True, stderr=errors)
+        try:
+            killed = watch(child, output, deadline, turn_seconds)
+        finally:
+            end_of(child)
+        errors.seek(0)
+        text = errors.read()
+    sys.stderr.write(text)
+    return child.returncode, killed, text[-STDERR_CHARS:].strip()
+
+
+def watch(child, output, deadline, turn_seconds):
+    while child.poll() is None:
+        now = time.time()
+        running = json.loads(pathlib.Path(output).read_text())["running"]
+        if now > deadline:
+            return "deadline"
+        if running and now - running["since"] > turn_seconds:
+            return f"its turn took longer than {turn_seconds} s"
+        time.sleep(POLL_SECONDS)
+    return None
+
+
+def supervise(command, output, deadline, turn_seconds=TURN_SECONDS):
+    """Runs children until every turn was taken, the time is up, or no child can start."""
+    late = "the time limit came first"
+    for _ in range(MAX_CHILDREN):
+        code, killed, text = run_child(command, output, deadline, turn_seconds)
+        state = json.loads(pathlib.Path(output).read_text())
+        if killed == "deadline":
+            running, state["running"] = state["running"], None
+            if running and rival_named(state, running["rival"])["status"] == "not_run":
+                rival_named(state, running["rival"])["reason"] = "the time limit came during its first turn"
+            break
+        if killed is None and code == 0:
+            break
+        if killed is None and code == RESTART:
+            write_atomically(output, state)
+            continue
+        goes_on = blame_running(state, killed or f"the process ended with exit code {code}: {text}")
+        write_atomically(output, state)
+        if not goes_on:
+            late = state["failure"]
+            break
+    else:
+        state["failure"] = late = f"{MAX_CHILDREN} processes were not enough"
+    mark_the_rest(state, late)
+    write_atomically(output, state)
+    return state
+
+
+def variants_of(text):
+    names = text.split(",")
+    unknown = [name for name in names if name not in VARIANTS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is no variant; allowed are {', '.join(VARIANTS)}")
+    return list(dict.fromkeys(names))
+
+
+def at_least_one(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
+    return int(text)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", metavar="REPORT", type=pathlib.Path, required=True)
-    parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--fresh", action="store_true", help="forget the rounds before")
-    parser.add_argument("-o", "--output", metavar="FILE", type=pathlib.Path, required=True)
+    parser.add_argument("-o", "--output", metavar="OUT", type=pathlib.Path, required=True)
+    parser.add_argument("--rounds", type=at_least_one, default=3, help="turns of each rival (default: 3)")
+    parser.add_argument("--steps", type=at_least_one, default=3, help="timed steps in a turn (default: 3)")
+    parser.add_argument("--variants", type=variants_of, default=list(VARIANTS), help="default: eager,compile")
+    parser.add_argument("--seconds", type=float, default=500, help="limit of the whole run (default: 500)")
     arguments = parser.parse_args()
-    report = json.loads(arguments.beside.read_text())
-    settings = settings_of(report)
-    torch.use_deterministic_algorithms(settings["deterministic"])
-    torch.set_default_device(settings["device"])
-    device = Device(settings["device"])
-    workload = Workload(settings)
-    policies = dict.fromkeys(point["policy"] for point in report["points"] if point["policy"] in POLICIES)
-    found = {policy: measured(workload, policy, arguments.steps, device) for policy in policies}
-    before = []
-    if not arguments.fresh:
-        before = json.loads(arguments.output.read_text())["rounds"]
-    made = {"environment": {"device": device.name()}, "torch": torch.__version__, "settings": settings,
-            "attention_backend": attention_backend, "rounds": [*before, found], "rematch": ours(report)}
-    arguments.output.write_text(json.dumps(made, indent=2) + "\n")
+    deadline = time.time() + arguments.seconds
+    try:
+        report = json.loads(arguments.beside.read_text())
+        state = fresh_state(report, arguments.variants, arguments.rounds, arguments.steps)
+        arguments.output.resolve().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(arguments.output, state)
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        parser.error(f"{arguments.beside} is no report of rematch run: {error!r}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the child is killed too
+    command = [sys.executable, str(CHILD), str(arguments.output.resolve()), repr(deadline)]
+    supervise(command, arguments.output, deadline)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,10 @@ class Llama:
             for layer in range(dimensions["layers"])
         ]
         self.head_norm = make_norm_weight(self.parameters, "head.norm.weight", dim)
-        self.head_output = Linear(self.parameters, "head.output", dim, vocab, bias=False)
+        if dimensions.get("tied"):
+            self.head_output = lambda x_TD: torch.nn.functional.linear(x_TD, self.embedding)
+        else:
+            self.head_output = Linear(self.parameters, "head.output", dim, vocab, bias=False)
 
     def loss(self, batch, regions):
         tokens_T, targets_T = batch

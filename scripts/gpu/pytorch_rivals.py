@@ -1,0 +1,460 @@
+"""Takes the turns of pytorch_steps.py that its file does not have yet. See there.
+
+    pytorch_rivals.py FILE DEADLINE
+
+Under torch.compile a block is compiled as a whole, its checkpointing inside, as torchtitan does; embedding, head,
+loss and optimizer stay eager. The loss of the first step is recorded: all rivals start from the same parameters."""
+
+import ctypes
+import functools
+import gc
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/parity"))
+
+import data  # noqa: E402
+import hash_init  # noqa: E402
+import llama  # noqa: E402
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402
+import torch._inductor.config  # noqa: E402
+import wan  # noqa: E402
+from policies import MATMUL, Stretch  # noqa: E402
+from pytorch_steps import RESTART, turn_order, write_atomically  # noqa: E402
+from torch._dynamo.utils import counters  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
+
+aten = torch.ops.aten
+WARM_UP_STEPS = 3
+# Later turns of a rival find its kernels loaded and the device busy.
+WARM_UP_STEPS_AGAIN = 1
+WARM_UP_SECONDS = 1.0
+REASON_CHARS = 2000
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h: a child whose parent was killed must not keep the device busy
+BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
+            "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_cudnn_attention.default,
+             aten._scaled_dot_product_efficient_attention.default,
+             aten._scaled_dot_product_flash_attention_for_cpu.default]
+SAVED = {"attn_only": ATTENTION, "save_mm": MATMUL}
+# Family of a preset: its twin's module, model and batches.
+FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
+
+
+# Sequence of the probe; any length shows whether a kernel takes the model's heads.
+PROBE_TOKENS = 256
+
+# The op itself, where scaled_dot_product_attention refuses it for the model's heads.
+DIRECT = {"flash": lambda q, k, v, causal: aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0],
+          "cudnn": lambda q, k, v, causal: aten._scaled_dot_product_cudnn_attention(
+              q, k, v, None, True, 0.0, causal)[0]}
+
+direct_attention = None
+
+
+def attention(q, k, v, causal):
+    if direct_attention is not None:
+        return direct_attention(q, k, v, causal)
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal,
+                                                            enable_gqa=q.size(1) != k.size(1))
+
+
+def choose_attention_call(settings):
+    """Returns how the kernel is called. Grouped heads may need the op itself."""
+    global direct_attention
+    dimensions, backend = settings["dimensions"], settings["attention_backend"]
+    if backend not in DIRECT or settings["device"] != "cuda":
+        return "scaled_dot_product_attention"
+    heads = dimensions["heads"]
+    shapes = [[1, count, PROBE_TOKENS, dimensions["dim"] // heads]
+              for count in (heads, *[dimensions.get("kv_heads", heads)] * 2)]
+    inputs = [torch.randn(shape, device="cuda", dtype=getattr(torch, settings["dtype"]), requires_grad=True)
+              for shape in shapes]
+    try:
+        attention(*inputs, True).sum().backward()
+    except RuntimeError as error:
+        direct_attention = DIRECT[backend]
+        return f"the op itself, since scaled_dot_product_attention says: {reason_of(error)}"
+    return "scaled_dot_product_attention"
+
+
+class Parameters(hash_init.Parameters):
+    """The twin's values on a CPU. On a GPU random ones, since hashing billions on the host takes minutes."""
+
+    def __init__(self, dtype):
+        super().__init__(dtype)
+        self.values = {}
+
+    def add(self, name, sizes, values):
+        tensor = torch.empty(sizes, dtype=self.dtype)
+        self.by_name[name], self.values[name] = tensor, values
+        self.fill(name)
+        return tensor.requires_grad_(True)
+
+    @torch.no_grad()
+    def fill(self, name):
+        tensor, (centre, amplitude) = self.by_name[name], self.values[name]
+        if tensor.is_cuda:
+            generator = torch.Generator(tensor.device)
+            generator.manual_seed(hash_init.fnv1a64(name) & 0x7FFFFFFFFFFFFFFF)
+            tensor.uniform_(centre - amplitude, centre + amplitude, generator=generator)
+        else:
+            tensor.copy_(hash_init.Parameters(self.dtype).add(name, list(tensor.shape), (centre, amplitude)))
+
+    def reset(self):
+        for name, tensor in self.by_name.items():
+            tensor.grad = None
+            self.fill(name)
+
+
+class AdamW:
+    """harness/training/optimizer.cpp, op for op: moments in float32, and a master of every narrower parameter. (The
+    step's rates do not change its time.)"""
+
+    def __init__(self, parameters):
+        self.parameters = list(parameters)
+        masters = [parameter.detach().to(torch.float32) for parameter in self.parameters]
+        self.state = [[master, torch.zeros_like(master), torch.zeros_like(master), torch.zeros(())]
+                      for master in masters]
+
+    @torch.no_grad()
+    def reset(self):
+        for parameter, (master, *rest) in zip(self.parameters, self.state):
+            master.copy_(parameter)
+            for tensor in rest:
+                tensor.zero_()
+
+    @torch.no_grad()
+    def step(self):
+        if all(parameter.dtype == torch.float32 for parameter in self.parameters):
+            gradients = [parameter.grad for parameter in self.parameters]
+            return self.update(*map(list, zip(*self.state)), gradients)
+        for parameter, (master, first, second, step) in zip(self.parameters, self.state):
+            self.update([master], [first], [second], [step], [parameter.grad.to(torch.float32)])
+            parameter.copy_(master)
+
+    def update(self, masters, firsts, seconds, steps, gradients):
+        torch._foreach_add_(steps, 1.0)
+        torch._fused_adamw_(masters, gradients, firsts, seconds, [], steps, lr=1e-3, beta1=0.9, beta2=0.95,
+                            weight_decay=0.01, eps=1e-8, amsgrad=False, maximize=False)
+
+
+class Blocks:
+    """Calls every block through `call`; the twins ask for it as their `regions`."""
+
+    def __init__(self, model, call):
+        self.model = model
+        self.call = call
+
+    def root(self, function, *inputs):
+        return function(*inputs)
+
+    def stretches(self, num_layers):
+        return [Stretch([layer], False) for layer in range(num_layers)]
+
+    def blocks(self, stretch, function, moved, *context):
+        """`moved` holds the one reference to the input."""
+        return self.call(self.model.blocks[stretch.layers[0]], moved.pop(), (*context, self.model.table))
+
+
+class Workload:
+    def __init__(self, settings):
+        family = next(name for name in FAMILIES if settings["model"].startswith(name))
+        module, model, batch = FAMILIES[family]
+        module.attention, module.Parameters = attention, Parameters
+        dimensions = settings["dimensions"]
+        self.model = getattr(module, model)(dimensions, getattr(torch, settings["dtype"]))
+        self.batch = batch(dimensions, 0, 0)
+        self.optimizer = None
+        if settings["optimizer"] != "none":
+            self.optimizer = AdamW(self.model.parameters.by_name.values())
+
+    def reset(self):
+        self.model.parameters.reset()
+        if self.optimizer:
+            self.optimizer.reset()
+
+    def step(self, call):
+        loss = self.model.loss(self.batch, Blocks(self.model, call))
+        loss.backward()
+        if self.optimizer:
+            self.optimizer.step()
+        for parameter in self.model.parameters.by_name.values():
+            parameter.grad = None
+        return loss.detach()
+
+
+def plain_block(block, x, context):
+    return block.forward([x], *context)
+
+
+def checkpointed(function, policy):
+    options = {"use_reentrant": False, "preserve_rng_state": False}
+    if policy in SAVED:
+        options["context_fn"] = functools.partial(create_selective_checkpoint_contexts, list(SAVED[policy]))
+
+    def call(block, x, context):
+        return checkpoint(lambda y, *inputs: function(block, y, inputs), x, *context, **options)
+
+    return call
+
+
+def compiled(function, fullgraph):
+    return torch.compile(function, fullgraph=fullgraph, dynamic=False)
+
+
+def eager_call(policy):
+    return plain_block if policy == "none" else checkpointed(plain_block, policy)
+
+
+def compiled_forms(policy):
+    """Ways to compile a block, the best first. A dispatch mode sees no op of a compiled block, so selective
+    checkpointing cannot stand outside."""
+    if policy == "none":
+        return {"compile(block), one graph": lambda: compiled(plain_block, True),
+                "compile(block)": lambda: compiled(plain_block, False)}
+    forms = {"compile(checkpoint(block)), one graph": lambda: compiled(checkpointed(plain_block, policy), True),
+             "compile(checkpoint(block))": lambda: compiled(checkpointed(plain_block, policy), False)}
+    if policy not in SAVED:
+        forms["checkpoint(compile(block))"] = lambda: checkpointed(compiled(plain_block, True), policy)
+    return forms
+
+
+class GraphNotes:
+    """Notes what each graph holds that inductor compiles: which attention, and how many matmuls."""
+
+    def __init__(self):
+        self.graphs = []
+        torch._inductor.config.post_grad_custom_pre_pass = self.note
+
+    def note(self, graph):
+        names = []
+        for node in graph.nodes:
+            if node.op == "call_function":  # an op may be the argument of one that keeps the generator's state
+                ops = [argument for argument in node.args if isinstance(argument, torch._ops.OpOverload)]
+                names += map(str, [node.target, *ops])
+        matmuls = tuple(str(op) for op in MATMUL)
+        self.graphs.append({"attention": [name for name in names if "attention" in name],
+                            "num_matmuls": sum(name in matmuls for name in names)})
+
+
+class Device:
+    def __init__(self, name):
+        self.is_cuda = name.startswith("cuda")
+
+    def wait(self):
+        if self.is_cuda:
+            torch.cuda.synchronize()
+
+    def is_lost(self):
+        """Whether CUDA accepts no more work from this process."""
+        try:
+            self.wait()
+            torch.zeros(1, device="cuda" if self.is_cuda else "cpu").add_(1).item()
+            return False
+        except RuntimeError:
+            return True
+
+    def environment(self):
+        known = {"device": "cpu", "device_uuid": None, "python": sys.version.split()[0], "torch": torch.__version__,
+                 "threads": torch.get_num_threads(), "cuda": None, "cudnn": None, "triton": None}
+        if self.is_cuda:
+            properties = torch.cuda.get_device_properties(0)
+            known.update(device=properties.name, device_uuid=f"GPU-{properties.uuid}", cuda=torch.version.cuda,
+                         cudnn=torch.backends.cudnn.version())
+        try:
+            import triton
+            known["triton"] = triton.__version__
+        except ImportError:
+            pass
+        return known
+
+    def begin_peak(self):
+        if self.is_cuda:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+    def peaks(self):
+        if not self.is_cuda:
+            return {"peak_allocated_bytes": None, "peak_reserved_bytes": None}
+        return {"peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+                "peak_reserved_bytes": torch.cuda.max_memory_reserved()}
+
+
+def is_out_of_memory(error):
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
+
+
+def reason_of(error):
+    return f"{type(error).__name__}: {error}"[:REASON_CHARS]
+
+
+class Rivals:
+    def __init__(self, path, deadline):
+        self.path = path
+        self.deadline = deadline
+        self.state = json.loads(path.read_text())
+        settings = self.state["settings"]
+        self.device = Device(settings["device"])
+        self.state["attention_call"] = choose_attention_call(settings)
+        with torch.device(settings["device"]):  # as a default device it would slow every op of a step
+            self.workload = Workload(settings)
+        self.calls = {}
+        self.turn_seconds = {}
+        self.graphs = GraphNotes()
+        self.state.update(environment=self.device.environment(), torch=torch.__version__)
+        self.write()
+
+    def write(self):
+        write_atomically(self.path, self.state)
+
+    def run(self):
+        for round_index in range(self.state["num_rounds"]):
+            for rival in turn_order(self.state["rivals"], round_index):
+                if self.wants(rival, round_index) and self.has_time(rival):
+                    self.turn(rival, round_index)
+
+    def wants(self, rival, round_index):
+        taken = any(turn["round"] == round_index and (turn["variant"], turn["policy"]) == key_of(rival)
+                    for turn in self.state["turns"])
+        return rival["status"] in ("ok", "not_run") and not taken
+
+    def has_time(self, rival):
+        return time.time() + self.turn_seconds.get(key_of(rival), 0) < self.deadline
+
+    def turn(self, rival, round_index):
+        began = time.time()
+        self.state["running"] = {"rival": list(key_of(rival)), "round": round_index, "since": began}
+        self.write()
+        made = {"round": round_index, "variant": rival["variant"], "policy": rival["policy"]}
+        made.update(self.outcome(rival))
+        rival.update(status=made["status"], reason=made["reason"])
+        made["seconds"] = time.time() - began
+        self.turn_seconds[key_of(rival)] = made["seconds"] - made.get("first_step_seconds", 0)
+        self.state["running"] = None
+        self.state["turns"].append(made)
+        self.write()
+        say(f"round {round_index}, {rival['variant']} {rival['policy']}: {made['status']}")
+        if made["status"] != "ok" and self.device.is_lost():
+            say("the device accepts no more work; a new process goes on")
+            leave(RESTART)
+
+    def outcome(self, rival):
+        """Out of memory is a result, and so is a rival that does not run."""
+        try:
+            return {"status": "ok", "reason": None, **self.measured(rival)}
+        except Exception as error:  # noqa: BLE001 a rival may fail in any way, and the others go on
+            status = "oom" if is_out_of_memory(error) else "failed"
+            reason = reason_of(error)
+        self.clear()
+        return {"status": status, "reason": reason, "samples_ns": [], "peak_allocated_bytes": None,
+                "peak_reserved_bytes": None}
+
+    def clear(self):
+        """Frees what a failed step left behind."""
+        try:
+            for parameter in self.workload.model.parameters.by_name.values():
+                parameter.grad = None
+            gc.collect()
+            self.device.begin_peak()
+        except RuntimeError:
+            pass  # is_lost() says so
+
+    def measured(self, rival):
+        is_first = key_of(rival) not in self.calls
+        self.workload.reset()
+        start = time.perf_counter()
+        if is_first:
+            self.prepare(rival)
+        first_step_seconds = time.perf_counter() - start
+        call = self.calls[key_of(rival)]
+        self.device.begin_peak()
+        warm_up_steps, warm_up_seconds = self.warm_up(call, WARM_UP_STEPS if is_first else WARM_UP_STEPS_AGAIN)
+        samples = []
+        for _ in range(self.state["num_steps"]):
+            self.device.wait()
+            start = time.perf_counter_ns()
+            loss = self.workload.step(call)
+            self.device.wait()
+            samples.append(time.perf_counter_ns() - start)
+        return {"samples_ns": samples, **self.device.peaks(), "first_step_seconds": first_step_seconds,
+                "warm_up_steps": warm_up_steps, "warm_up_seconds": warm_up_seconds, "last_loss": loss.item()}
+
+    def warm_up(self, call, min_steps):
+        start, steps = time.perf_counter(), 0
+        while steps < min_steps or time.perf_counter() - start < WARM_UP_SECONDS:
+            self.workload.step(call)
+            self.device.wait()
+            steps += 1
+        return steps, time.perf_counter() - start
+
+    def prepare(self, rival):
+        """The first step, which compiles, and its loss."""
+        if rival["variant"] == "eager":
+            return self.first_step(rival, eager_call(rival["policy"]))
+        earlier = {}
+        for form, make in compiled_forms(rival["policy"]).items():
+            counters.clear()
+            self.graphs.graphs.clear()
+            start = time.perf_counter()
+            rival["compile"] = {"form": form, "failed_forms": earlier}
+            try:
+                self.first_step(rival, make())
+            except Exception as error:  # noqa: BLE001 another form may work
+                if is_out_of_memory(error):
+                    raise
+                earlier[form] = reason_of(error)
+            else:
+                rival["compile"].update(self.compile_record(time.perf_counter() - start))
+                return None
+            self.clear()
+            if self.device.is_lost():
+                break
+            self.workload.reset()
+        rival["compile"]["form"] = None
+        raise RuntimeError("; ".join(f"{form}: {reason}" for form, reason in earlier.items()))
+
+    def first_step(self, rival, call):
+        loss = self.workload.step(call).item()
+        rival["first_loss"] = loss
+        self.calls[key_of(rival)] = call
+
+    def compile_record(self, seconds):
+        return {"first_step_seconds": seconds, "graph_breaks": sum(counters["graph_break"].values()),
+                "graph_break_reasons": list(counters["graph_break"])[:3],
+                "num_frames": counters["stats"].get("unique_graphs", 0), "graphs": list(self.graphs.graphs)}
+
+
+def key_of(rival):
+    return rival["variant"], rival["policy"]
+
+
+def say(text):
+    print(f"pytorch_steps: {text}", file=sys.stderr, flush=True)
+
+
+def leave(code):
+    """Without destructors, which may wait for a lost device or a compiler."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main():
+    path, deadline = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    settings = json.loads(path.read_text())["settings"]
+    torch.use_deterministic_algorithms(settings["deterministic"])
+    backend = settings["attention_backend"]
+    with sdpa_kernel([BACKENDS[backend]] if backend else list(BACKENDS.values())):
+        Rivals(path, deadline).run()
+    leave(0)
+
+
+if __name__ == "__main__":
+    main()

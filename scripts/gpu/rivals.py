@@ -1,0 +1,152 @@
+"""The verdict over a file of pytorch_steps.py: our steps and peaks beside those of PyTorch eager and torch.compile.
+Pure: no device, no clock, no file."""
+
+import math
+import statistics
+
+# A step of ours may take as long as the rival's.
+MAX_RATIO = 1.0
+# Losses of one model differ by rounding alone: bfloat16 keeps 8 bits, and a mean over tokens is closer.
+MAX_LOSS_DIFFERENCE = 0.02
+MEBIBYTE = 1 << 20
+NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
+
+
+def turns_of(report):
+    """One record for each turn of a rival. Files without `format` hold eager rounds alone, by policy."""
+    if report.get("format", 1) >= 2:
+        return report["turns"]
+    return [{"round": index, "variant": "eager", "policy": policy, **measured}
+            for index, found in enumerate(report["rounds"]) for policy, measured in found.items()]
+
+
+def rivals_of(report):
+    """One record for each rival: variant, policy, status, reason, compile."""
+    if report.get("format", 1) >= 2:
+        return report["rivals"]
+    rivals = {}
+    for turn in turns_of(report):
+        rivals[turn["policy"]] = {"variant": "eager", "policy": turn["policy"], "status": turn.get("status", "ok"),
+                                  "reason": turn.get("reason"), "compile": None}
+    return list(rivals.values())
+
+
+def measured_of(report, variant, policy):
+    """Samples and peaks of a rival over all of its turns, or None if it was not timed."""
+    turns = [turn for turn in turns_of(report) if (turn["variant"], turn["policy"]) == (variant, policy)]
+    samples = [sample for turn in turns for sample in turn["samples_ns"]]
+    if not samples:
+        return None
+    found = {"step_median_ns": statistics.median(samples), "samples_ns": samples}
+    for key in ("peak_allocated_bytes", "peak_reserved_bytes"):
+        peaks = [turn[key] for turn in turns if turn.get(key) is not None]
+        found[key] = max(peaks) if peaks else None
+    return found
+
+
+def our_peak(point, key):
+    """The peak of the timed steps. Older reports have that of the exact pass alone, with another attention kernel."""
+    for part in ("time", "memory"):
+        found = (point.get(part) or {}).get(key)
+        if found is not None:
+            return found
+    return None
+
+
+def point_name(point):
+    ops = point.get("ops")
+    return f"{point['policy']}, {point['schedule']}" + (f", {ops} ops" if ops not in (None, "eager") else "")
+
+
+def mebibytes(count):
+    return "unknown" if count is None else f"{count / MEBIBYTE:,.0f} MiB"
+
+
+def describe_rival(rival):
+    """One sentence for each rival that ended otherwise than ok, and what compiling took."""
+    name, compiled = f"{NAMES[rival['variant']]}, {rival['policy']}", rival.get("compile") or {}
+    if rival["status"] != "ok":
+        return f"{name}: {rival['status'].replace('_', ' ')}: {rival['reason']}"
+    if "first_step_seconds" not in compiled:
+        return None
+    breaks = compiled["graph_breaks"]
+    return (f"{name}: {compiled['form']}, first step {compiled['first_step_seconds']:.1f} s, "
+            f"{breaks} graph break{'' if breaks == 1 else 's'}")
+
+
+def compare(report, point):
+    """The lines about one point of ours."""
+    lines = []
+    for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
+        rival = measured_of(report, variant, point["policy"])
+        if rival is None:
+            continue
+        ratio = point["time"]["step_median_ns"] / rival["step_median_ns"]
+        missed = "" if ratio <= MAX_RATIO else ", the target is 1.0: missed"
+        lines.append(f"{point_name(point)}: {ratio:.3f} of {NAMES[variant]}'s {rival['step_median_ns'] / 1e6:.1f} ms"
+                     + missed)
+        for key, what in (("peak_allocated_bytes", "allocated"), ("peak_reserved_bytes", "reserved")):
+            if rival[key] is not None:
+                lines.append(f"{point_name(point)}: {what} {mebibytes(our_peak(point, key))}, {NAMES[variant]} "
+                             f"{mebibytes(rival[key])}")
+    return lines
+
+
+def wrong_losses(report):
+    """All rivals start from the same parameters, so their first losses are alike."""
+    known = [(rival, rival["first_loss"]) for rival in rivals_of(report) if rival.get("first_loss") is not None]
+    if not known:
+        return []
+    expected = known[0][1]
+    wrong = [f"{NAMES[rival['variant']]}, {rival['policy']}: first loss {loss}, {NAMES[known[0][0]['variant']]}'s "
+             f"is {expected}" for rival, loss in known
+             if not math.isfinite(loss) or abs(loss - expected) > MAX_LOSS_DIFFERENCE * abs(expected)]
+    return wrong + [f"{NAMES[turn['variant']]}, {turn['policy']}: the last loss is {turn['last_loss']}"
+                    for turn in turns_of(report)
+                    if turn.get("last_loss") is not None and not math.isfinite(turn["last_loss"])]
+
+
+def wrong_card(report):
+    ours = report.get("rematch_environment") or {}
+    theirs = report.get("environment") or {}
+    if ours.get("device_uuid") and theirs.get("device_uuid") and ours["device_uuid"] != theirs["device_uuid"]:
+        return [f"our steps ran on {ours['device_uuid']}, PyTorch's on {theirs['device_uuid']}"]
+    return []
+
+
+def untimed_variants(report):
+    """Variants that were timed under no policy of ours, although one could have been."""
+    problems = []
+    for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
+        rivals = [rival for rival in rivals_of(report) if rival["variant"] == variant]
+        if not any(measured_of(report, variant, rival["policy"]) for rival in rivals):
+            reasons = dict.fromkeys(f"{rival['status'].replace('_', ' ')}: {rival['reason']}" for rival in rivals)
+            problems.append(f"{NAMES[variant]} was timed under no policy: {'; '.join(reasons)}")
+    return problems
+
+
+def judge_pytorch(report):
+    """(findings, problems). A slower step and a rival that fails are findings. Another attention kernel,
+    determinism or card is no comparison, and other losses are another model: those are problems."""
+    num_rounds = len({turn["round"] for turn in turns_of(report)})
+    findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {num_rounds} rounds"]
+    findings += filter(None, map(describe_rival, rivals_of(report)))
+    problems = [report["failure"]] if report.get("failure") else []
+    problems += wrong_card(report) + wrong_losses(report) + untimed_variants(report)
+    theirs = report["attention_backend"], report["settings"]["deterministic"]
+    was_compared = False
+    for point in report["rematch"]:
+        time = point["time"]
+        if not time or not time.get("step_median_ns"):
+            findings.append(f"{point_name(point)}: {point['status']}, no step time of ours")
+            continue
+        how = time.get("attention_backend"), bool(time.get("repeatable_bits"))
+        if how != theirs:
+            problems.append(f"{point_name(point)}: attention and determinism are {how}, PyTorch's {theirs}")
+            continue
+        lines = compare(report, point)
+        was_compared = was_compared or bool(lines)
+        findings += lines
+    if not was_compared and not problems:
+        problems.append("no policy was timed on both sides")
+    return findings, problems
