@@ -31,10 +31,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
 aten = torch.ops.aten
-WARM_UP_STEPS = 3
-# Later turns of a rival find its kernels loaded and the device busy.
-WARM_UP_STEPS_AGAIN = 1
-WARM_UP_SECONDS = 1.0
+# The first step is one more. Later turns of a rival find its kernels loaded and the device busy.
+FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
+LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h: a child whose parent was killed must not keep the device busy
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
@@ -375,7 +374,7 @@ class Rivals:
         first_step_seconds = time.perf_counter() - start
         call = self.calls[key_of(rival)]
         self.device.begin_peak()
-        warm_up_steps, warm_up_seconds = self.warm_up(call, WARM_UP_STEPS if is_first else WARM_UP_STEPS_AGAIN)
+        warm_up_steps, warm_up_seconds = self.warm_up(call, **(FIRST_WARM_UP if is_first else LATER_WARM_UP))
         samples = []
         for _ in range(self.state["num_steps"]):
             self.device.wait()
@@ -386,9 +385,9 @@ class Rivals:
         return {"samples_ns": samples, **self.device.peaks(), "first_step_seconds": first_step_seconds,
                 "warm_up_steps": warm_up_steps, "warm_up_seconds": warm_up_seconds, "last_loss": loss.item()}
 
-    def warm_up(self, call, min_steps):
+    def warm_up(self, call, min_steps, min_seconds):
         start, steps = time.perf_counter(), 0
-        while steps < min_steps or time.perf_counter() - start < WARM_UP_SECONDS:
+        while steps < min_steps or time.perf_counter() - start < min_seconds:
             self.workload.step(call)
             self.device.wait()
             steps += 1
