@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace rematch {
 namespace {
@@ -38,12 +40,17 @@ class Attribution {
 
   KernelUse run() {
     use_.dropped = activity_.dropped;
+    use_.unfinished = activity_.unfinished;
     for (const KernelActivity& kernel : activity_.kernels) add_kernel(kernel);
     for (const TransferActivity& transfer : activity_.transfers) add_transfer(transfer);
     count_ops_with_kernels();
-    use_.unknown_names.assign(unknown_names_.begin(), unknown_names_.end());
+    count_lost();
     use_.invalid = reason_for_invalid();
-    use_.note = difference_of_steps();
+    if (!use_.invalid && !launches_explain_kernels()) {
+      use_.invalid = difference_of_steps();
+      if (use_.invalid) *use_.invalid += ", and the launches do not say why; count again";
+    }
+    if (!use_.invalid) use_.note = note();
     return std::move(use_);
   }
 
@@ -70,9 +77,9 @@ class Attribution {
     return name;
   }
 
-  bool is_of_batch(std::uint32_t correlation) const {
+  bool is_of(std::uint64_t stand_in, std::uint32_t correlation) const {
     const auto found = links_.find(correlation);
-    return found != links_.end() && found->second == kBatchOfStep;
+    return found != links_.end() && found->second == stand_in;
   }
 
   const OpCall* call_of(std::uint32_t correlation, std::size_t& index) const {
@@ -91,8 +98,9 @@ class Attribution {
   }
 
   void add_kernel(const KernelActivity& kernel) {
+    with_kernel_.insert(kernel.correlation);
     if (!stamps_are_good(kernel.start, kernel.end)) return;
-    if (is_of_batch(kernel.correlation)) return;
+    if (is_of(kBatchOfStep, kernel.correlation)) return;
     std::size_t index = 0;
     const OpCall* call = call_of(kernel.correlation, index);
     if (call == nullptr) {
@@ -111,20 +119,60 @@ class Attribution {
     if (name.kernel_class == own_kernel_class(call->op_class, use_.attention)) {
       launched_own_.insert(index);
     }
-    if (name.kernel_class == KernelClass::kUnknown) {
-      use_.unknown_time += time;
-      unknown_names_.insert(name.text);
-    }
+    if (name.kernel_class == KernelClass::kUnknown) use_.unknown[name.text] += time;
   }
 
   void add_transfer(const TransferActivity& transfer) {
     if (!stamps_are_good(transfer.start, transfer.end)) return;
     const std::chrono::nanoseconds time = transfer.end - transfer.start;
+    if (is_of(kBatchOfStep, transfer.correlation)) return;
     std::size_t index = 0;
     if (const OpCall* call = call_of(transfer.correlation, index)) {
       add(use_.by_class[static_cast<std::size_t>(call->phase)][KernelClass::kMemory], time);
       use_.by_call[index] += time;
+      return;
     }
+    TransferTotals& totals =
+        is_of(kOffloadOfPlan, transfer.correlation) ? use_.offload : use_.unattributed_transfers;
+    ++totals.count;
+    totals.bytes += transfer.bytes;
+    totals.time += time;
+  }
+
+  // Every launch by an op call must have a kernel. Where a call of the runtime launches by one of
+  // the driver, CUPTI may record both calls, and the kernel under the correlation of one of them.
+  void count_lost() {
+    std::vector<LaunchCall> launches = activity_.launches;
+    std::ranges::sort(launches, {}, [](const LaunchCall& launch) {
+      return std::tuple(launch.thread, launch.start, -launch.end);
+    });
+    for (std::size_t index = 0; index < launches.size(); ++index) {
+      std::size_t call_index = 0;
+      const OpCall* call = call_of(launches[index].correlation, call_index);
+      if (call == nullptr) continue;
+      const bool has_kernel = with_kernel_.contains(launches[index].correlation);
+      if (!has_kernel && is_one_with_neighbour(launches, index)) continue;
+      ++launches_of_step_[call->step];
+      if (!has_kernel) ++use_.lost;
+    }
+  }
+
+  // Is the launch around or inside a call that has the kernel? `launches` are sorted.
+  bool is_one_with_neighbour(const std::vector<LaunchCall>& launches, std::size_t index) const {
+    const auto contains = [](const LaunchCall& outer, const LaunchCall& inner) {
+      return outer.thread == inner.thread && outer.start <= inner.start && inner.end <= outer.end;
+    };
+    const auto has_kernel = [this](const LaunchCall& launch) {
+      return with_kernel_.contains(launch.correlation);
+    };
+    const LaunchCall& launch = launches[index];
+    if (index > 0) {
+      const LaunchCall& before = launches[index - 1];
+      if (contains(before, launch) && has_kernel(before)) return true;
+    }
+    if (index + 1 == launches.size()) return false;
+    const LaunchCall& after = launches[index + 1];
+    return contains(launch, after) && has_kernel(after);
   }
 
   void count_ops_with_kernels() {
@@ -138,6 +186,14 @@ class Attribution {
     if (use_.dropped > 0) {
       return std::to_string(use_.dropped) + " activity records were dropped; count fewer steps";
     }
+    if (use_.unfinished > 0) {
+      return std::to_string(use_.unfinished) +
+             " kernels or copies had not ended when their records were read: does another thread "
+             "use the device?";
+    }
+    if (use_.lost > 0) {
+      return std::to_string(use_.lost) + " kernels that ops launched have no record; count again";
+    }
     if (use_.badly_stamped > 0) {
       return std::to_string(use_.badly_stamped) + " activity records have no usable time stamps";
     }
@@ -148,15 +204,27 @@ class Attribution {
     return std::nullopt;
   }
 
+  // With as many launches as kernels in each step, a difference between steps is the program's.
+  bool launches_explain_kernels() const { return launches_of_step_ == kernels_of_step_; }
+
   std::optional<std::string> difference_of_steps() const {
     for (const auto& [step, count] : kernels_of_step_) {
       if (count == kernels_of_step_.begin()->second) continue;
       return "step " + std::to_string(kernels_of_step_.begin()->first) + " ran " +
              std::to_string(kernels_of_step_.begin()->second) + " kernels, step " +
-             std::to_string(step) + " ran " + std::to_string(count) +
-             ": what is launched varies with the data";
+             std::to_string(step) + " ran " + std::to_string(count);
     }
     return std::nullopt;
+  }
+
+  std::optional<std::string> note() const {
+    if (const std::optional<std::string> difference = difference_of_steps()) {
+      return *difference + ": what is launched varies with the data";
+    }
+    const TransferTotals& transfers = use_.unattributed_transfers;
+    if (transfers.count == 0) return std::nullopt;
+    return std::to_string(transfers.count) + " copies or sets of " +
+           std::to_string(transfers.bytes.count) + " bytes were started by no op";
   }
 
   const Activity& activity_;
@@ -164,8 +232,9 @@ class Attribution {
   std::unordered_map<std::uint32_t, std::uint64_t> links_;
   std::unordered_map<std::string, Name> names_;
   std::set<std::size_t> launched_own_;
-  std::set<std::string> unknown_names_;
+  std::unordered_set<std::uint32_t> with_kernel_;  // correlations
   std::map<int, std::int64_t> kernels_of_step_;
+  std::map<int, std::int64_t> launches_of_step_;
   KernelUse use_;
 };
 
@@ -176,6 +245,12 @@ std::chrono::nanoseconds KernelUse::total_time() const {
   for (const auto& phase : by_class) {
     for (const auto& [kernel_class, totals] : phase) total += totals.time;
   }
+  return total;
+}
+
+std::chrono::nanoseconds KernelUse::unknown_time() const {
+  std::chrono::nanoseconds total{};
+  for (const auto& [name, time] : unknown) total += time;
   return total;
 }
 
@@ -204,6 +279,16 @@ std::optional<std::string> disagreement(
   return std::nullopt;
 }
 
+namespace {
+
+// Absent if there were none.
+std::optional<TransferRecord> transfer_record(const TransferTotals& totals) {
+  if (totals.count == 0) return std::nullopt;
+  return TransferRecord{totals.count, totals.bytes, totals.time};
+}
+
+}  // namespace
+
 KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed) {
   KernelRecord record;
   record.counted_steps = executed.counted_steps;
@@ -218,11 +303,15 @@ KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed) {
     }
   }
   record.dropped_records = use.dropped;
+  record.lost_records = use.lost + use.unfinished;
+  record.offload_copies = transfer_record(use.offload);
+  record.unattributed_transfers = transfer_record(use.unattributed_transfers);
   record.unattributed_kernels = use.unattributed;
   record.badly_stamped_records = use.badly_stamped;
-  record.unknown_names = use.unknown_names;
+  for (const auto& [name, time] : use.unknown) record.unknown_names.push_back(name);
+  record.unknown_times = use.unknown;
   const auto all = static_cast<double>(use.total_time().count());
-  if (all > 0) record.unknown_time_ratio = static_cast<double>(use.unknown_time.count()) / all;
+  if (all > 0) record.unknown_time_ratio = static_cast<double>(use.unknown_time().count()) / all;
   record.note = use.note.value_or("");
   if (use.invalid) {
     record.invalid = *use.invalid;

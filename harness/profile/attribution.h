@@ -36,6 +36,13 @@ struct KernelTotals {
   bool operator==(const KernelTotals&) const = default;
 };
 
+struct TransferTotals {
+  std::int64_t count = 0;
+  Bytes bytes;
+  std::chrono::nanoseconds time{};
+  bool operator==(const TransferTotals&) const = default;
+};
+
 template <typename Key>
 using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 
@@ -49,18 +56,26 @@ struct KernelUse {
   std::vector<std::chrono::nanoseconds> by_call;  // of its kernels and transfers
   std::vector<std::int32_t> kernels_by_call;
 
+  // Copies that the plan's offload started. They run beside kernels, so no phase has their time.
+  TransferTotals offload;
+  // Copies and sets that no op call, no offload and no making of a step's input started.
+  TransferTotals unattributed_transfers;
+
   std::int64_t dropped = 0;
+  std::int64_t unfinished = 0;
+  std::int64_t lost = 0;           // launches by op calls whose kernel has no record
   std::int64_t unattributed = 0;   // kernels that no op call launched
   std::int64_t badly_stamped = 0;  // without a start, or that end before it
-  std::chrono::nanoseconds unknown_time{};
-  std::vector<std::string> unknown_names;  // sorted, each once
-  // Why the figures are not to be used, if so: a loss, a bad stamp, kernels of nobody.
+  std::map<std::string, std::chrono::nanoseconds> unknown;  // kernels of no known class
+  // Why the figures must not be used, if so: a loss, a bad stamp, kernels of nobody, steps that
+  // differ though equally many kernels were launched.
   std::optional<std::string> invalid;
-  // A note on valid figures: equal steps ran different kernels, as routers of
-  // experts and splits by the data do.
+  // A note on valid figures: steps launched different kernels, as routers of experts do, or copies
+  // are unattributed.
   std::optional<std::string> note;
 
   std::chrono::nanoseconds total_time() const;
+  std::chrono::nanoseconds unknown_time() const;
 };
 
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,

@@ -74,6 +74,13 @@ void OpCallRecorder::region_left() noexcept {
   }
 }
 
+void OpCallRecorder::around(Move move, c10::Stream, const std::function<void()>& start) {
+  if (move != Move::kCopy) return start();  // a join gives the device no work
+  for (LaunchMarker* marker : markers_) marker->begin(kOffloadOfPlan, "offload copy");
+  start();
+  for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();
+}
+
 void TemporaryRecorder::about_to_run(const c10::OperatorHandle&, Phase, const torch::jit::Stack&) {
   if (list_ == nullptr) return;
   memory_.reset_peak();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/offload/mover.h"
 #include "harness/measure/device_memory.h"
 #include "harness/measure/op_counter.h"
 #include "harness/measure/step_place.h"
@@ -22,7 +23,7 @@ namespace rematch {
 
 // Thread-safe: forward and backward may launch from different threads, one after the other or at
 // once.
-class OpCallRecorder final : public OpObserver {
+class OpCallRecorder final : public OpObserver, public MoveObserver {
  public:
   // Every marker outlives the recorder.
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
@@ -43,6 +44,8 @@ class OpCallRecorder final : public OpObserver {
                 const torch::jit::Stack& stack) override;
   void region_entered(const std::string& region, Phase phase) override;
   void region_left() noexcept override;
+  // Marks copies of a plan's offload, which are launched outside of ops.
+  void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
   // In the order of the calls. Not while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }

@@ -9,6 +9,20 @@
 
 namespace rematch {
 
+// Lets a recorder mark the copies of the plan in use, while it lives.
+class ObservedMoves {
+ public:
+  ObservedMoves(const Training& training, MoveObserver& observer) : training_(training) {
+    training_.observe_moves(&observer);
+  }
+  ~ObservedMoves() { training_.observe_moves(nullptr); }
+  ObservedMoves(const ObservedMoves&) = delete;
+  ObservedMoves& operator=(const ObservedMoves&) = delete;
+
+ private:
+  const Training& training_;
+};
+
 class RecordedStep final : public StepListener {
  public:
   explicit RecordedStep(OpCallRecorder& recorder) : recorder_(recorder) {}

@@ -27,6 +27,21 @@ struct CountsRecord {
   bool operator==(const CountsRecord&) const = default;
 };
 
+// Memcpys and memsets together.
+struct TransferRecord {
+  std::int64_t count = 0;
+  Bytes bytes;
+  std::optional<std::chrono::nanoseconds> time;  // absent for a device that runs nothing
+  bool operator==(const TransferRecord&) const = default;
+};
+
+template <RecordOf<TransferRecord> Transfers, class Visit>
+void visit_fields(Transfers& transfers, Visit visit) {
+  visit("count", transfers.count);
+  visit("bytes", transfers.bytes);
+  visit("time_ns", transfers.time);
+}
+
 // The kernels that the device ran in the counted steps, by its activity records. Names are kernel
 // classes: "matmul", "attention_forward".
 struct KernelRecord {
@@ -37,10 +52,16 @@ struct KernelRecord {
   // By the kernels' own names, without template arguments.
   std::array<std::map<std::string, std::int64_t>, kNumPhases> launches;
   std::int64_t dropped_records = 0;
+  std::int64_t lost_records = 0;          // of kernels that were launched, or that had no end
   std::int64_t unattributed_kernels = 0;  // that no op launched
   std::int64_t badly_stamped_records = 0;
   double unknown_time_ratio = 0;  // time of kernels of no known class, over all
   std::vector<std::string> unknown_names;
+  std::map<std::string, Nanoseconds> unknown_times;  // by name
+  // Copies that the plan's offload started, and transfers that belong to no op. They are in no
+  // phase. Absent if there were none.
+  std::optional<TransferRecord> offload_copies;
+  std::optional<TransferRecord> unattributed_transfers;
   std::optional<double> slowdown_ratio;  // a step while counting over one without
   std::string note;                      // what is to be known of usable figures; empty: nothing
   std::string invalid;                   // why the figures are not to be used; empty: they are
@@ -55,10 +76,14 @@ void visit_fields(Kernels& kernels, Visit visit) {
   visit("kernel_time_ns", kernels.time);
   visit({"launches", kLater}, kernels.launches);
   visit("dropped_records", kernels.dropped_records);
+  visit({"lost_records", kLater}, kernels.lost_records);
   visit("unattributed_kernels", kernels.unattributed_kernels);
   visit("badly_stamped_records", kernels.badly_stamped_records);
   visit("unknown_time_ratio", kernels.unknown_time_ratio);
   visit("unknown_names", kernels.unknown_names);
+  visit({"unknown_time_ns", kLater}, kernels.unknown_times);
+  visit({"offload_copies", kLater}, kernels.offload_copies);
+  visit({"unattributed_transfers", kLater}, kernels.unattributed_transfers);
   visit("slowdown_ratio", kernels.slowdown_ratio);
   visit({"note", kLater | kNullIfEmpty}, kernels.note);
   visit({"invalid", kNullIfEmpty}, kernels.invalid);

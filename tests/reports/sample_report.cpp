@@ -101,6 +101,9 @@ KernelRecord sample_kernels() {
                                            {"somebodys_kernel", 2}};
   kernels.unknown_time_ratio = 0.025;
   kernels.unknown_names = {"somebodys_kernel"};
+  kernels.unknown_times = {{"somebodys_kernel", std::chrono::microseconds(100)}};
+  kernels.offload_copies = TransferRecord{8, Bytes{4 << 20}, std::chrono::microseconds(170)};
+  kernels.unattributed_transfers = TransferRecord{1, Bytes{512}, std::chrono::microseconds(2)};
   kernels.slowdown_ratio = 1.08;
   kernels.note = "step 0 ran 73 kernels, step 1 ran 75: what is launched varies with the data";
   return kernels;

@@ -47,6 +47,15 @@ AttentionKernels attention_kernels_of(const PointIdentity& identity) {
              : AttentionKernels::kFused;
 }
 
+// On the dry device each kernel and copy takes as long as the next.
+void forget_times(KernelRecord& kernels) {
+  for (auto& phase : kernels.time) phase.clear();
+  kernels.unknown_times.clear();
+  for (auto* transfers : {&kernels.offload_copies, &kernels.unattributed_transfers}) {
+    if (transfers->has_value()) (*transfers)->time.reset();
+  }
+}
+
 }  // namespace
 
 void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
@@ -68,6 +77,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   double with = 0;
   {
     const OpObserverGuard observe(&recorder);
+    const ObservedMoves moves(training, recorder);
     with = run_steps(training, device, warm_up_step + 1, counted_steps, listener);
   }
   if (activity == nullptr) return;
@@ -76,8 +86,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
         attribute(activity->finish(), recorder.calls(), attention_kernels_of(record.identity));
     record.kernels = kernel_record(use, recorder.counts(counted_steps));
     if (on_dry_device()) {
-      // Each of its kernels takes as long as the next.
-      for (auto& phase : record.kernels->time) phase.clear();
+      forget_times(*record.kernels);
       return;
     }
     record.kernels->slowdown_ratio = with / without;

@@ -15,8 +15,7 @@ KernelUse two_matmuls() {
   use.by_class[kForward][KernelClass::kUnknown] = {1, nanoseconds(100)};
   use.by_name[kForward]["gemm"] = {2, nanoseconds(300)};
   use.ops_with_kernels[kForward][OpClass::kMatmul] = 2;
-  use.unknown_time = nanoseconds(100);
-  use.unknown_names = {"somebodys_kernel"};
+  use.unknown["somebodys_kernel"] = nanoseconds(100);
   return use;
 }
 
@@ -35,6 +34,7 @@ TEST_CASE("a kernel record says what ran, by class, and what share of time nobod
   CHECK(record.launches[kForward].at("gemm") == 2);
   CHECK(record.unknown_time_ratio == 0.25);
   CHECK(record.unknown_names == std::vector<std::string>{"somebodys_kernel"});
+  CHECK(record.unknown_times.at("somebodys_kernel") == nanoseconds(100));
   CHECK(record.invalid.empty());
 }
 
@@ -48,11 +48,14 @@ TEST_CASE("what attribution found comes first") {
   use.dropped = 7;
   use.unattributed = 2;
   use.badly_stamped = 1;
+  use.lost = 3;
+  use.unfinished = 4;
   use.invalid = "7 activity records were dropped; count fewer steps";
   const KernelRecord record = kernel_record(use, executed(3));
   CHECK(record.invalid == *use.invalid);
   CHECK(record.dropped_records == 7);
   CHECK(record.unattributed_kernels == 2);
+  CHECK(record.lost_records == 7);
   CHECK(record.badly_stamped_records == 1);
 }
 
@@ -62,6 +65,17 @@ TEST_CASE("a note of the attribution stands beside figures that are usable") {
   const KernelRecord record = kernel_record(use, executed(2));
   CHECK(record.note == *use.note);
   CHECK(record.is_usable());
+}
+
+TEST_CASE("transfers outside of ops are recorded, and absent where there are none") {
+  KernelUse use = two_matmuls();
+  CHECK_FALSE(kernel_record(use, executed(2)).offload_copies);
+  CHECK_FALSE(kernel_record(use, executed(2)).unattributed_transfers);
+  use.offload = {2, Bytes{4096}, nanoseconds(80)};
+  use.unattributed_transfers = {1, Bytes{64}, nanoseconds(5)};
+  const KernelRecord record = kernel_record(use, executed(2));
+  CHECK((record.offload_copies == TransferRecord{2, Bytes{4096}, nanoseconds(80)}));
+  CHECK((record.unattributed_transfers == TransferRecord{1, Bytes{64}, nanoseconds(5)}));
 }
 
 // Two steps whose matmuls launched 300 ns of kernels: 150 ns each.
