@@ -1,7 +1,7 @@
 // Stand-in for libcupti: hands out what the stand-in runtime recorded, in CUPTI's own records and
 // by its protocol of buffers. As CUPTI does, it links a launch to the caller's external id only
 // while the launching call is traced: kernels are launched by cudaLaunchKernel, those of libraries
-// by the driver's cuLaunchKernelEx. It loses no record and delivers none late.
+// by the driver's cuLaunchKernelEx. It loses no record and withholds none unless a test plants it.
 #include <cupti.h>
 
 #include <bitset>
@@ -25,12 +25,16 @@ struct Link {
   std::uint64_t id;
 };
 
+// What a test planted for a kernel's record.
+enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
+
 struct Entry {
   DryCudaRecord record;
   std::vector<Link> links;
   CUpti_ActivityKind call_kind;
   CUpti_CallbackId call;
   bool is_call_traced;
+  Fate fate = Fate::kDelivered;
 };
 
 struct Session {
@@ -39,6 +43,7 @@ struct Session {
   std::set<CUpti_ActivityKind> kinds;
   std::bitset<kMostCalls> runtime_calls, driver_calls;  // that are traced
   std::vector<Entry> entries;
+  std::vector<Entry> withheld;  // until a flush is forced
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };
@@ -91,6 +96,14 @@ Entry entry_of(const DryCudaRecord& record) {
   std::abort();  // a call that the stand-in runtime has and this table has not
 }
 
+Fate fate_of(const DryCudaRecord& record) {
+  if (record.kind != DRY_CUDA_KERNEL) return Fate::kDelivered;
+  if (dry_cuda_planted("cupti.lost_record") != 0) return Fate::kLost;
+  if (dry_cuda_planted("cupti.withheld_record") != 0) return Fate::kWithheld;
+  if (dry_cuda_planted("cupti.unfinished_record") != 0) return Fate::kUnfinished;
+  return Fate::kDelivered;
+}
+
 void listen(const DryCudaRecord* record) {
   const std::lock_guard lock(session.mutex);
   if (session.kinds.count(kind_of(*record)) == 0) return;
@@ -103,6 +116,7 @@ void listen(const DryCudaRecord* record) {
       if (!ids.empty()) entry.links.push_back({kind, ids.back()});
     }
   }
+  entry.fate = fate_of(*record);
   session.entries.push_back(std::move(entry));
 }
 
@@ -270,6 +284,7 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFun
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
   const std::lock_guard lock(session.mutex);
   session.has_subscriber = false;
+  session.withheld.clear();
   return CUPTI_SUCCESS;
 }
 
@@ -319,15 +334,26 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityFlushAll(uint32_t) {
+// Calls are in buffers of their threads, so they are delivered whatever becomes of the kernel.
+CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  const bool is_forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
   std::vector<Entry> delivered;
+  std::vector<Entry> withheld;
   {
     const std::lock_guard lock(session.mutex);
     delivered.swap(session.entries);
+    for (const Entry& entry : delivered) {
+      if (entry.fate >= Fate::kWithheld) session.withheld.push_back(entry);
+    }
+    if (is_forced) withheld.swap(session.withheld);
   }
   Writer writer;
   for (const Entry& entry : delivered) {
     write_call(writer, entry);
+    if (entry.fate == Fate::kDelivered) write_work(writer, entry.record);
+  }
+  for (Entry& entry : withheld) {
+    if (entry.fate == Fate::kUnfinished) entry.record.end_ns = 0;
     write_work(writer, entry.record);
   }
   writer.finish();

@@ -51,6 +51,12 @@ uint64_t dry_cuda_peak_bytes(int device);
 
 // The call of `function` after `calls_before` others answers `code` instead of doing anything, and
 // those after it are as they were; e.g. ("cudaMalloc", 0, 2) or ("cublasCreate_v2", 0, 3).
+//
+// For three names that are no functions, the record that CUPTI has of a kernel goes wrong. Kernels
+// count from the first that is recorded on, and any code but 0 does:
+//   cupti.lost_record        there is none
+//   cupti.withheld_record    it is handed out by a forced flush alone
+//   cupti.unfinished_record  as a withheld one, and without an end
 void dry_cuda_plant_failure(const char* function, unsigned calls_before, int code);
 
 // For the other stand-ins. A library's kernel, launched through the driver; who hears of records;
