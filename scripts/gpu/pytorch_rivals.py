@@ -8,6 +8,7 @@ loss and optimizer stay eager. The loss of the first step is recorded: all rival
 import ctypes
 import functools
 import gc
+import importlib
 import json
 import os
 import pathlib
@@ -35,6 +36,7 @@ aten = torch.ops.aten
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
+DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # what follows is the same for every error
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h: a child whose parent was killed must not keep the device busy
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -262,16 +264,12 @@ class Device:
 
     def environment(self):
         known = {"device": "cpu", "device_uuid": None, "python": sys.version.split()[0], "torch": torch.__version__,
-                 "threads": torch.get_num_threads(), "cuda": None, "cudnn": None, "triton": None}
+                 "threads": torch.get_num_threads(), "triton": version_of(lambda: importlib.import_module(
+                     "triton").__version__), "cuda": None, "cudnn": None}
         if self.is_cuda:
             properties = torch.cuda.get_device_properties(0)
-            known.update(device=properties.name, device_uuid=f"GPU-{properties.uuid}", cuda=torch.version.cuda,
-                         cudnn=torch.backends.cudnn.version())
-        try:
-            import triton
-            known["triton"] = triton.__version__
-        except ImportError:
-            pass
+            known.update(device=properties.name, device_uuid=version_of(lambda: f"GPU-{properties.uuid}"),
+                         cuda=torch.version.cuda, cudnn=version_of(torch.backends.cudnn.version))
         return known
 
     def begin_peak(self):
@@ -286,12 +284,26 @@ class Device:
                 "peak_reserved_bytes": torch.cuda.max_memory_reserved()}
 
 
+def version_of(read):
+    """A version that cannot be read is no reason to measure nothing."""
+    try:
+        return read()
+    except Exception as error:  # noqa: BLE001
+        say(f"unknown version: {reason_of(error)}")
+        return None
+
+
 def is_out_of_memory(error):
     return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
 
 
 def reason_of(error):
-    return f"{type(error).__name__}: {error}"[:REASON_CHARS]
+    text = str(error).split(DYNAMO_ADVICE)[0].strip()
+    return f"{type(error).__name__}: {text}"[:REASON_CHARS]
+
+
+class NoFormWorks(RuntimeError):
+    """Every way to compile the block failed."""
 
 
 class Rivals:
@@ -417,7 +429,7 @@ class Rivals:
                 break
             self.workload.reset()
         rival["compile"]["form"] = None
-        raise RuntimeError("; ".join(f"{form}: {reason}" for form, reason in earlier.items()))
+        raise NoFormWorks("; ".join(f"{form}: {reason}" for form, reason in earlier.items()))
 
     def first_step(self, rival, call):
         loss = self.workload.step(call).item()

@@ -31,7 +31,7 @@ RESTART = 75
 TURN_SECONDS = 180
 MAX_CHILDREN = 6
 POLL_SECONDS = 0.2
-STDERR_CHARS = 1000
+STDERR_LINES = 3
 
 
 def settings_of(report):
@@ -133,7 +133,7 @@ def run_child(command, output, deadline, turn_seconds):
         errors.seek(0)
         text = errors.read()
     sys.stderr.write(text)
-    return child.returncode, killed, text[-STDERR_CHARS:].strip()
+    return child.returncode, killed, " ".join(text.strip().splitlines()[-STDERR_LINES:])
 
 
 def watch(child, output, deadline, turn_seconds):
