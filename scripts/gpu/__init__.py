@@ -1,1 +1,1 @@
-"""The parts of scripts/verify_gpu."""
+"""The parts of scripts/gpu_queue."""

@@ -1,6 +1,6 @@
-"""What goes along to a machine without a network: the built programs, or, to build there, headers, small
-libraries and CMake files of the Debian packages that preset cuda needs, where the packages have them."""
+"""What goes along to a machine with a GPU, which has no network, no compiler and no git history."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -8,87 +8,49 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from gpu import stages
+from gpu.machine import DRY_PROGRAMS, ROOT
 
-PACKAGES = ["nlohmann-json3-dev", "libcli11-dev", "libssl-dev", "libssl3", "catch2", "libbenchmark-dev",
-            "libbenchmark1debian", "librapidcheck-dev"]
-LEFT_OUT = ("/usr/share/doc", "/usr/share/man", "/usr/share/lintian", "/usr/lib/x86_64-linux-gnu/engines-3",
-            "/usr/lib/x86_64-linux-gnu/libcrypto.a", "/usr/lib/x86_64-linux-gnu/libssl.a",
-            "/usr/lib/x86_64-linux-gnu/ossl-modules")
-MOST_BYTES = 48 << 20
-MOST_PACKED_BYTES = 64 << 20
+MAX_PACKED_BYTES = 64 << 20
 # Libraries of Debian's that the programs load, and that a container with LibTorch may lack.
 LIBRARIES = ["libcrypto.so.3"]
+OPEN_FILE = "open.json"
+PACKAGE = ROOT / "harness/python/rematch"
+PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
-def files_of(package):
-    listed = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True)
-    if listed.returncode:
-        return None
-    return [name for name in listed.stdout.splitlines()
-            if name.startswith("/usr/") and not name.startswith(LEFT_OUT) and not Path(name).is_dir()]
-
-
-def missing(packed, valijson):
-    """What is not here, in words; "" if nothing."""
-    for package, names in packed.items():
-        if names is None:
-            return f"package {package} is not installed"
-    return "" if valijson else "valijson's headers are missing"
-
-
-def pack_headers(folder, root):
-    """Exit code: 0 packed, 2 something is missing, and nothing is written."""
-    packed = {package: files_of(package) for package in PACKAGES}
-    valijson = [place for place in (root / ".valijson", Path("/usr")) if (place / "include/valijson").exists()]
-    if lacks := missing(packed, valijson):
-        print(f"verify_gpu: {lacks}; run scripts/setup first", file=sys.stderr)
-        return 2
-    total = 0
-    for name in (name for names in packed.values() for name in names):
-        target = folder / name[1:]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # A link among the packages' own files becomes the file: some ways of copying drop links.
-        shutil.copyfile(name, target)
-        total += target.stat().st_size
-    shutil.copytree(valijson[0] / "include/valijson", folder / "valijson/include/valijson",
-                    dirs_exist_ok=True)
-    total += sum(path.stat().st_size for path in (folder / "valijson").rglob("*") if path.is_file())
-    print(f"{folder}: {total} bytes; take it along and pass --carried")
-    if total > MOST_BYTES:
-        print(f"verify_gpu: that is more than {MOST_BYTES} bytes", file=sys.stderr)
-    return 0
-
-
-def pack_programs(file, build, dry_results):
-    """The programs that are linked with CUDA, stripped; and what their stages reported on the dry device.
-    Exit code: 0 packed, 2 something is missing, and nothing is written."""
-    programs = {name: build / path for name, path in stages.DRY_PROGRAMS.items()}
+def pack(file, build, dry_results, open_list):
+    """Packs the programs that are linked with CUDA, stripped; the Python package; what questions reported on the
+    dry device; and which questions are open. Exit code: 0 packed; 2 something is missing, nothing is written."""
+    programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:
-        print(f"verify_gpu: {absent[0]} is not built: build preset dev after scripts/setup dry", file=sys.stderr)
+        print(f"gpu_queue: {absent[0]} is not built: run scripts/setup dry, then build preset dev", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         (tree / "bin").mkdir()
         for name, path in programs.items():
-            subprocess.run(["strip", "-o", str(tree / "bin" / name), str(path)], check=True)
+            strip(path, tree / "bin" / name)
         add_libraries(tree)
-        for report in sorted(dry_results.glob("*.report.json")):
-            (tree / "dry").mkdir(exist_ok=True)
-            shutil.copyfile(report, tree / "dry" / report.name)
+        add_package(tree, build / PACKAGE_LIBRARY)
+        add_dry_reports(tree, dry_results)
+        (tree / OPEN_FILE).write_text(json.dumps(open_list, indent=2) + "\n")
         partial = file.with_name(file.name + ".partial")
         with tarfile.open(partial, "w:xz") as archive:
             for path in sorted(tree.rglob("*")):
                 archive.add(path, str(path.relative_to(tree)), recursive=False)
     size = partial.stat().st_size
-    if size > MOST_PACKED_BYTES:
+    if size > MAX_PACKED_BYTES:
         partial.unlink()
-        print(f"verify_gpu: that is {size} bytes, more than {MOST_PACKED_BYTES}", file=sys.stderr)
+        print(f"gpu_queue: {file} would have {size} bytes; at most {MAX_PACKED_BYTES} can go along", file=sys.stderr)
         return 2
     partial.replace(file)
-    print(f"{file}: {size} bytes; take it along and pass --programs")
+    print(f"{file}: {size} bytes, {len(open_list['open'])} open questions; pass it to --programs")
     return 0
+
+
+def strip(path, target):
+    subprocess.run(["strip", "--strip-unneeded", "-o", str(target), str(path)], check=True)
 
 
 def add_libraries(tree):
@@ -96,3 +58,40 @@ def add_libraries(tree):
     target.mkdir(parents=True)
     for name in LIBRARIES:
         shutil.copyfile(Path("/usr/lib/x86_64-linux-gnu") / name, target / name)
+
+
+def add_package(tree, library):
+    """What scripts/build_wheel puts into the wheel, if it was built."""
+    if not library.exists():
+        print(f"gpu_queue: {library} is not built: questions about the Python package will be skipped", file=sys.stderr)
+        return
+    target = tree / "python/rematch"
+    target.mkdir(parents=True)
+    for path in sorted(PACKAGE.iterdir()):
+        if path.suffix == ".py" or path.name == "py.typed":
+            shutil.copyfile(path, target / path.name)
+    strip(library, target / library.name)
+
+
+def add_dry_reports(tree, dry_results):
+    for report in sorted(dry_results.glob("*.report.json")):
+        (tree / "dry").mkdir(exist_ok=True)
+        shutil.copyfile(report, tree / "dry" / report.name)
+
+
+def unpacked(programs):
+    """The folder of carried programs: as it is, or the packed file's, unpacked beside it once."""
+    path = Path(programs).resolve()
+    if path.is_dir():
+        return path
+    folder = path.parent / (path.name.split(".")[0] + ".unpacked")
+    mark = folder / OPEN_FILE
+    if not mark.exists() or mark.stat().st_mtime < path.stat().st_mtime:
+        partial = folder.with_suffix(".partial")
+        for left in (partial, folder):
+            shutil.rmtree(left, ignore_errors=True)
+        with tarfile.open(path) as archive:
+            archive.extractall(partial)
+        partial.rename(folder)
+        mark.touch()
+    return folder

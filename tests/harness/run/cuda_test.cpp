@@ -73,26 +73,38 @@ std::vector<testing::MatrixModel> models_to_compare() {
   return models;
 }
 
+void check_bits_of_every_policy(const testing::MatrixModel& model) {
+  testing::PolicyMatrix matrix(model, kDevice);
+  const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);
+  std::set<std::string> plans;  // policies often make the same one
+  for (const std::string& policy : testing::matrix_policies()) {
+    for (const Schedule schedule : matrix.schedules(policy)) {
+      if (!plans.insert(plan_sha256(*matrix.plan_of(policy)) + to_string(schedule).data()).second) {
+        continue;
+      }
+      CAPTURE(model.preset, model.dtype, policy, to_string(schedule));
+      const testing::StepBits bits = matrix.bits(policy, schedule);
+      CHECK(bits.loss == none.loss);
+      CHECK(bits.gradients == none.gradients);
+    }
+  }
+  CHECK(plans.size() > 10);
+}
+
+// One section a family, so that families can run beside one another: run_cuda_test NAME -c
+// llama_small.
 TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointing on every model",
           "[gpu]") {
   REMATCH_NEEDS_GPU();
-  for (const testing::MatrixModel& model : models_to_compare()) {
-    testing::PolicyMatrix matrix(model, kDevice);
-    const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);
-    std::set<std::string> plans;  // policies often make the same one
-    for (const std::string& policy : testing::matrix_policies()) {
-      for (const Schedule schedule : matrix.schedules(policy)) {
-        if (!plans.insert(plan_sha256(*matrix.plan_of(policy)) + to_string(schedule).data())
-                 .second) {
-          continue;
-        }
-        CAPTURE(model.preset, model.dtype, policy, to_string(schedule));
-        const testing::StepBits bits = matrix.bits(policy, schedule);
-        CHECK(bits.loss == none.loss);
-        CHECK(bits.gradients == none.gradients);
+  const std::vector<testing::MatrixModel> models = models_to_compare();
+  std::set<std::string> families;
+  for (const testing::MatrixModel& model : models) families.insert(model.preset);
+  for (const std::string& family : families) {
+    DYNAMIC_SECTION(family) {
+      for (const testing::MatrixModel& model : models) {
+        if (model.preset == family) check_bits_of_every_policy(model);
       }
     }
-    CHECK(plans.size() > 10);
   }
 }
 

@@ -1,12 +1,9 @@
-"""The stages of scripts/verify_gpu: what each runs, and what must be true of what it leaves behind.
-A stage is data and pure functions, so all of it but the GPU is tested without one."""
+"""The verdicts of scripts/gpu_queue: what must be true of a report, and what is worth reading in it.
+Each is a pure function, report -> (findings, problems), so all are tested without a GPU."""
 
-import json
 import re
-import shlex
-import statistics
-from dataclasses import dataclass, field
-from pathlib import Path
+
+from gpu.rivals import judge_pytorch
 
 MIB = 1 << 20
 
@@ -23,45 +20,13 @@ UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
 # compute-sanitizer's words for a race in a kernel of ours (cuBLAS's have some), and for no check at all.
 RACES = re.compile(r"access at .*rematch_|Device not supported")
 SUMMARY = re.compile("^=+ (?=(ERROR|RACECHECK) SUMMARY)")
-
-SMALL_MODELS = ["llama_small", "wan_small", "moe_small", "ltx_small", "deepseek_small"]
-# Dispatch-bound on any GPU: what the engine costs shows, and the kernels do not.
-TINY = "--model llama_small --layers 8 --dim 16 --heads 1 --kv-heads 1 --ffn 32 --tokens 4 --batch 1"
-# 30 layers of two attention ops; 10 steps: 600 in forward.
-COUNTED = ("--model wan_1_3b --layers 30 --dim 64 --heads 4 --ffn 128 --tokens 64 --batch 1 "
-           "--policy none,full,attn_only --schedule whole_region --steps 10 --rounds 0")
-
-# The built programs, where preset cuda has them and where preset dev has those on the dry device.
-PROGRAMS = {
-    "rematch": "harness/cli/rematch",
-    "engine_cuda_test": "tests/harness/engine/engine_cuda_test",
-    "run_cuda_test": "tests/harness/run/run_cuda_test",
-    "attention_cuda_test": "tests/kernels/attention_cuda_test",
-    "fused_ops_cuda_test": "tests/kernels/fused_ops_cuda_test",
-    "cupti_test": "tests/harness/profile/cupti_test",
-}
-DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
+BANDWIDTH = re.compile("^bandwidth: ")
+PATTERNS = {"skipped_tests": SKIPPED_TESTS, "unusable": UNUSABLE, "races": RACES, "summary": SUMMARY,
+            "bandwidth": BANDWIDTH}
 
 
-@dataclass
-class Stage:
-    name: str
-    what: str
-    commands: list  # of lists of words; {report} is the stage's own report, {NAME} a program's path
-    judge: object = None  # report -> (findings, problems); None: the exit codes say it all
-    ok_codes: tuple = (0,)
-    needs: list = field(default_factory=list)  # programs on the PATH
-    gpu: bool = True
-    refuse: object = None  # a pattern; a line of a command's output that has it fails the stage
-    quote: object = None  # a pattern; what follows it in a line of a command's output is a finding
-    part: int = 1  # of the three that are typed: 1, 2, 3; 0: asked for by name alone
-    seconds: int = 240  # the most it takes
-    dry: bool = True  # has something to say on the dry device
-    torch: bool = False  # needs a Python with torch 2.11 that sees the device
-
-
-def rematch(words):
-    return ["{rematch}", "run", *shlex.split(words), "--device", "cuda", "-o", "{report}"]
+def pattern(name):
+    return PATTERNS[name] if name else None
 
 
 def is_dry(report):
@@ -247,37 +212,6 @@ def against_dry(report, expected):
     return findings, problems
 
 
-# A step of ours may take as long as PyTorch's.
-MOST_OVER_PYTORCH = 1.0
-
-
-def judge_pytorch(report):
-    """Step times beside PyTorch eager's, by turns. Slower is a figure; another attention kernel or determinism
-    is no comparison."""
-    theirs = {}
-    for samples in report["rounds"]:
-        for policy, measured in samples.items():
-            theirs.setdefault(policy, []).extend(measured["samples_ns"])
-    findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {len(report['rounds'])} rounds"]
-    problems = []
-    for name, point in points({"points": report["rematch"]}):
-        time, samples = point["time"] or {}, theirs.get(point["policy"])
-        if not time or not samples:
-            findings.append(f"{name}: {point['status']}, PyTorch {'ok' if samples else 'did not finish it'}")
-            continue
-        how = [(report["attention_backend"], report["settings"]["deterministic"]),
-               (time["attention_backend"], bool(time["repeatable_bits"]))]
-        if how[0] != how[1]:
-            problems.append(f"{name}: attention and determinism are {how[1]}, PyTorch's {how[0]}")
-            continue
-        ratio = time["step_median_ns"] / statistics.median(samples)
-        findings.append(f"{name}: {ratio:.3f} of PyTorch eager's {statistics.median(samples) / 1e6:.1f} ms"
-                        + ("" if ratio <= MOST_OVER_PYTORCH else ", the target is 1.0: missed"))
-    if not any(" of PyTorch eager's " in line for line in findings) and not problems:
-        problems.append("no policy was timed on both sides")
-    return findings, problems
-
-
 def judge_profile(profile):
     """Every op that does something has a time, and what its kernels allocate inside."""
     findings, problems = [], []
@@ -297,90 +231,60 @@ def judge_profile(profile):
     return findings, problems
 
 
-# Full size. The rounds of a run that goes on are those of the file before.
-WAN = ("--model wan_1_3b --tokens 31200 --batch 1 --dtype bfloat16 --policy none,full,attn_only --steps 1 "
-       "--timeout {timeout} --retries 0 --force")
+TIME_PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")
 
 
-def beside_pytorch(words, report):
-    """PyTorch's turn, ours, PyTorch's, after the rounds that `report` has."""
-    turn = ["{python}", "scripts/gpu/pytorch_steps.py", "--beside", report, "--steps", "1", "-o", "{report}"]
-    again = ["{rematch}", "run", *shlex.split(words), "--rounds", "2", "--device", "cuda", "-o", report]
-    return [[*turn, "--fresh"], again, turn]
+def judge_times(report):
+    """Step times and the allocator's peaks of the timed steps. Out of memory is a result."""
+    findings, problems = [], []
+    timed = 0
+    for name, point in points(report):
+        if point["status"] not in ("ok", "oom"):
+            problems.append(f"{name}: {point['status']}: {point['reason']}")
+        time = point["time"]
+        if not time or time.get("step_median_ns") is None:
+            findings.append(f"{name}: {point['status']}, no time")
+            continue
+        timed += 1
+        findings.append(f"{name}: step {time['step_median_ns']} ns{ratio_of(time)}, "
+                        + ", ".join(f"{key} {time.get(key)}" for key in TIME_PEAKS))
+    if not report["points"]:
+        return findings, ["the report has no points"]
+    if is_dry(report):
+        return ["the dry device has no times"], problems
+    return findings, problems + ([] if timed else ["no policy was timed"])
 
 
-def build_commands(build, root, libtorch_root, carried, jobs):
-    flags = [f"-DLIBTORCH_ROOT={libtorch_root}"]
-    if carried:
-        flags += [f"-DCMAKE_PREFIX_PATH={carried}/usr", f"-DOPENSSL_ROOT_DIR={carried}/usr",
-                  f"-DVALIJSON_INCLUDE_DIR={carried}/valijson/include"]
-    targets = ["rematch_cli", *(name for name in PROGRAMS if name != "rematch")]
-    return [["cmake", "--preset", "cuda", "-B", str(build), "-S", str(root), *flags],
-            ["ninja", "-C", str(build), f"-j{jobs}", *targets]]
+def ratio_of(time):
+    ratio = time.get("step_ratio")
+    if not ratio:
+        return ""
+    low, high = ratio["interval"] or (None, None)
+    return f", {ratio['ratio']:.3f} of the reference [{low}, {high}]"
 
 
-def tests(name, what, tags="{tests}", dry=True):
-    """A test program with every test that this device can run. Not `dry`: none of them is for the dry device."""
-    return Stage(name, what, [["{" + name + "}", tags]], refuse=SKIPPED_TESTS, dry=dry)
+def judge_ceilings(report):
+    """What the card reaches, so that runs on different cards can be compared."""
+    findings = [f"{report['device']}: copy {report['copy_gb_per_second']:.0f} GB/s, "
+                f"bf16 matmul {report['matmul_tflop_per_second']:.0f} TFLOP/s"]
+    slow = [key for key in ("copy_gb_per_second", "matmul_tflop_per_second") if report[key] <= 0]
+    return findings, [f"{key} is not positive" for key in slow]
 
 
-def all_stages(setup):
-    stages = [
-        Stage("build", "Preset cuda, where no built programs were carried along", setup,
-              needs=["cmake", "ninja", "nvcc"], gpu=False, part=0, seconds=520),
-        Stage("doctor", "The device can be used, and its kernels counted", [["{rematch}", "doctor"]],
-              refuse=UNUSABLE),
-        Stage("smoke", "One matmul, one kernel, linked to it",
-              [["{run_cuda_test}", "a matmul is recorded as one kernel*"]], refuse=SKIPPED_TESTS),
-        Stage("cupti_test", "CUPTI's library, and NVTX", [["{cupti_test}"]]),
-        tests("engine_cuda_test", "The engine: bits, dropout, autograd's threads"),
-        tests("attention_cuda_test", "Attention's backends against the CPU", tags="[gpu]", dry=False),
-        tests("fused_ops_cuda_test", "Fused ops against the CPU", dry=False),
-        *[Stage(f"kernel_counts_{dtype}", f"600 attention forward kernels, 1200 with full, in {dtype}",
-                [rematch(f"{COUNTED} --dtype {dtype}")], judge_counts, (0, 3, 5))
-          for dtype in ("float32", "bfloat16")],
-        Stage("wan_1_3b", "Counts, peaks and step times of the model at its own size", [
-            rematch(f"{WAN} --rounds 1")], judge_steps, (0, 3, 5), part=2, seconds=400),
-        Stage("pytorch_wan_1_3b", "The same steps in PyTorch eager, by turns",
-              beside_pytorch(WAN, "{out}/wan_1_3b.report.json"), judge_pytorch, (0, 3, 5), part=2, seconds=240,
-              dry=False, torch=True),
-        Stage("llama3_1b", "Counts, peaks and step times of the model at its own size", [
-            rematch("--model llama3_1b --tokens 2048 --batch 4 --dtype bfloat16 --policy none,full,attn_only,save_mm "
-                    "--steps 1 --rounds 2 --timeout {timeout} --retries 0 --force")], judge_steps, (0, 3, 5), part=3, seconds=240),
-        Stage("profile", "Kernel times and temporaries of every op",
-              [["{rematch}", "profile", "--model", "llama_small", "--device", "cuda", "--steps", "10", "-o",
-                "{report}"]], judge_profile, part=3, seconds=60, dry=False),
-        Stage("front", "A search over that profile, its best plans measured",
-              [["{rematch}", "search", "--model", "llama_small", "--profile", "{out}/profile.report.json",
-                "--measure", "3", "--baselines", "none,full", "--steps", "3", "--rounds", "2", "-o", "{report}"]], part=3, seconds=120, dry=False),
-    ]
-    for model in SMALL_MODELS:
-        stages.append(Stage(
-            f"bits_{model}", f"{model}: four policies have the bits of none",
-            [rematch(f"--model {model} --policy none,full,attn_only,save_mm --schedule both --steps 2 --rounds 0 "
-                     "--allow-no-effect")], judge_bits, (0, 3, 5), part=3, seconds=120))
-    stages += [
-        Stage("engine_overhead", "Dispatch-bound step over the same step without a policy", [
-            rematch(f"{TINY} --policy none,full,save_mm --schedule both --steps 20 --rounds 5")],
-              judge_overhead, (0, 3, 5), part=3, seconds=120),
-        Stage("run_cuda_test", "Every policy of the catalogue on every small model, bit by bit",
-              [["{run_cuda_test}", "{tests}"]], refuse=SKIPPED_TESTS, part=3, seconds=240),
-        Stage("fused_bandwidth", "Fused kernels against the card's bandwidth; the target is 0.8",
-              [["{fused_ops_cuda_test}", "[bandwidth]"]], refuse=SKIPPED_TESTS, quote=re.compile("^bandwidth: "),
-              part=3, seconds=60, dry=False),
-        Stage("sanitizer", "compute-sanitizer on our kernels", [
-            ["compute-sanitizer", "--error-exitcode", "9", "--tool", "memcheck", "{fused_ops_cuda_test}"],
-            ["compute-sanitizer", "--tool", "racecheck", "{fused_ops_cuda_test}"]],
-              needs=["compute-sanitizer"], refuse=RACES, quote=SUMMARY, part=3, seconds=240, dry=False),
-    ]
-    return stages
+def judge_front(front):
+    """Measured points of a front. Times that are too noisy to decide are a finding."""
+    measurement = front["measurement"] or {"num_measured": 0}
+    error = measurement.get("median_step_time_error_ratio")
+    findings = [f"{measurement['num_measured']} points were run, {measurement.get('num_equal_peaks')} peaks equal the "
+                f"predicted ones, step times are off by {'unknown' if error is None else f'{error:.1%}'} in the median"]
+    return findings, [] if measurement["num_measured"] else ["no point was measured"]
 
 
-def report_file(folder, stage):
-    """Where the stage's own `rematch run` writes."""
-    return Path(folder) / f"{stage.name}.report.json"
+def judge_package(report):
+    findings = [f"{key}: {value}" for key, value in report["findings"].items()]
+    return findings, list(report["problems"])
 
 
-def written_report(folder, stage):
-    path = report_file(folder, stage)
-    return json.loads(path.read_text()) if path.exists() else None
+JUDGES = {"bits": judge_bits, "counts": judge_counts, "overhead": judge_overhead, "steps": judge_steps,
+          "times": judge_times, "profile": judge_profile, "front": judge_front, "ceilings": judge_ceilings,
+          "package": judge_package, "pytorch": judge_pytorch}

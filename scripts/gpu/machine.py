@@ -1,0 +1,169 @@
+"""Where the programs are, and what they run on."""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "reports/results/gpu"
+CUDA_BUILD = ROOT / "build/cuda"
+DEV_BUILD = ROOT / "build/dev"
+TORCH_VERSION = "2.11."
+
+# The built programs, where preset cuda has them and where preset dev has those on the dry device.
+PROGRAMS = {
+    "rematch": "harness/cli/rematch",
+    "engine_cuda_test": "tests/harness/engine/engine_cuda_test",
+    "run_cuda_test": "tests/harness/run/run_cuda_test",
+    "attention_cuda_test": "tests/kernels/attention_cuda_test",
+    "fused_ops_cuda_test": "tests/kernels/fused_ops_cuda_test",
+    "cupti_test": "tests/harness/profile/cupti_test",
+}
+DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
+
+
+def libtorch_root():
+    """LIBTORCH_ROOT, what scripts/setup unpacked, or the folder of a Python's torch."""
+    if os.environ.get("LIBTORCH_ROOT"):
+        return Path(os.environ["LIBTORCH_ROOT"])
+    if (ROOT / ".libtorch-cuda/torch").exists():
+        return ROOT / ".libtorch-cuda"
+    for path in map(Path, sys.path):
+        if (path / "torch/lib/libtorch_cuda.so").exists():
+            return path
+    found = subprocess.run(["python3", "-c", "import torch; print(torch.__path__[0])"],
+                           capture_output=True, text=True)
+    return Path(found.stdout.strip()).parent if found.returncode == 0 else None
+
+
+def report_file(folder, name):
+    return Path(folder) / f"{name}.report.json"
+
+
+class Machine:
+    def __init__(self, dry=False, programs=None, python="python3"):
+        self.dry = dry
+        self.programs = Path(programs) if programs else None
+        self.python = python
+        self.card_found = None
+
+    def program(self, name):
+        if self.programs:
+            return self.programs / "bin" / name
+        if not self.dry and (CUDA_BUILD / PROGRAMS[name]).exists():
+            return CUDA_BUILD / PROGRAMS[name]
+        return DEV_BUILD / DRY_PROGRAMS[name]
+
+    def libtorch(self):
+        return DEV_BUILD / "dry_cuda" if self.dry else libtorch_root()
+
+    def expected(self, question):
+        """What the question's command reported on the dry device, where that was carried along."""
+        path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
+        return None if self.dry or not path.exists() else json.loads(path.read_text())
+
+    def has_driver(self):
+        """Some containers show a driver neither under /proc nor on the PATH."""
+        if self.dry or Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi"):
+            return True
+        try:
+            ctypes.CDLL("libnvidia-ml.so.1")
+        except OSError:
+            return False
+        return True
+
+    def torch_obstacle(self):
+        """Why this Python cannot take part, or None."""
+        asked = "import numpy, torch; print(torch.__version__, torch.cuda.is_available())"
+        try:
+            done = subprocess.run([self.python, "-c", asked], capture_output=True, text=True)
+        except OSError as error:
+            return f"{self.python} does not start: {error.strerror}"
+        if done.returncode:
+            return f"{self.python} has no torch or no numpy"
+        version, sees_device = done.stdout.split()
+        if not version.startswith(TORCH_VERSION):
+            return f"{self.python} has torch {version}, not {TORCH_VERSION}"
+        return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
+
+    def obstacle(self, question):
+        """Why the question cannot be asked here, or None."""
+        if self.dry and not question.dry:
+            return "it says nothing on the dry device"
+        for program in question.programs:
+            if not shutil.which(program):
+                return f"{program} is not on the PATH"
+        if question.gpu and not self.has_driver():
+            return "there is no NVIDIA driver"
+        if self.libtorch() is None:
+            return "no LibTorch 2.11: set LIBTORCH_ROOT to the folder that holds torch/ and nvidia/"
+        if question.gpu and not self.program("rematch").exists():
+            return "there are no built programs: give --programs, or build preset cuda"
+        return self.torch_obstacle() if question.torch else None
+
+    def environment(self, question=None):
+        """For programs of ours. Python's torch brings its own libraries, so Python gets python_environment."""
+        root = self.libtorch()
+        merged = dict(os.environ)
+        libraries = [f"{root}/torch/lib", *(f"{root}/nvidia/{name}/lib" for name in (
+            "cu13", "cudnn", "nccl", "cusparselt", "nvshmem"))]
+        if self.programs:
+            libraries.append(f"{self.programs}/usr/lib/x86_64-linux-gnu")
+        merged["LD_LIBRARY_PATH"] = ":".join([*libraries, merged.get("LD_LIBRARY_PATH", "")])
+        if self.dry and question and question.kind:
+            merged["DRY_CUDA_CARD"] = question.kind
+        return merged
+
+    def python_environment(self):
+        merged = dict(os.environ)
+        if self.programs:
+            merged["PYTHONPATH"] = f"{self.programs}/python:{merged.get('PYTHONPATH', '')}"
+        return merged
+
+    def card(self):
+        """(name, UUID), each None if the device cannot be asked."""
+        if self.card_found is None:
+            self.card_found = self.ask_card()
+        return self.card_found
+
+    def ask_card(self):
+        try:
+            done = subprocess.run([self.program("rematch"), "doctor", "--json"], capture_output=True, text=True,
+                                  env=self.environment(), timeout=60)
+            environment = json.loads(done.stdout)["environment"]
+        except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired):
+            return None, None
+        return environment.get("device"), environment.get("device_uuid")
+
+    def filled(self, command, question, out):
+        """The words as they are run. {report} is the question's own report, {report:NAME} another question's."""
+        values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
+                  "timeout": f"{question.limit()}s", "seconds": str(question.limit() - 15),
+                  "tests": "[device]" if self.dry else "[gpu],[device]",
+                  **{name: str(self.program(name)) for name in PROGRAMS},
+                  **{f"report:{name}": str(self.needed_report(name, out)) for name in question.needs}}
+        return [fill(word, values) for word in [*command, *self.attention_of(command)]]
+
+    def attention_of(self, command):
+        """LibTorch chooses cuDNN's attention for times, and the dry device has no cuDNN."""
+        needs = self.dry and "--times-only" in command and "--attention" not in command
+        return ["--attention", "flash"] if needs else []
+
+    def needed_report(self, name, out):
+        """This run's, else the one that was committed."""
+        own = report_file(out, name)
+        return own if own.exists() or self.dry else first_existing(report_file(RESULTS, name), own)
+
+
+def first_existing(path, otherwise):
+    return path if path.exists() else otherwise
+
+
+def fill(word, values):
+    for name, value in values.items():
+        word = word.replace("{" + name + "}", value)
+    return word

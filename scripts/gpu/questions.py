@@ -1,0 +1,169 @@
+"""The questions of reports/results/gpu/queue.json: which are open, and which of them fit the time that is left."""
+
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LANES = ("values", "times")
+KINDS = ("h100", "h200", "a100", "l40s")
+# Documents beside the code change no answer.
+NOT_DOCUMENTS = ":(exclude)*.md"
+
+
+@dataclass
+class Question:
+    name: str
+    what: str
+    value: int  # the most valuable is asked first
+    seconds: int  # estimate
+    lane: str  # values: beside others; times: alone
+    commands: list  # of lists of words; machine.filled says what stands in braces
+    depends: list = field(default_factory=list)  # repository paths whose change reopens the question
+    kind: str = None  # of card; None: any
+    run: str = ""  # the group of questions that analysis planned for one run on a GPU
+    always: bool = False  # asked by every run, answered or not
+    judge: str = None  # name of a verdict; None: the exit codes decide
+    ok_codes: tuple = (0,)
+    quote: str = None  # pattern; what follows it in a line of the output is a finding
+    refuse: str = None  # pattern; a line of the output that has it fails the question
+    needs: list = field(default_factory=list)  # questions whose report this one reads
+    programs: list = field(default_factory=list)  # on the PATH
+    torch: bool = False  # needs a Python with torch 2.11 that sees the device
+    gpu: bool = True
+    dry: bool = True  # has something to say on the dry device
+    answered: dict = None
+
+    def limit(self):
+        """Seconds after which the question is killed: estimates come from few runs."""
+        return 2 * self.seconds + 30
+
+
+class QueueError(Exception):
+    """The queue cannot be read, or names something that does not exist."""
+
+
+def expand(text, words):
+    """Replaces {NAME} by the queue's words, which may contain others."""
+    for _ in range(4):
+        text = re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
+    return text
+
+
+def read(path):
+    """All questions of a queue, the most valuable first."""
+    try:
+        queue = json.loads(Path(path).read_text())
+        questions = [question_of(entry, queue) for entry in queue["questions"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise QueueError(f"{path}: {error}") from error
+    check(questions, path)
+    return sorted(questions, key=lambda question: -question.value)
+
+
+def question_of(entry, queue):
+    words, paths = queue["words"], queue["paths"]
+    depends = [path for name in entry["depends"] for path in (paths[name[1:]] if name.startswith("@") else [name])]
+    commands = [shlex.split(expand(command, words)) for command in entry["commands"]]
+    return Question(**{**entry, "depends": depends, "commands": commands,
+                       "ok_codes": tuple(entry.get("ok_codes", (0,)))})
+
+
+def check(questions, path):
+    names = [question.name for question in questions]
+    for question in questions:
+        if names.count(question.name) > 1:
+            raise QueueError(f"{path}: two questions have the name '{question.name}'")
+        if question.lane not in LANES:
+            raise QueueError(f"{path}: {question.name}: lane is '{question.lane}'; allowed are values, times")
+        for needed in question.needs:
+            if needed not in names:
+                raise QueueError(f"{path}: {question.name} needs '{needed}', which is no question")
+
+
+class Repository:
+    """What git knows; a machine with a GPU has no history."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def git(self, *words):
+        try:
+            return subprocess.run(["git", *words], cwd=self.root, capture_output=True, text=True)
+        except OSError as error:
+            raise QueueError(f"git does not start: {error.strerror}") from error
+
+    def has_history(self):
+        try:
+            return self.git("rev-parse", "--verify", "-q", "HEAD^{commit}").returncode == 0
+        except QueueError:
+            return False
+
+    def head(self):
+        return self.git("rev-parse", "HEAD").stdout.strip()
+
+    def has(self, commit):
+        return self.git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    def changed(self, commit, paths):
+        """Files below `paths` that differ between the commit and HEAD, documents apart."""
+        done = self.git("diff", "--name-only", commit, "HEAD", "--", *paths, NOT_DOCUMENTS)
+        if done.returncode:
+            raise QueueError(f"git diff {commit}: {done.stderr.strip()}")
+        return done.stdout.split("\n")[:-1]
+
+    def uncommitted(self, paths):
+        done = self.git("status", "--porcelain", "--", *paths, NOT_DOCUMENTS)
+        return [line[3:] for line in done.stdout.split("\n")[:-1]]
+
+
+def why_open(question, repository):
+    """The reason as a sentence, or None where the answer holds."""
+    if not question.answered:
+        return "never answered"
+    commit = question.answered["commit"]
+    if not repository.has(commit):
+        return f"answered by commit {commit}, which git does not have"
+    changed = repository.changed(commit, question.depends) if question.depends else []
+    if not changed:
+        return None
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    return f"changed since {commit[:8]}: {changed[0]}{more}"
+
+
+def open_questions(questions, repository):
+    """{name: reason} of every question that has no valid answer."""
+    reasons = {question.name: why_open(question, repository) for question in questions}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def fits_kind(question, kind):
+    return question.kind is None or kind is None or question.kind == kind
+
+
+def makespan(seconds, workers):
+    """Time until the last of these ends, the longest begun first."""
+    ends = [0] * workers
+    for one in sorted(seconds, reverse=True):
+        ends[ends.index(min(ends))] += one
+    return max(ends)
+
+
+def cost(questions, workers):
+    """Values run beside one another, times alone and never beside values."""
+    by_lane = {lane: [question.seconds for question in questions if question.lane == lane] for lane in LANES}
+    return sum(by_lane["times"]) + makespan(by_lane["values"], workers)
+
+
+def choose(questions, seconds, workers, reports=()):
+    """The most valuable questions that fit, the most valuable first. A question whose report is needed
+    is chosen before the one that needs it, or its report is one of `reports`."""
+    chosen, known = [], set(reports)
+    for question in sorted(questions, key=lambda question: -question.value):
+        if set(question.needs) - known or cost([*chosen, question], workers) > seconds:
+            continue
+        chosen.append(question)
+        known.add(question.name)
+    return chosen

@@ -1,0 +1,55 @@
+"""Takes the results of a run on a GPU into the repository: reports whole, and answers into the queue."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from gpu import archive
+
+
+def record(source, queue_file, target, commit=None):
+    """Lines that say what was recorded. `commit`: holds the code that was built, where results name another
+    or had uncommitted changes."""
+    with tempfile.TemporaryDirectory() as folder:
+        unpacked = Path(folder)
+        archive.unpack(source, unpacked)
+        queue = json.loads(queue_file.read_text())
+        lines = [record_one(entry, unpacked, target, commit) for entry in queue["questions"]
+                 if (unpacked / f"{entry['name']}.json").exists()]
+    dump(queue, queue_file)
+    return lines
+
+
+def record_one(entry, folder, target, commit):
+    name = entry["name"]
+    result = json.loads((folder / f"{name}.json").read_text())
+    reason = why_not(result, commit)
+    if reason:
+        return f"{name}: not recorded: {reason}"
+    target.mkdir(parents=True, exist_ok=True)
+    copied = [path.name for path in sorted(folder.glob(f"{name}.*")) if path.is_file()]
+    for file in copied:
+        shutil.copyfile(folder / file, target / file)
+    report = f"{name}.report.json" if f"{name}.report.json" in copied else f"{name}.json"
+    entry["answered"] = {"commit": commit or result["commit"], "date": result["date"], "card": result["card"],
+                         "card_uuid": result["card_uuid"], "report": f"reports/results/gpu/{report}"}
+    return f"{name}: answered by {', '.join(copied)}"
+
+
+def why_not(result, commit):
+    if result["status"] != "passed":
+        return f"{result['status']}: {'; '.join(result['problems'][:3])}"
+    if result["dry"]:
+        return "it ran on the dry device"
+    if commit:
+        return None
+    if not result["commit"]:
+        return "its commit is unknown; give --commit"
+    if result["uncommitted"]:
+        return f"{result['uncommitted'][0]} was not committed when it was packed; give --commit"
+    return None
+
+
+def dump(queue, file):
+    file.write_text(json.dumps(queue, indent=2) + "\n")

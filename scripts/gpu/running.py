@@ -1,0 +1,277 @@
+"""Runs questions within a time, by lanes, and writes after each what came out."""
+
+import datetime
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gpu import archive, questions, verdicts
+from gpu.machine import RESULTS, ROOT, report_file
+
+MIN_SECONDS = 10  # a question that has less is not begun
+MAX_WORKERS = 5
+TAIL_LETTERS = 4000
+LAST_LINES = 12
+STACK_TRACE = re.compile(r"\n *Exception raised from .*?(?=\n\n|\Z)", re.DOTALL)
+GATE_FAILED = 3  # exit code of a run whose bits differ
+
+
+def say(text):
+    print(f"gpu_queue: {text}", file=sys.stderr, flush=True)
+
+
+def value_workers(cores):
+    """Questions about values run up to five at once where cores are many: each loads LibTorch and fills a model."""
+    return max(1, min(MAX_WORKERS, cores // 3))
+
+
+class Run:
+    """One call of `next` or `run`: its questions, what is left of its time, and the results so far."""
+
+    def __init__(self, asked, machine, out, seconds, source, archives=None, workers=1):
+        self.asked = asked
+        self.machine = machine
+        self.out = Path(out)
+        self.deadline = time.monotonic() + seconds
+        self.source = source
+        self.archives = archives
+        self.workers = workers
+        self.statuses = {}
+        self.processes = set()
+        self.stopped = False
+        self.lock = threading.Lock()
+
+    def left(self):
+        return self.deadline - time.monotonic()
+
+    def go(self):
+        """Exit code: 0 all passed, 2 something is missing, 3 some failed, 4 some are unfinished."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.skip_passed()
+        self.skip_impossible()
+        while batch := self.next_batch():
+            self.run_batch(batch)
+        return self.exit_code()
+
+    def open(self):
+        return [question for question in self.asked if question.name not in self.statuses]
+
+    def skip_passed(self):
+        for question in self.open():
+            before = self.result_before(question)
+            if before.get("status") == "passed" and not question.always:
+                say(f"{question.name}: passed before")
+                self.statuses[question.name] = "passed"
+
+    def result_before(self, question):
+        """What an earlier call left for the same source; an empty one if there is none."""
+        try:
+            before = json.loads((self.out / f"{question.name}.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        same = before.get("commit") == self.source.commit and before.get("dry") == self.machine.dry
+        return before if same else {}
+
+    def skip_impossible(self):
+        for question in self.open():
+            reason = self.machine.obstacle(question)
+            if reason:
+                self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
+
+    def next_batch(self):
+        """The most valuable question that still fits; with one about values all chosen ones."""
+        chosen = self.chosen()
+        if not chosen:
+            return []
+        if chosen[0].lane == "times":
+            return chosen[:1]
+        batch = [question for question in chosen if question.lane == "values"]
+        return sorted(batch, key=lambda question: -question.seconds)
+
+    def chosen(self):
+        if self.left() < MIN_SECONDS:
+            return []
+        return questions.choose(self.open(), self.budget(), self.workers, self.reports())
+
+    def budget(self):
+        """On the dry device estimates say nothing, so every question is begun while time is left."""
+        return float("inf") if self.machine.dry else self.left()
+
+    def reports(self):
+        """Names of questions with a report of this run, or a committed one."""
+        names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
+        if not self.machine.dry:
+            names |= {path.name[:-len(".report.json")] for path in RESULTS.glob("*.report.json")}
+        return names | {name for name, status in self.statuses.items() if status == "passed"}
+
+    def run_batch(self, batch):
+        if len(batch) == 1:
+            self.run_question(batch[0], 1)
+            return
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            for done in [pool.submit(self.run_question, question, self.workers) for question in batch]:
+                done.result()
+        finally:
+            self.stop()
+            pool.shutdown(cancel_futures=True)
+            self.stopped = False
+
+    def run_question(self, question, workers):
+        if self.left() < (MIN_SECONDS if self.machine.dry else question.seconds):
+            say(f"{question.name}: not begun, the time is over")
+            self.statuses[question.name] = "unfinished"
+            return
+        result = self.blank(question)
+        start = time.monotonic()
+        try:
+            seconds = max(1, min(question.limit(), self.left()))
+            result["commands"], result["status"] = self.run_commands(question, start + seconds, workers)
+            judge(question, self.machine, self.out, result)
+        except Exception as error:  # only this question fails
+            result["status"] = "failed"
+            result["problems"].append(f"{type(error).__name__}: {error}, in {place_of(error)}")
+        result["seconds"] = round(time.monotonic() - start, 1)
+        self.finish(question, result)
+
+    def blank(self, question):
+        card, uuid = self.machine.card()
+        return {"question": question.name, "what": question.what, "status": "failed", **self.source.fields(question),
+                "dry": self.machine.dry, "date": datetime.date.today().isoformat(), "card": card, "card_uuid": uuid,
+                "seconds": None, "commands": [], "findings": [], "problems": []}
+
+    def run_commands(self, question, deadline, workers):
+        """Each command's line, code and last words; stops at the first that fails or runs out of time."""
+        done = []
+        quote, refuse = verdicts.pattern(question.quote), verdicts.pattern(question.refuse)
+        for command in question.commands:
+            words = self.machine.filled(command, question, self.out)
+            say(f"{question.name}: {shlex.join(words)}")
+            entry = {"command": words, "exit_code": None, "tail": "", "refused": [], "quoted": []}
+            done.append(entry)
+            environment = self.environment(command, question, workers)
+            entry["exit_code"], said = self.run_in_time(words, environment, max(1, deadline - time.monotonic()))
+            entry["tail"] = said[-TAIL_LETTERS:]
+            lines = said.splitlines()
+            entry["quoted"] = [line[found.end():] for line in lines if quote and (found := quote.search(line))]
+            if entry["exit_code"] is None:
+                return done, "unfinished"
+            entry["refused"] = [line.strip() for line in lines if refuse and refuse.search(line)]
+            if entry["exit_code"] not in question.ok_codes or entry["refused"]:
+                return done, "failed"
+        return done, "passed"
+
+    def environment(self, command, question, workers):
+        is_python = command[0] == "{python}"
+        merged = self.machine.python_environment() if is_python else self.machine.environment(question)
+        if workers > 1:  # they share the cores
+            merged["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // workers))
+        return merged
+
+    def run_in_time(self, words, environment, seconds):
+        """(exit code or None if it took too long, output). What it started ends with it."""
+        process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, errors="replace",
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        self.processes.add(process)
+        try:
+            said, _ = process.communicate(timeout=seconds)
+            return None if self.stopped else process.returncode, said
+        except subprocess.TimeoutExpired:
+            kill_group(process)
+            said, _ = process.communicate()
+            return None, said
+        finally:
+            kill_group(process)
+            self.processes.discard(process)
+
+    def stop(self):
+        """Ends what still runs: after Ctrl-C other threads would wait for their programs."""
+        self.stopped = True
+        for process in list(self.processes):
+            kill_group(process)
+
+    def finish(self, question, result):
+        with self.lock:
+            self.statuses[question.name] = result["status"]
+            write(self.out / f"{question.name}.json", result)
+            for name in archive.write(self.out, self.archives):
+                say(f"left out of the archives, because it is too large: {name}")
+        took = "" if result["seconds"] is None else f" in {result['seconds']} s of {question.seconds} s"
+        say(f"{question.name}: {result['status']}{took}")
+        for line in result["findings"] + result["problems"]:
+            say(f"    {line}")
+
+    def exit_code(self):
+        """On the dry device questions that say nothing there are no lack."""
+        statuses = list(self.statuses.values())
+        if self.machine.dry and self.open():
+            for question in self.open():
+                say(f"{question.name}: not begun, the time is over")
+            statuses.append("unfinished")
+        for status, code in (("failed", 3), ("unfinished", 4), ("skipped", 0 if self.machine.dry else 2)):
+            if status in statuses:
+                return code
+        return 0
+
+
+def kill_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def write(path, result):
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(result, indent=2) + "\n")
+    partial.replace(path)
+
+
+def last_words(done):
+    """Why a command failed, if it said so; LibTorch's stack traces are longer than the reason."""
+    said = STACK_TRACE.sub("", done["tail"])
+    return [f"exit code {done['exit_code']}, after"] + [line for line in said.splitlines() if line.strip()][-LAST_LINES:]
+
+
+def place_of(error):
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}, line {frame.lineno}"
+
+
+def judge(question, machine, out, result):
+    result["problems"] = [f"it says: {line}" for done in result["commands"] for line in done["refused"]]
+    result["findings"] = [line for done in result["commands"] for line in done["quoted"]]
+    if result["status"] == "failed" and not result["problems"]:
+        result["problems"] = last_words(result["commands"][-1])
+    if result["status"] == "passed" and question.judge:
+        judge_report(question, machine, out, result)
+
+
+def judge_report(question, machine, out, result):
+    path = report_file(out, question.name)
+    if not path.exists():
+        result["status"], result["problems"] = "failed", ["no report was written"]
+        return
+    report = json.loads(path.read_text())
+    late = verdicts.timed_out(report)
+    in_time = verdicts.without(report, late)
+    if not late or in_time["points"]:
+        result["findings"], result["problems"] = verdicts.JUDGES[question.judge](in_time)
+    if expected := machine.expected(question):
+        findings, problems = verdicts.against_dry(in_time, expected)
+        result["findings"] += findings
+        result["problems"] += problems
+    if not result["problems"] and GATE_FAILED in (done["exit_code"] for done in result["commands"]):
+        result["problems"] = ["the run says that bits differ, its report does not say where"]
+    result["problems"] += late
+    if result["problems"]:
+        result["status"] = "failed"
