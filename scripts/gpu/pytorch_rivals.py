@@ -6,6 +6,7 @@ Under torch.compile a block is compiled as a whole, its checkpointing inside, as
 loss and optimizer stay eager. The loss of the first step is recorded: all rivals start from the same parameters."""
 
 import ctypes
+import faulthandler
 import functools
 import gc
 import importlib
@@ -458,6 +459,7 @@ def leave(code):
 
 def main():
     path, deadline = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+    faulthandler.enable(all_threads=False)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     settings = json.loads(path.read_text())["settings"]
     torch.use_deterministic_algorithms(settings["deterministic"])

@@ -32,6 +32,7 @@ TURN_SECONDS = 180
 MAX_CHILDREN = 6
 POLL_SECONDS = 0.2
 STDERR_LINES = 3
+CRASH = "Fatal Python error"  # of faulthandler; the lines after it say where
 
 
 def settings_of(report):
@@ -133,7 +134,14 @@ def run_child(command, output, deadline, turn_seconds):
         errors.seek(0)
         text = errors.read()
     sys.stderr.write(text)
-    return child.returncode, killed, " ".join(text.strip().splitlines()[-STDERR_LINES:])
+    return child.returncode, killed, last_words(text)
+
+
+def last_words(text):
+    lines = text.strip().splitlines()
+    crashes = [index for index, line in enumerate(lines) if line.startswith(CRASH)]
+    start = crashes[-1] if crashes else max(0, len(lines) - STDERR_LINES)
+    return " ".join(line.strip() for line in lines[start:start + 2 * STDERR_LINES])
 
 
 def watch(child, output, deadline, turn_seconds):

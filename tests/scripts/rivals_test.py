@@ -205,6 +205,11 @@ class SuperviseTest(unittest.TestCase):
         self.assertEqual(state["failure"], "the process ended with exit code 1: no torch here")
         self.assertEqual(state["rivals"][0]["reason"], state["failure"])
 
+    def test_the_reason_of_a_crash_is_where_it_happened(self):
+        text = "pytorch_steps: round 0, eager none: ok\nFatal Python error: Segmentation fault\n  File a\n" + "tail\n" * 9
+        self.assertTrue(pytorch_steps.last_words(text).startswith("Fatal Python error: Segmentation fault File a"))
+        self.assertEqual(pytorch_steps.last_words("a\nb\nc\nd\n"), "b c d")
+
     def test_a_child_that_asks_for_a_new_process_gets_a_few(self):
         state = self.supervised("os._exit(75)")
         self.assertEqual(state["failure"], f"{pytorch_steps.MAX_CHILDREN} processes were not enough")
