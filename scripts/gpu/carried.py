@@ -49,6 +49,16 @@ def pack(file, build, dry_results, open_list):
     return 0
 
 
+def is_stale(build):
+    """Whether a source is newer than the programs that are built from it."""
+    targets = [*DRY_PROGRAMS.values(), PACKAGE_LIBRARY]
+    try:
+        done = subprocess.run(["ninja", "-C", str(build), "-n", *targets], capture_output=True, text=True)
+    except OSError:
+        return True
+    return "no work to do" not in done.stdout
+
+
 def strip(path, target):
     subprocess.run(["strip", "--strip-unneeded", "-o", str(target), str(path)], check=True)
 

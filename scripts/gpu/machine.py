@@ -146,17 +146,23 @@ class Machine:
                   "tests": "[device]" if self.dry else "[gpu],[device]",
                   **{name: str(self.program(name)) for name in PROGRAMS},
                   **{f"report:{name}": str(self.needed_report(name, out)) for name in question.needs}}
-        return [fill(word, values) for word in [*command, *self.attention_of(command)]]
-
-    def attention_of(self, command):
-        """LibTorch chooses cuDNN's attention for times, and the dry device has no cuDNN."""
-        needs = self.dry and "--times-only" in command and "--attention" not in command
-        return ["--attention", "flash"] if needs else []
+        words = shortened(command) if self.dry and "--times-only" in command else command
+        return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
         """This run's, else the one that was committed."""
         own = report_file(out, name)
         return own if own.exists() or self.dry else first_existing(report_file(RESULTS, name), own)
+
+
+def shortened(command):
+    """A command that times, for the dry device, which has no times, so one step is as good as many. It has no
+    cuDNN either, whose attention LibTorch chooses for times."""
+    words = list(command)
+    for flag in ("--timed-steps", "--rounds"):
+        if flag in words:
+            words[words.index(flag) + 1] = "1"
+    return words if "--attention" in words else [*words, "--attention", "flash"]
 
 
 def first_existing(path, otherwise):

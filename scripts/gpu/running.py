@@ -46,6 +46,7 @@ class Run:
         self.archives = archives
         self.workers = workers
         self.statuses = {}
+        self.anchors = {}  # {name: findings} of the questions that every run asks
         self.processes = set()
         self.stopped = False
         self.lock = threading.Lock()
@@ -146,8 +147,12 @@ class Run:
     def blank(self, question):
         card, uuid = self.machine.card()
         return {"question": question.name, "what": question.what, "status": "failed", **self.source.fields(question),
-                "dry": self.machine.dry, "date": datetime.date.today().isoformat(), "card": card, "card_uuid": uuid,
+                "dry": self.machine.dry, "reached": self.reached(), "date": datetime.date.today().isoformat(), "card": card, "card_uuid": uuid,
                 "seconds": None, "commands": [], "findings": [], "problems": []}
+
+    def reached(self):
+        """Ceilings and anchor of this run, by which results of different cards are compared."""
+        return {name: findings for name, findings in self.anchors.items() if findings}
 
     def run_commands(self, question, deadline, workers):
         """Each command's line, code and last words; stops at the first that fails or runs out of time."""
@@ -202,6 +207,8 @@ class Run:
     def finish(self, question, result):
         with self.lock:
             self.statuses[question.name] = result["status"]
+            if question.always and result["status"] == "passed":
+                self.anchors[question.name] = result["findings"]
             write(self.out / f"{question.name}.json", result)
             for name in archive.write(self.out, self.archives):
                 say(f"left out of the archives, because it is too large: {name}")

@@ -18,7 +18,7 @@ import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
-from gpu import archive, carried, machine, questions, recording, running, source, verdicts  # noqa: E402
+from gpu import archive, carried, machine, package_llama, questions, recording, running, source, verdicts  # noqa: E402
 
 QUEUE = SCRIPTS.parent / "reports/results/gpu/queue.json"
 running.say = lambda text: None
@@ -220,6 +220,21 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, [])
         self.assertIn("off by 2.0% in the median", findings[0])
 
+    def test_the_package_fails_on_other_bits_on_no_effect_and_on_a_higher_peak(self):
+        def judged(bits=True, recomputed=3, peak=5):
+            found = {"bits_equal": bits, "checkpointed": {"executed_ops": {"recompute": recomputed}}}
+            turns = {False: [([0.1, 0.1], 9)], True: [([0.12, 0.12], peak)]}
+            made = package_llama.report_of("Made-up GPU", 3.0, {"predicted_peak_allocated_bytes": 5}, found, turns)
+            return verdicts.judge_package(made)
+
+        findings, problems = judged()
+        self.assertEqual(problems, [])
+        self.assertIn("ratio: 1.200", findings)
+        for changes, said in (({"bits": False}, "loss or gradients differ"), ({"recomputed": 0}, "nothing was recomputed"),
+                              ({"peak": 9}, "does not lower the peak")):
+            self.assertIn(said, judged(**changes)[1][0])
+        self.assertEqual(judged(peak=None)[1], [])
+
     def test_ceilings(self):
         made = {"device": "Made-up GPU", "copy_gb_per_second": 3000.4, "matmul_tflop_per_second": 798.0}
         self.assertEqual(verdicts.judge_ceilings(made), (["Made-up GPU: copy 3000 GB/s, bf16 matmul 798 TFLOP/s"], []))
@@ -305,7 +320,7 @@ class QueueTest(unittest.TestCase):
 
 
 # Written by another change that goes in beside this one.
-EXPECTED_LATER = ("scripts/gpu/package_llama.py", "scripts/gpu/keep_all.json")
+EXPECTED_LATER = ("scripts/gpu/keep_all.json",)
 
 
 class ReadTest(unittest.TestCase):
@@ -382,12 +397,13 @@ class ReopenTest(unittest.TestCase):
         found = source.from_git(asked, self.repository)
         self.assertEqual(found.open, {"new": "never answered"})
         self.assertEqual(found.uncommitted, {"same": ["code/a.cpp"]})
-        self.assertEqual(found.fields(asked[0]), {"commit": self.repository.head(), "uncommitted": ["code/a.cpp"]})
+        self.assertEqual(found.fields(asked[0]), {"commit": self.repository.head(), "uncommitted": ["code/a.cpp"],
+                                                  "stale": False})
 
     def test_a_machine_without_history_takes_the_list_that_came_along(self):
         bare = self.root / "bare"
         bare.mkdir()
-        (bare / carried.OPEN_FILE).write_text(json.dumps({"commit": "c", "open": {"x": "why"}, "uncommitted": {}}))
+        (bare / carried.OPEN_FILE).write_text(json.dumps({"commit": "c", "open": {"x": "why"}, "uncommitted": {}, "stale": False}))
         asked = [question("x"), question("y"), question("always", always=True)]
         repository = unittest.mock.Mock(has_history=lambda: False)
         found = source.found(asked, repository, bare)
@@ -479,7 +495,7 @@ class PackTest(unittest.TestCase):
             program.chmod(0o755)
 
     def pack(self):
-        open_list = {"commit": "c", "open": {"x": "never answered"}, "uncommitted": {}}
+        open_list = {"commit": "c", "open": {"x": "never answered"}, "uncommitted": {}, "stale": False}
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
             code = carried.pack(self.root / "programs.tar.xz", self.root / "build", self.root / "dry", open_list)
         return code, said.getvalue()
@@ -511,6 +527,20 @@ class PackTest(unittest.TestCase):
         self.pack()
         carried.unpacked(self.root / "programs.tar.xz")
         self.assertFalse((folder / "old").exists())
+
+    def test_programs_older_than_their_sources_are_noticed(self):
+        if not shutil.which("ninja"):
+            self.skipTest("no ninja here")
+        (self.root / "build").mkdir()
+        targets = " ".join([*machine.DRY_PROGRAMS.values(), carried.PACKAGE_LIBRARY])
+        (self.root / "build/build.ninja").write_text(f"rule make\n  command = mkdir -p $$(dirname $out) && touch $out\n"
+                                                     + "".join(f"build {name}: make source\n" for name in targets.split()))
+        (self.root / "build/source").touch()
+        self.assertTrue(carried.is_stale(self.root / "build"))
+        subprocess.run(["ninja", "-C", self.root / "build"], check=True, capture_output=True)
+        self.assertFalse(carried.is_stale(self.root / "build"))
+        (self.root / "build/source").write_text("newer")
+        self.assertTrue(carried.is_stale(self.root / "build"))
 
     def test_what_is_not_built_or_too_large_is_not_packed(self):
         code, said = self.pack()
@@ -627,6 +657,12 @@ class RunTest(unittest.TestCase):
         self.go(asked)
         self.go(asked)
         self.assertEqual(mark.read_text(), "11")
+
+    def test_a_result_has_what_the_card_reached_in_its_run(self):
+        always = question("ceilings", "print('bandwidth: 3000 GB/s')", quote="bandwidth", always=True, value=9)
+        self.go(always, question("y"))
+        self.assertEqual(self.result("y")["reached"], {"ceilings": ["3000 GB/s"]})
+        self.assertEqual(self.result("ceilings")["reached"], {})
 
     def test_a_point_that_took_too_long_hides_no_other_problem(self):
         wrong = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
@@ -747,7 +783,7 @@ class RecordTest(unittest.TestCase):
         self.queue.write_text(json.dumps(queue_of({"name": "x"}, {"name": "x_more"})))
 
     def came_back(self, name="x", **changes):
-        result = {"question": name, "status": "passed", "commit": "c1", "uncommitted": [], "dry": False,
+        result = {"question": name, "status": "passed", "commit": "c1", "uncommitted": [], "stale": False, "dry": False,
                   "date": "2026-01-02", "card": "Made-up GPU", "card_uuid": "GPU-1", "problems": []}
         out = self.root / "out"
         out.mkdir(exist_ok=True)
@@ -774,6 +810,7 @@ class RecordTest(unittest.TestCase):
         for changes, said in (({"status": "failed", "problems": ["bits differ"]}, "failed: bits differ"),
                               ({"dry": True}, "it ran on the dry device"),
                               ({"commit": None}, "its commit is unknown"),
+                              ({"stale": True}, "older than their sources"),
                               ({"uncommitted": ["kernels/a.cu"]}, "kernels/a.cu was not committed")):
             with self.subTest(said=said):
                 self.came_back(**changes)
@@ -847,12 +884,18 @@ class ObstacleTest(unittest.TestCase):
         self.assertIn("has no torch or no numpy", obstacle("", code=1))
         self.assertIn("does not start", machine.Machine(python="/nowhere/python").torch_obstacle())
 
-    def test_the_dry_device_times_with_an_attention_that_it_has(self):
-        timed, chosen = ["{rematch}", "--times-only"], ["{rematch}", "--times-only", "--attention", "cudnn"]
-        dry = machine.Machine(dry=True)
-        self.assertEqual(dry.filled(timed, question(), "/out")[1:], ["--times-only", "--attention", "flash"])
-        self.assertEqual(dry.filled(chosen, question(), "/out")[1:], chosen[1:])
-        self.assertEqual(machine.Machine().filled(timed, question(), "/out")[1:], timed[1:])
+    def test_the_dry_device_times_one_step_with_an_attention_that_it_has(self):
+        def filled(command, **more):
+            return machine.Machine(**more).filled(command, question(), "/out")
+
+        timed = ["run", "--times-only", "--timed-steps", "3", "--rounds", "6"]
+        self.assertEqual(filled(timed), timed)
+        self.assertEqual(filled(timed, dry=True), ["run", "--times-only", "--timed-steps", "1", "--rounds", "1",
+                                                   "--attention", "flash"])
+        chosen = ["run", "--times-only", "--attention", "cudnn"]
+        self.assertEqual(filled(chosen, dry=True), chosen)
+        counted = ["run", "--steps", "10", "--rounds", "0"]
+        self.assertEqual(filled(counted, dry=True), counted)
 
     def test_the_card_of_a_question_is_the_dry_one(self):
         dry = machine.Machine(dry=True)
