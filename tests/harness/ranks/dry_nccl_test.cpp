@@ -5,11 +5,15 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <vector>
 
+#include "harness/ranks/backends.h"
 #include "kernels/collectives/collectives.h"
+#include "tests/harness/ranks/noted_calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/dry_cuda/kernel_names.h"
 #include "tests/support/rank_processes.h"
@@ -72,6 +76,25 @@ TEST_CASE("rank: NCCL runs on the rank's card and a stream of its own", "[.rank]
   CHECK(num_kernels == 1);
   const at::Tensor beside = at::full({1}, ranks.rank() + 1.0);
   CHECK(collectives::all_reduce(beside, "tp").item<float>() == 3.0F);
+}
+
+// Rank 0 of two. The stand-in for NCCL needs no other rank.
+TEST_CASE("NCCL's backend notes every form of every collective once", "[device]") {
+  const NotesOnBoard notes;
+  GroupPlace place;
+  place.name = "tp";
+  place.size = 2;
+  place.store = c10::make_intrusive<c10d::HashStore>();
+  place.timeout = std::chrono::seconds(60);
+  place.notes = notes.of_rank;
+  const c10::intrusive_ptr<c10d::Backend> backend = make_nccl_backend(place);
+  std::int64_t begun = 0;
+  for (const auto& [name, call] : every_collective(on_card())) {
+    call(*backend);
+    CAPTURE(name);
+    CHECK(notes.calls() == ++begun);
+  }
+  backend->shutdown();
 }
 
 TEST_CASE("rank: of three", "[.rank]") {

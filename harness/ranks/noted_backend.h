@@ -1,0 +1,131 @@
+// A backend of c10d that notes each collective before it begins, so that a launcher can tell which
+// rank is behind in a hang. Sends and receives between two ranks are no collectives.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "harness/ranks/notes.h"
+
+namespace rematch {
+
+// `Base` is the backend that does the work. Every form of every collective is overridden: a form
+// that were missing would be begun without a note, and the wrong rank would be behind.
+template <class Base>
+class NotedBackend : public Base {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<Tensors>;
+  using StartedWork = c10::intrusive_ptr<c10d::Work>;
+
+  template <class... Arguments>
+  explicit NotedBackend(std::shared_ptr<RankNotes> notes, Arguments&&... arguments)
+      : Base(std::forward<Arguments>(arguments)...), notes_(std::move(notes)) {}
+
+  StartedWork broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    return run("broadcast", [&] { return Base::broadcast(tensors, options); });
+  }
+  StartedWork allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return run("all_reduce", [&] { return Base::allreduce(tensors, options); });
+  }
+  StartedWork allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    return run("all_reduce_sparse", [&] { return Base::allreduce_sparse(tensors, options); });
+  }
+  StartedWork allreduce_coalesced(Tensors& tensors,
+                                  const c10d::AllreduceCoalescedOptions& options) override {
+    return run("all_reduce_coalesced", [&] { return Base::allreduce_coalesced(tensors, options); });
+  }
+  StartedWork reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    return run("reduce", [&] { return Base::reduce(tensors, options); });
+  }
+  StartedWork allgather(TensorLists& outputs, Tensors& inputs,
+                        const c10d::AllgatherOptions& options) override {
+    return run("all_gather", [&] { return Base::allgather(outputs, inputs, options); });
+  }
+  StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::AllgatherOptions& options) override {
+    return run("all_gather", [&] { return Base::_allgather_base(output, input, options); });
+  }
+  StartedWork allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                                  const c10d::AllgatherOptions& options) override {
+    return run("all_gather", [&] { return Base::allgather_coalesced(outputs, inputs, options); });
+  }
+  StartedWork allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options) override {
+    return run("all_gather",
+               [&] { return Base::allgather_into_tensor_coalesced(outputs, inputs, options); });
+  }
+  StartedWork gather(TensorLists& outputs, Tensors& inputs,
+                     const c10d::GatherOptions& options) override {
+    return run("gather", [&] { return Base::gather(outputs, inputs, options); });
+  }
+  StartedWork scatter(Tensors& outputs, TensorLists& inputs,
+                      const c10d::ScatterOptions& options) override {
+    return run("scatter", [&] { return Base::scatter(outputs, inputs, options); });
+  }
+  StartedWork reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                             const c10d::ReduceScatterOptions& options) override {
+    return run("reduce_scatter", [&] { return Base::reduce_scatter(outputs, inputs, options); });
+  }
+  StartedWork _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                   const c10d::ReduceScatterOptions& options) override {
+    return run("reduce_scatter",
+               [&] { return Base::_reduce_scatter_base(output, input, options); });
+  }
+  StartedWork reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options) override {
+    return run("reduce_scatter",
+               [&] { return Base::reduce_scatter_tensor_coalesced(outputs, inputs, options); });
+  }
+  StartedWork alltoall_base(at::Tensor& output, at::Tensor& input,
+                            std::vector<std::int64_t>& output_splits,
+                            std::vector<std::int64_t>& input_splits,
+                            const c10d::AllToAllOptions& options) override {
+    return run("all_to_all", [&] {
+      return Base::alltoall_base(output, input, output_splits, input_splits, options);
+    });
+  }
+  StartedWork alltoall(Tensors& outputs, Tensors& inputs,
+                       const c10d::AllToAllOptions& options) override {
+    return run("all_to_all", [&] { return Base::alltoall(outputs, inputs, options); });
+  }
+  StartedWork barrier(const c10d::BarrierOptions& options) override {
+    return run("barrier", [&] { return Base::barrier(options); });
+  }
+
+ protected:
+  // What is returned for work that was started.
+  virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
+
+  RankNotes& notes() { return *notes_; }
+
+ private:
+  // A backend may make one form of a collective from another one, which is no call of its own.
+  template <class Start>
+  StartedWork run(const char* collective, Start start) {
+    if (is_inside_) return start();
+    notes_->call();
+    StartedWork work;
+    {
+      const Inside inside;
+      work = start();  // throws what is wrong with the call itself
+    }
+    return started(collective, std::move(work));
+  }
+
+  struct Inside {
+    Inside() { is_inside_ = true; }
+    ~Inside() { is_inside_ = false; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+  };
+
+  static inline thread_local bool is_inside_ = false;
+  std::shared_ptr<RankNotes> notes_;
+};
+
+}  // namespace rematch

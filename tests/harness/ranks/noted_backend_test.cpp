@@ -1,0 +1,93 @@
+#include "harness/ranks/noted_backend.h"
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "harness/ranks/backends.h"
+#include "tests/harness/ranks/noted_calls.h"
+#include "tests/support/catch.h"
+
+namespace rematch::testing {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
+using StartedWork = c10::intrusive_ptr<c10d::Work>;
+
+// Has all forms, and does nothing.
+class IdleBackend : public c10d::Backend {
+ public:
+  IdleBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
+  StartedWork broadcast(Tensors&, const c10d::BroadcastOptions&) override { return done(); }
+  StartedWork allreduce(Tensors&, const c10d::AllreduceOptions&) override { return done(); }
+  StartedWork allreduce_coalesced(Tensors&, const c10d::AllreduceCoalescedOptions&) override {
+    return done();
+  }
+  StartedWork reduce(Tensors&, const c10d::ReduceOptions&) override { return done(); }
+  StartedWork allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override {
+    return done();
+  }
+  // As Gloo does: one form by another one.
+  StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::AllgatherOptions& options) override {
+    TensorLists outputs = {{output}};
+    Tensors inputs = {input};
+    return allgather(outputs, inputs, options);
+  }
+  StartedWork allgather_into_tensor_coalesced(Tensors&, Tensors&,
+                                              const c10d::AllgatherOptions&) override {
+    return done();
+  }
+  StartedWork gather(TensorLists&, Tensors&, const c10d::GatherOptions&) override { return done(); }
+  StartedWork scatter(Tensors&, TensorLists&, const c10d::ScatterOptions&) override {
+    return done();
+  }
+  StartedWork reduce_scatter(Tensors&, TensorLists&, const c10d::ReduceScatterOptions&) override {
+    return done();
+  }
+  StartedWork _reduce_scatter_base(at::Tensor&, at::Tensor&,
+                                   const c10d::ReduceScatterOptions&) override {
+    return done();
+  }
+  StartedWork reduce_scatter_tensor_coalesced(Tensors&, Tensors&,
+                                              const c10d::ReduceScatterOptions&) override {
+    return done();
+  }
+  StartedWork alltoall_base(at::Tensor&, at::Tensor&, std::vector<std::int64_t>&,
+                            std::vector<std::int64_t>&, const c10d::AllToAllOptions&) override {
+    return done();
+  }
+  StartedWork alltoall(Tensors&, Tensors&, const c10d::AllToAllOptions&) override { return done(); }
+  StartedWork barrier(const c10d::BarrierOptions&) override { return done(); }
+
+ private:
+  static StartedWork done() { return c10::make_intrusive<DoneWork>(); }
+};
+
+TEST_CASE("every form of every collective is noted once") {
+  const NotesOnBoard notes;
+  NotedBackend<IdleBackend> backend(notes.of_rank);
+  std::int64_t begun = 0;
+  for (const auto& [name, call] : every_collective(at::TensorOptions())) {
+    call(backend);
+    CAPTURE(name);
+    CHECK(notes.calls() == ++begun);
+  }
+}
+
+// Lacks all forms: c10d's own throw.
+class LackingBackend : public c10d::Backend {
+ public:
+  LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
+};
+
+TEST_CASE("a collective that throws is noted, and so is the next one") {
+  const NotesOnBoard notes;
+  NotedBackend<LackingBackend> backend(notes.of_rank);
+  CHECK_THROWS(backend.barrier(c10d::BarrierOptions()));
+  CHECK_THROWS(backend.barrier(c10d::BarrierOptions()));
+  CHECK(notes.calls() == 2);
+}
+
+}  // namespace
+}  // namespace rematch::testing
