@@ -15,6 +15,19 @@
 namespace rematch {
 namespace {
 
+// Keeps what a device without times knows of timed steps: the peaks of its allocator.
+PointRecord without_times(PointRecord point) {
+  if (!point.time) return point;
+  TimeRecord kept;
+  kept.attention_backend = point.time->attention_backend;
+  kept.repeatable_bits = point.time->repeatable_bits;
+  kept.peak_requested = point.time->peak_requested;
+  kept.peak_allocated = point.time->peak_allocated;
+  kept.peak_reserved = point.time->peak_reserved;
+  point.time = std::move(kept);
+  return point;
+}
+
 // One comparison under way. Reads as its steps, in run().
 class Comparison {
  public:
@@ -28,7 +41,11 @@ class Comparison {
         arms_(settings, variants, store_, progress_) {}
 
   Report run() {
-    measure_exact();
+    if (settings_.times_only) {
+      list_points();
+    } else {
+      measure_exact();
+    }
     choose_reference();
     repeat_reference();
     if (has_times()) arms_.measure(points_, reference_);
@@ -49,8 +66,11 @@ class Comparison {
  private:
   int num_parts() const {
     const int num_points = static_cast<int>(variants_.size());
-    return num_points + num_repeats() +
-           (has_times() ? settings_.rounds.most * (num_points + 1) : 0);
+    return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
+  }
+  // In one process all rounds are one part, and the control is another.
+  int num_timed_parts(int num_points) const {
+    return settings_.in_process ? 2 : settings_.rounds.most * (num_points + 1);
   }
   bool computes() const { return computes_values(settings_.variants.device); }
   bool has_values() const { return computes() && !settings_.variants.pretended_rank; }
@@ -61,6 +81,7 @@ class Comparison {
     return !settings_.snapshot_file.empty() && &variant == &variants_.back();
   }
 
+  void list_points();
   void measure_exact();
   void end_part(const std::string& part, const PointRecord& point, bool is_reused);
   void say_reused() const;
@@ -98,6 +119,24 @@ void Comparison::say_reused() const {
   progress_.say(std::to_string(progress_.num_reused()) + " of " +
                 std::to_string(progress_.num_finished()) + " parts are reused from " +
                 settings_.points_folder + "; --fresh measures all again");
+}
+
+// The points of a comparison of times alone. A device without times tells its allocator's peaks.
+void Comparison::list_points() {
+  for (const Variant& variant : variants_) {
+    const std::string part = describe_variant(variant);
+    progress_.start(part);
+    std::optional<PointRecord> point = skipped_point(variant);
+    if (!point && !has_times()) point = without_times(measure(variant, Pass::kTime));
+    if (!point) {
+      point.emplace();
+      point->identity = variant.identity;
+      point->policy = variant.policy;
+      point->device = device_kind(settings_.variants.device);
+    }
+    end_part(part, *point, /*is_reused=*/false);
+    points_.push_back(std::move(*point));
+  }
 }
 
 void Comparison::measure_exact() {
@@ -183,11 +222,11 @@ void Comparison::finish_point(std::size_t index) {
   point.effect = variant.effect;
   add_prediction(variant, settings_.num_steps, point);
   check_counts(variant, settings_.num_steps, point);
-  if (reference_ && has_values()) {
+  if (reference_ && has_values() && !settings_.times_only) {
     point.parity = compare_steps(point, points_[*reference_]);
     point.parity->reference_reason = reference_reason_;
   }
-  arms_.add_time(index, point);
+  if (!settings_.times_only || has_times()) arms_.add_time(index, point);
   add_flops(variant, provenance_.environment, point);
 }
 

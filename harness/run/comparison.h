@@ -18,10 +18,15 @@ namespace rematch {
 
 struct ComparisonSettings {
   VariantSettings variants;
-  std::string reference = "none";  // policy that the others are held against
-  int num_repeats = 0;             // of the reference's steps, for the noise of its loss
-  int num_steps = 10;              // in each pass and round
-  RoundRule rounds;                // of time; none at most: no times
+  std::string reference = "none";      // policy that the others are held against
+  int num_repeats = 0;                 // of the reference's steps, for the noise of its loss
+  int num_steps = 10;                  // in each pass and round
+  std::optional<int> num_timed_steps;  // in each round; absent: num_steps
+  RoundRule rounds;                    // of time; none at most: no times
+  bool times_only = false;             // no exact pass: neither counts nor bits
+  // Times all points by turns in one process, and the reference once more in a fresh one, as the
+  // control. Not for points on several ranks.
+  bool in_process = false;
   ChildRule children;
   // Points whose predicted peak is above it are skipped: where memory runs out the system ends some
   // process, and not always the one that asked for it.

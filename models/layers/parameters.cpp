@@ -1,5 +1,6 @@
 #include "models/layers/parameters.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/accumulate.h>
@@ -49,15 +50,21 @@ Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
   return piece;
 }
 
+// Values that one task of a parallel fill writes: enough to outweigh the task's own cost.
+constexpr std::int64_t kFilledPerTask = 1 << 14;
+
+// Each value depends on its index alone, so any number of threads writes the same bits.
 template <typename Element>
 void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues values,
                 const Piece& piece) {
   auto* elements = tensor.data_ptr<Element>();
-  for (std::int64_t index = 0; index < piece.count; ++index) {
-    const auto counter = static_cast<std::uint64_t>(piece.whole_index(index));
-    const float unit = hash_to_signed_unit(splitmix64(seed + counter));
-    elements[index] = Element(values.centre + values.amplitude * unit);
-  }
+  at::parallel_for(0, piece.count, kFilledPerTask, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const auto counter = static_cast<std::uint64_t>(piece.whole_index(index));
+      const float unit = hash_to_signed_unit(splitmix64(seed + counter));
+      elements[index] = Element(values.centre + values.amplitude * unit);
+    }
+  });
   std::fill(elements + piece.count, elements + piece.padded_count, Element(0.0F));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/bytes.h"
 #include "policies/base/json_fwd.h"
 #include "policies/base/record_fields.h"
 #include "policies/trace/op_class.h"
@@ -34,8 +35,9 @@ void visit_fields(Ratio& ratio, Visit visit) {
   visit({"verdict", kColumn, "step_verdict"}, ratio.verdict);
 }
 
-// The A/A control: the reference was timed once more by turns, and this is the one time over the
-// other. How far it strays from 1 is what no ratio to the reference can be told from.
+// The A/A control: the reference was timed once more, by turns or in a fresh process, and this is
+// the one time over the other. How far it strays from 1 is what no ratio to the reference can be
+// told from.
 struct ControlRecord {
   double ratio = 1;
   std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
@@ -115,6 +117,11 @@ struct TimeRecord {
   // Timed with the kernels that repeat their bits, or with the fastest; absent: they are the same.
   std::optional<bool> repeatable_bits;
   std::string attention_backend;  // on CUDA, where it need not be the identity's; empty: it is
+  // The most bytes of the device's allocator while steps were timed. These steps may run other
+  // kernels than the memory pass. Absent: a device without such an allocator.
+  std::optional<Bytes> peak_requested;
+  std::optional<Bytes> peak_allocated;
+  std::optional<Bytes> peak_reserved;
   bool operator==(const TimeRecord&) const = default;
 };
 
@@ -133,6 +140,9 @@ void visit_fields(Time& time, Visit visit) {
   visit({"device_state", kLater}, time.device_state);
   visit({"repeatable_bits", kLater}, time.repeatable_bits);
   visit({"attention_backend", kLater | kNullIfEmpty}, time.attention_backend);
+  visit({"peak_requested_bytes", kLater}, time.peak_requested);
+  visit({"peak_allocated_bytes", kLater}, time.peak_allocated);
+  visit({"peak_reserved_bytes", kLater}, time.peak_reserved);
 }
 
 // These hold what is read to what else the record says.

@@ -10,6 +10,7 @@
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/run/children/rank_records.h"
+#include "harness/run/children/turns_request.h"
 #include "harness/run/passes/link_pass.h"
 #include "harness/run/passes/passes.h"
 #include "harness/sweep/interrupt.h"
@@ -28,14 +29,6 @@ std::string last_line(const std::string& text) {
   if (end == std::string::npos) return "";
   const std::size_t begin = text.find_last_of('\n', end);
   return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
-}
-
-PointRecord empty_record(const PointRequest& request) {
-  PointRecord record;
-  record.identity = request.identity;
-  record.policy = request.policy;
-  record.device = device_kind(request.device);
-  return record;
 }
 
 // A rank of which nothing is known, not even how it ended, is no reason to try again.
@@ -86,6 +79,27 @@ void use_file_of_rank(PointRequest& request) {
   request.snapshot_file = file_of_rank(request.snapshot_file, place->rank, place->world);
 }
 
+// What a child answers to `request`; nothing if it left no result, and then `failed` says why.
+std::optional<Json> ask_child(const Json& request, std::chrono::milliseconds limit,
+                              int most_retries, const SayRetry& say_retry, PointRecord& failed) {
+  const MemoryFile request_file("request");
+  const MemoryFile result_file("result");
+  write_in_place(request_file.path(), request.dump());
+  for (int attempt = 1;; ++attempt) {
+    const ChildResult result =
+        run_child({own_executable(), "point", request_file.path(), result_file.path()}, limit);
+    if (result.end == ChildEnd::kInterrupted) {
+      throw Interrupted(InterruptGuard::signal().value_or(0));
+    }
+    if (result.end == ChildEnd::kExited && result.code == 0) {
+      return read_json_file(result_file.path());
+    }
+    describe_end(result, limit, attempt, failed);
+    if (attempt > most_retries || !deserves_retry(result)) return std::nullopt;
+    say_retry(failed.reason);
+  }
+}
+
 bool has_rank_processes(const PointRequest& request) {
   return request.identity.world > 1 && !request.identity.pretended_rank &&
          !device_named(request.device).is_meta();
@@ -96,24 +110,30 @@ bool has_rank_processes(const PointRequest& request) {
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry) {
   if (has_rank_processes(request)) return measure_on_ranks(request, rule, say_retry);
-  const MemoryFile request_file("request");
-  const MemoryFile result_file("result");
-  write_in_place(request_file.path(), request_to_json(request).dump());
-  PointRecord record;
-  for (int attempt = 1;; ++attempt) {
-    const ChildResult result =
-        run_child({own_executable(), "point", request_file.path(), result_file.path()}, rule.limit);
-    if (result.end == ChildEnd::kInterrupted) {
-      throw Interrupted(InterruptGuard::signal().value_or(0));
+  PointRecord failed = empty_record(request);
+  const std::optional<Json> answer =
+      ask_child(request_to_json(request), rule.limit, rule.most_retries, say_retry, failed);
+  return answer ? point_file_from_json(*answer).point : failed;
+}
+
+std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
+                                                const SayRetry& say_retry) {
+  const auto num_arms = static_cast<int>(request.arms.size());
+  PointRecord failed;
+  const std::optional<Json> answer = ask_child(
+      turns_request_to_json(request), rule.limit * num_arms, rule.most_retries, say_retry, failed);
+  std::vector<PointRecord> records;
+  for (std::size_t arm = 0; arm < request.arms.size(); ++arm) {
+    if (answer) {
+      records.push_back(point_file_from_json(answer->at(arm)).point);
+      continue;
     }
-    if (result.end == ChildEnd::kExited && result.code == 0) {
-      return point_file_from_json(read_json_file(result_file.path())).point;
-    }
-    record = empty_record(request);
-    describe_end(result, rule.limit, attempt, record);
-    if (attempt > rule.most_retries || !deserves_retry(result)) return record;
-    say_retry(record.reason);
+    PointRecord& record = records.emplace_back(empty_record(request.arms[arm]));
+    record.status = failed.status;
+    record.reason = failed.reason;
+    record.failure = failed.failure;
   }
+  return records;
 }
 
 bool deserves_retry(const ChildResult& result) {
@@ -166,6 +186,14 @@ void answer_request(const std::string& request_file, const std::string& result_f
   if (is_links_request(json)) {
     const LinkProfile links = measure_links(links_request_from_json(json));
     write_in_place(result_file, links_to_json(links).dump());
+    return;
+  }
+  if (is_turns_request(json)) {
+    Json records = Json::array();
+    for (const PointRecord& record : run_turns(turns_request_from_json(json))) {
+      records.push_back(point_file_to_json({{}, record, {}}));
+    }
+    write_in_place(result_file, records.dump());
     return;
   }
   PointRequest request = request_from_json(json);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "harness/process/process.h"
 #include "harness/run/children/request.h"
@@ -12,6 +13,7 @@
 namespace rematch {
 
 class RankProcesses;
+struct TurnsRequest;
 
 // How long a child may take, and how often one is started again whose end says nothing of its
 // point.
@@ -30,6 +32,11 @@ using SayRetry = std::function<void(const std::string& why)>;
 // said last.
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry);
+
+// The same for points that one child times by turns: a record for each arm of the request. The
+// limit of `rule` is for each arm. Not for points on several ranks.
+std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
+                                                const SayRetry& say_retry);
 
 // Was it killed by somebody while memory was free, or did it take too long: neither need happen
 // again, and one such end would cost the whole comparison its reference. Pure.

@@ -1,6 +1,7 @@
 #include "harness/run/children/request.h"
 
 #include "harness/run/variants.h"
+#include "harness/training/device.h"
 #include "policies/base/field_value.h"
 #include "policies/plan/plan_json.h"
 
@@ -41,6 +42,14 @@ PointRequest request_for(const VariantSettings& settings, const Variant& variant
   request.timed_as = settings.timed_as;
   request.libtorch_chooses_attention = settings.libtorch_chooses_attention && pass == Pass::kTime;
   return request;
+}
+
+PointRecord empty_record(const PointRequest& request) {
+  PointRecord record;
+  record.identity = request.identity;
+  record.policy = request.policy;
+  record.device = device_kind(request.device);
+  return record;
 }
 
 ModelSpec spec_of(const PointRequest& request) {

@@ -43,6 +43,9 @@ struct PointRequest {
 PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
                          int num_steps);
 
+// A record that says which point it is of, and nothing more.
+PointRecord empty_record(const PointRequest& request);
+
 ModelSpec spec_of(const PointRequest& request);
 
 Json request_to_json(const PointRequest& request);

@@ -4,12 +4,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "harness/run/children/job.h"
 #include "harness/run/children/request.h"
+#include "harness/run/children/turns_request.h"
 #include "harness/training/training.h"
 #include "reports/record/point.h"
 
@@ -22,6 +24,11 @@ class OpObserver;
 // request that makes no sense. Call before the first tensor: it chooses the allocator.
 PointRecord run_passes(const PointRequest& request);
 
+// The time passes of several points of one model by turns, in this process. One record for each
+// arm of the request, its time summarized over the rounds. An arm that ends early is left out of
+// the rounds that follow. Call before the first tensor.
+std::vector<PointRecord> run_turns(const TurnsRequest& request);
+
 // The parity pass: what each step leaves behind, bit by bit, in losses, gradients, parameters and
 // generators. Steps from 0 on. Fills the point's steps, and says whether every parameter has a
 // gradient. Throws LossNotFinite.
@@ -32,11 +39,30 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
 MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
                          PassPosition& position, std::vector<OpObserver*> beside = {});
 
-// The time pass: steps with nothing attached but a clock, after warm-up, from 0 on. Fills the
-// point's time: one round of samples, phases, on a GPU what the device did meanwhile, elsewhere the
-// time of each op class. Throws LossNotFinite.
-void time_pass(Training& training, const Job& job, int num_steps, PassPosition& position,
-               PointRecord& record);
+// Steps without samples that precede timed ones: at least `least_steps`, and so many that they
+// take `least_time`.
+struct WarmUp {
+  int least_steps = kWarmUpSteps;
+  std::chrono::milliseconds least_time{0};
+};
+
+// Of the first timed steps of a process. A GPU needs a second until its clocks and the choices of
+// its libraries have settled.
+WarmUp warm_up_of_process(at::Device device);
+
+// The steps of a time pass: warm-up from step `first` on, then `count` steps with samples.
+struct StepsToTime {
+  std::int64_t first = 0;
+  int count = 1;
+  WarmUp warm_up;
+};
+
+// The time pass: steps with nothing attached but a clock. Fills the point's time: one round of
+// samples and phases; on a GPU what the device did meanwhile and the peaks of its allocator;
+// elsewhere the time of each op class. Returns the number of the step that comes next. Throws
+// LossNotFinite.
+std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
+                       PassPosition& position, PointRecord& record);
 
 // The copy time pass: steps of a plan that offloads with a timer on the copies and nothing else.
 // Medians over `num_steps` steps from `first_step` on, after warm-up. Not on meta tensors and not

@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
+#include "harness/measure/gpu_sampler.h"
 #include "harness/run/passes/passes.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
@@ -14,16 +16,21 @@
 namespace rematch {
 namespace {
 
-// Times a step and its parts with nothing else attached.
+// After two steps launches of small models still took 1.5 times what they take after ten, on an
+// H100.
+constexpr int kGpuWarmUpSteps = 3;
+constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
+
+// Times steps and their parts with nothing else attached.
 class TimeListener final : public Watching {
  public:
-  // `monitor` may be null; it is asked between steps.
-  TimeListener(PassPosition& position, at::Device device, const GpuMonitor* monitor)
-      : Watching(position), clock_(device), monitor_(monitor) {}
+  // `sampler` may be null; it reads from the first of the `num_steps` steps to the last.
+  TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
+      : Watching(position), clock_(device), num_steps_(num_steps), sampler_(sampler) {}
 
   void before_step() override {
     Watching::before_step();
-    if (monitor_ != nullptr) readings.push_back(monitor_->read(GpuMonitor::OwnContext::kYes));
+    if (sampler_ != nullptr && steps.empty()) sampler_->start();
     clock_.begin();
   }
   void after_forward(const at::Tensor& loss) override {
@@ -35,6 +42,8 @@ class TimeListener final : public Watching {
     Watching::after_backward();
   }
   void after_optimizer() override {
+    const bool is_last = static_cast<int>(steps.size()) + 1 == num_steps_;
+    if (sampler_ != nullptr && is_last) readings = sampler_->stop();
     clock_.end();
     steps.push_back(clock_.whole());
     const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
@@ -49,37 +58,87 @@ class TimeListener final : public Watching {
 
  private:
   StepClock clock_;
-  const GpuMonitor* monitor_;
+  int num_steps_;
+  GpuSampler* sampler_;
 };
 
-// Allocations that succeeded only after the allocator had given its whole cache back.
-std::int64_t num_allocator_retries(at::Device device) {
-  return c10::getDeviceAllocator(device.type())->getDeviceStats(device.index()).num_alloc_retries;
+// What the device's allocator counted while steps were timed.
+class AllocatorCounts {
+ public:
+  // Starts to count.
+  explicit AllocatorCounts(at::Device device)
+      : device_(device), retries_before_(statistics().num_alloc_retries) {
+    allocator().resetPeakStats(device_.index());
+  }
+
+  void note(TimeRecord& time) const {
+    const auto counted = statistics();
+    const auto peak = [](const c10::CachingAllocator::StatArray& bytes) {
+      return Bytes{bytes[static_cast<std::size_t>(StatType::AGGREGATE)].peak};
+    };
+    time.peak_requested = peak(counted.requested_bytes);
+    time.peak_allocated = peak(counted.allocated_bytes);
+    time.peak_reserved = peak(counted.reserved_bytes);
+    // Retries: allocations that succeeded only after the allocator had released its whole cache.
+    time.device_state->allocator_retries = counted.num_alloc_retries - retries_before_;
+  }
+
+ private:
+  using StatType = c10::CachingAllocator::StatType;
+  c10::DeviceAllocator& allocator() const { return *c10::getDeviceAllocator(device_.type()); }
+  c10::CachingDeviceAllocator::DeviceStats statistics() const {
+    return allocator().getDeviceStats(device_.index());
+  }
+
+  at::Device device_;
+  std::int64_t retries_before_;
+};
+
+// Returns the number of steps taken.
+int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::int64_t first_step,
+               PassPosition& position) {
+  const auto start = now_on(device);
+  int num_steps = 0;
+  while (num_steps < rule.least_steps || now_on(device) - start < rule.least_time) {
+    warm_up(training, first_step + num_steps, 1, position);
+    ++num_steps;
+  }
+  return num_steps;
 }
 
-void time_steps(Training& training, const Job& job, int num_steps, PassPosition& position,
-                PointRecord& record) {
+// Returns the number of the step that comes next.
+std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& steps,
+                        PassPosition& position, PointRecord& record) {
   const at::Device device = job.device();
-  warm_up(training, 0, kWarmUpSteps, position);
-  position = {"time", -1, {}};
+  const int warm_up_steps = warm_up_by(steps.warm_up, training, device, steps.first, position);
+  const std::int64_t first = steps.first + warm_up_steps;
+  position = {"time", first - 1, {}};
   const auto monitor = device.is_cuda() ? open_gpu_monitor(device.index()) : nullptr;
-  const std::int64_t retries_before = device.is_cuda() ? num_allocator_retries(device) : 0;
-  TimeListener listener(position, device, monitor.get());
+  std::optional<GpuSampler> sampler;
+  if (monitor) sampler.emplace(*monitor);
+  std::optional<AllocatorCounts> allocator;
+  if (device.is_cuda()) allocator.emplace(device);
+  TimeListener listener(position, device, steps.count, sampler ? &*sampler : nullptr);
   at::Tensor loss;
-  for (int step = 0; step < num_steps; ++step) {
-    loss = training.step(kWarmUpSteps + step, listener);
+  for (int step = 0; step < steps.count; ++step) {
+    loss.reset();  // the former step's loss would be part of this one's peak
+    loss = training.step(first + step, listener);
   }
-  if (!job.is_pretended()) require_finite(loss.item<double>(), kWarmUpSteps + num_steps - 1);
+  const std::int64_t next = first + steps.count;
+  if (!job.is_pretended()) require_finite(loss.item<double>(), next - 1);
+  record.warm_up_steps = warm_up_steps;
   record.time.emplace();
+  if (device.is_cuda()) {
+    record.time->attention_backend = to_string(attention_backend_in_use());
+    record.time->device_state = summarize_readings(listener.readings);
+    allocator->note(*record.time);
+  }
   record.time->samples = {listener.steps};
   for (const auto& [phase, samples] : listener.phases) {
     record.time->phases[phase] =
         std::chrono::nanoseconds(static_cast<std::int64_t>(median(samples)));
   }
-  if (!device.is_cuda()) return;
-  record.time->attention_backend = to_string(attention_backend_in_use());
-  record.time->device_state = summarize_readings(listener.readings);
-  record.time->device_state->allocator_retries = num_allocator_retries(device) - retries_before;
+  return next;
 }
 
 // One step after the timed ones, so that these are undisturbed, in the same process, so that both
@@ -98,11 +157,18 @@ void time_classes(Training& training, std::int64_t step, PassPosition& position,
 
 }  // namespace
 
-void time_pass(Training& training, const Job& job, int num_steps, PassPosition& position,
-               PointRecord& record) {
-  time_steps(training, job, num_steps, position, record);
+WarmUp warm_up_of_process(at::Device device) {
+  if (!device.is_cuda() || on_dry_device()) return {};
+  return {kGpuWarmUpSteps, kGpuWarmUpTime};
+}
+
+std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
+                       PassPosition& position, PointRecord& record) {
+  const std::int64_t next = time_steps(training, job, steps, position, record);
   // On a GPU a call is over when its kernels are launched; the kernel pass times those.
-  if (!job.device().is_cuda()) time_classes(training, kWarmUpSteps + num_steps, position, record);
+  if (job.device().is_cuda()) return next;
+  time_classes(training, next, position, record);
+  return next + 1;
 }
 
 namespace {

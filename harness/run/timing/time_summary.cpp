@@ -133,6 +133,11 @@ TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds) {
   for (const auto& [phase, medians] : phases) time.phases[phase] = nanoseconds(median(medians));
   summarize_classes(rounds, time);
   if (!rounds.empty()) time.attention_backend = rounds.front().attention_backend;
+  for (const TimedRound& round : rounds) {
+    keep_most(time.peak_requested, round.peak_requested);
+    keep_most(time.peak_allocated, round.peak_allocated);
+    keep_most(time.peak_reserved, round.peak_reserved);
+  }
   const Rounds samples = rounds_of(time);
   const Estimate step = median_over_rounds(samples);
   time.step_median = nanoseconds(step.value);

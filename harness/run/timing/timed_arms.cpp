@@ -1,9 +1,11 @@
 #include "harness/run/timing/timed_arms.h"
 
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "harness/run/children/child_point.h"
+#include "harness/run/children/turns_request.h"
 #include "harness/run/timing/time_summary.h"
 #include "policies/base/hashing.h"
 
@@ -23,6 +25,15 @@ std::string name_of_start() {
   std::string name;
   for (int place = 0; place < kStartDigits; ++place) name += "0123456789abcdef"[digit(bits)];
   return name;
+}
+
+// A point one of whose rounds fails has that round's status.
+void note_round(const PointRecord& round, PointRecord& point) {
+  if (!point.warm_up_steps) point.warm_up_steps = round.warm_up_steps;
+  if (round.status == PointStatus::kOk || point.status != PointStatus::kOk) return;
+  point.status = round.status;
+  point.reason = round.reason;
+  point.failure = round.failure;
 }
 
 std::optional<ControlRecord> control_record(const std::optional<Estimate>& ratio) {
@@ -47,10 +58,14 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
   for (std::size_t index = 0; index < points.size(); ++index) {
     if (points[index].status == PointStatus::kOk) arms_.push_back({index, false, {}});
   }
+  if (arms_.empty()) return;
+  if (settings_.in_process) {
+    measure_in_one_process(points);
+    return;
+  }
   if (reference_ && points[*reference_].status == PointStatus::kOk) {
     arms_.push_back({*reference_, true, {}});
   }
-  if (arms_.empty()) return;
   std::size_t reference_arm = 0;
   for (std::size_t index = 0; index < arms_.size(); ++index) {
     if (arms_[index].point == reference_ && !arms_[index].control) reference_arm = index;
@@ -63,6 +78,89 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
                         percent(settings_.rounds.precision));
   }
 }
+
+void TimedArms::measure_in_one_process(std::vector<PointRecord>& points) {
+  const std::string part = std::to_string(arms_.size()) +
+                           (arms_.size() == 1 ? " point" : " points by turns") + " in one process";
+  progress_.start(part);
+  std::optional<std::vector<PointRecord>> records = turns_on_disk();
+  const bool is_reused = records.has_value();
+  if (!records) records = measure_turns();
+  std::string_view status = to_string(PointStatus::kOk);
+  for (std::size_t index = 0; index < arms_.size(); ++index) {
+    PointRecord& record = (*records)[index];
+    if (record.time) arms_[index].rounds.push_back(*record.time);
+    if (record.status != PointStatus::kOk) status = to_string(record.status);
+    note_round(record, points[arms_[index].point]);
+  }
+  if (is_reused) {
+    progress_.reuse(part, std::string(status));
+  } else {
+    progress_.finish(part, std::string(status));
+  }
+  if (reference_ && points[*reference_].status == PointStatus::kOk) {
+    add_fresh_control();
+  } else {
+    progress_.leave_out("the control: the reference has no times");
+  }
+}
+
+// All arms or none: what was not timed in one process is not compared.
+std::optional<std::vector<PointRecord>> TimedArms::turns_on_disk() const {
+  std::vector<PointRecord> records;
+  for (const Arm& arm : arms_) {
+    auto record = store_.load(arm_name(arm, ".turns"), PointStore::Figures::kTimes);
+    if (!record || !record->time) return std::nullopt;
+    if (!records.empty() && record->time->starts != records.front().time->starts) {
+      return std::nullopt;
+    }
+    records.push_back(*std::move(record));
+  }
+  return records;
+}
+
+std::vector<PointRecord> TimedArms::measure_turns() {
+  TurnsRequest request;
+  request.rule = settings_.rounds;
+  for (std::size_t index = 0; index < arms_.size(); ++index) {
+    if (arms_[index].point == reference_) request.reference = index;
+    request.arms.push_back(
+        request_for(settings_.variants, variants_[arms_[index].point], Pass::kTime, num_steps()));
+  }
+  std::vector<PointRecord> records =
+      measure_turns_in_child(request, settings_.children, [this](const std::string& why) {
+        progress_.say("timing by turns: " + why + "; it is measured once more");
+      });
+  for (std::size_t index = 0; index < arms_.size(); ++index) {
+    PointRecord& record = records[index];
+    if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
+    store_.save(arm_name(arms_[index], ".turns"), record);
+  }
+  return records;
+}
+
+// Shows whether the long life of the one process changes times.
+void TimedArms::add_fresh_control() {
+  const Variant& variant = variants_[*reference_];
+  const std::string part = describe_variant(variant) + " again, in a fresh process";
+  Arm control{*reference_, true, {}};
+  progress_.start(part);
+  auto record = store_.load(arm_name(control, ".fresh"), PointStore::Figures::kTimes);
+  if (record && record->time) {
+    progress_.reuse(part, std::string(to_string(record->status)));
+  } else {
+    record = measure_in_child(request_for(settings_.variants, variant, Pass::kTime, num_steps()),
+                              settings_.children, [&](const std::string& why) {
+                                progress_.say(part + ": " + why + "; it is measured once more");
+                              });
+    store_.save(arm_name(control, ".fresh"), *record);
+    progress_.finish(part, std::string(to_string(record->status)));
+  }
+  if (record->time) control.rounds.push_back(*record->time);
+  arms_.push_back(std::move(control));
+}
+
+int TimedArms::num_steps() const { return settings_.num_timed_steps.value_or(settings_.num_steps); }
 
 // A run that was ended in the middle of an attempt leaves arms of two attempts, and two workers
 // that write into one folder leave arms of two starts: those were not measured beside each other.
@@ -97,11 +195,10 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
   if (turn.from_disk) {
     record = load_round(arm, turn.round).value();
   } else {
-    record =
-        measure_in_child(request_for(settings_.variants, variant, Pass::kTime, settings_.num_steps),
-                         settings_.children, [&](const std::string& why) {
-                           progress_.say(part + ": " + why + "; it is measured once more");
-                         });
+    record = measure_in_child(request_for(settings_.variants, variant, Pass::kTime, num_steps()),
+                              settings_.children, [&](const std::string& why) {
+                                progress_.say(part + ": " + why + "; it is measured once more");
+                              });
     if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
     if (record.time && record.time->device_state) {
       record.time->device_state->round_repeats = turn.repeat;
@@ -114,12 +211,7 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
   } else {
     progress_.finish(part, status);
   }
-  if (record.status != PointStatus::kOk && !arm.control &&
-      points[arm.point].status == PointStatus::kOk) {
-    points[arm.point].status = record.status;
-    points[arm.point].reason = record.reason;
-    points[arm.point].failure = record.failure;
-  }
+  if (!arm.control) note_round(record, points[arm.point]);
   return record;
 }
 
@@ -145,6 +237,10 @@ std::optional<Estimate> TimedArms::control() const {
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
   if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
+  if (settings_.in_process) {  // one round of a fresh process, which is nobody's pair
+    const double fresh = median_over_rounds(rounds_of(again->rounds.front())).value;
+    return Estimate{fresh / median_over_rounds(rounds_of(reference->rounds.front())).value, {}};
+  }
   return paired_ratio(rounds_of(summarize_rounds(again->rounds)),
                       rounds_of(summarize_rounds(reference->rounds)));
 }
@@ -168,20 +264,28 @@ void TimedArms::add_ratio(PointRecord& point, const Arm& own, const Arm& referen
   const auto [low, high] = *point.time->ratio->interval;
   const double known_to = (high - low) / 2 / point.time->ratio->ratio;
   if (known_to <= rule.precision || !point.time->quality) return;
-  point.time->quality->reasons.push_back("after " + std::to_string(own.rounds.size()) +
+  point.time->quality->reasons.push_back("after " + std::to_string(point.time->samples.size()) +
                                          " rounds the ratio is known to +- " + percent(known_to) +
                                          ", not " + percent(rule.precision));
 }
 
 std::string TimedArms::round_name(const Arm& arm, int round) const {
+  return arm_name(arm, (arm.control ? ".again.round" : ".round") + std::to_string(round));
+}
+
+std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   const Variant& variant = variants_[arm.point];
-  return point_name(variant.identity, variant.policy) + (arm.control ? ".again" : "") + ".round" +
-         std::to_string(round) + "-" + arms_hash();
+  return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
 // Rounds of another set of arms, of other lengths or with other kernels are another comparison's.
 std::string TimedArms::arms_hash() const {
-  std::string text = std::to_string(settings_.num_steps);
+  std::string text = std::to_string(num_steps());
+  if (settings_.in_process) {
+    text += " in one process, rounds " + std::to_string(settings_.rounds.least) + " " +
+            std::to_string(settings_.rounds.most) + " " +
+            std::to_string(settings_.rounds.precision);
+  }
   if (settings_.variants.timed_as == Determinism::kRepeatableBits) text += " repeatable";
   if (settings_.variants.libtorch_chooses_attention) text += " chosen attention";
   for (const Arm& arm : arms_) {

@@ -1,5 +1,6 @@
 // The times of a comparison's points: all that are ok, and the reference once more as the A/A
-// control, in rounds by turns that a killed run finds again on disk. Knows nothing of counts, bytes
+// control, in rounds by turns that a killed run finds again on disk. Or all of them in one process,
+// with the control in a process of its own. Knows nothing of counts, bytes
 // and bits.
 #pragma once
 
@@ -36,10 +37,16 @@ class TimedArms {
   std::optional<int> attempt_on_disk(int round) const;
   std::optional<PointRecord> load_round(const Arm& arm, int round) const;
   PointRecord measure_arm(const Arm& arm, const Turn& turn, std::vector<PointRecord>& points);
+  void measure_in_one_process(std::vector<PointRecord>& points);
+  std::optional<std::vector<PointRecord>> turns_on_disk() const;
+  std::vector<PointRecord> measure_turns();
+  void add_fresh_control();
+  int num_steps() const;
   std::optional<Estimate> control() const;
   void add_ratio(PointRecord& point, const Arm& own, const Arm& reference) const;
   const Arm* arm_of(std::size_t point, bool control) const;
   std::string round_name(const Arm& arm, int round) const;
+  std::string arm_name(const Arm& arm, const std::string& part) const;
   std::string arms_hash() const;
 
   const ComparisonSettings& settings_;
@@ -48,7 +55,7 @@ class TimedArms {
   Progress& progress_;
   std::string start_;  // the name of this start of the command
   std::optional<std::size_t> reference_;
-  std::vector<Arm> arms_;
+  std::vector<Arm> arms_;  // in one process: all rounds of an arm are one entry
 };
 
 }  // namespace rematch

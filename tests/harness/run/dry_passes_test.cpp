@@ -194,6 +194,41 @@ TEST_CASE("times are taken without deterministic mode unless asked for, and say 
   CHECK(at::globalContext().deterministicAlgorithms());
 }
 
+TEST_CASE("timed steps tell the peaks of the allocator, which are those of the memory pass",
+          "[device]") {
+  REMATCH_NEEDS_CUDA();
+  Point point = point_of("llama_small", kSmallLlama, "full");
+  point.settings.timed_as = Determinism::kRepeatableBits;  // the program of the memory pass
+  const PointRecord timed = run(point, Pass::kTime, 2);
+  const PointRecord exact = run(point);
+  CAPTURE(timed.reason, exact.reason);
+  REQUIRE(timed.time.has_value());
+  REQUIRE(exact.memory.has_value());
+  CHECK(timed.time->peak_requested->count == exact.memory->peak_requested->count);
+  CHECK(timed.time->peak_allocated->count == exact.memory->peak_allocated->count);
+  CHECK(*timed.time->peak_reserved >= *timed.time->peak_allocated);
+}
+
+TEST_CASE("by turns each plan has its own peak, whatever was measured before it", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  TurnsRequest request;
+  for (const char* policy : {"none", "full"}) {
+    const Point point = point_of("llama_small", kSmallLlama, policy);
+    request.arms.push_back(request_for(point.settings, point.variant, Pass::kTime, 2));
+  }
+  request.rule = {.least = 3, .most = 3};
+  const std::vector<PointRecord> records = run_turns(request);
+  REQUIRE(records.size() == 2);
+  for (std::size_t arm = 0; arm < 2; ++arm) {
+    CAPTURE(records[arm].reason);
+    REQUIRE(records[arm].time.has_value());
+    CHECK(records[arm].time->samples.size() == 3);
+    const PointRecord alone = run_passes(request.arms[arm]);
+    CHECK(records[arm].time->peak_requested == alone.time->peak_requested);
+  }
+  CHECK(*records[1].time->peak_requested < *records[0].time->peak_requested);
+}
+
 TEST_CASE("a point runs on the device that is named, and on no other", "[device]") {
   REMATCH_NEEDS_CUDA();
   const Point point = point_of("llama_small", kSmallLlama, "full", "cuda:1");
