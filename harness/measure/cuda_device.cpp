@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cstdio>
+#include <cstring>
 
 namespace rematch {
 namespace {
@@ -12,18 +12,6 @@ namespace {
 // 13000 is 13.0.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-std::string uuid_text(const cudaUUID_t& uuid) {
-  std::string text = "GPU-";
-  for (std::size_t index = 0; index < sizeof(uuid.bytes); ++index) {
-    if (index == 4 || index == 6 || index == 8 || index == 10) text += '-';
-    std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02x",
-                  static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[index])));
-    text += digits.data();
-  }
-  return text;
 }
 
 }  // namespace
@@ -41,7 +29,10 @@ std::optional<CudaDevice> cuda_device(int index) {
   }
   CudaDevice device;
   device.name = properties.name;
-  device.uuid = uuid_text(properties.uuid);
+  std::array<unsigned char, 16> uuid{};
+  static_assert(sizeof properties.uuid.bytes == uuid.size());
+  std::memcpy(uuid.data(), properties.uuid.bytes, uuid.size());
+  device.uuid = gpu_uuid(device.name, uuid);
   std::array<char, 32> bus_id{};
   if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), index) == cudaSuccess) {
     device.pci_bus_id = bus_id.data();
@@ -62,7 +53,7 @@ std::unique_ptr<GpuMonitor> open_gpu_monitor(int index) {
   const std::optional<CudaDevice> device = cuda_device(index);
   if (!device) return nullptr;
   const std::optional<NvmlFunctions> functions = load_nvml();
-  return functions ? GpuMonitor::open(*functions, device->pci_bus_id) : nullptr;
+  return functions ? GpuMonitor::open(*functions, device->pci_bus_id, device->uuid) : nullptr;
 }
 
 }  // namespace rematch

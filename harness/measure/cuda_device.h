@@ -13,7 +13,7 @@ namespace rematch {
 
 struct CudaDevice {
   std::string name;
-  std::string uuid;        // as nvidia-smi prints it
+  std::string uuid;        // as gpu_uuid()
   std::string pci_bus_id;  // "0000:17:00.0"
   std::string compute_capability;
   Bytes memory;

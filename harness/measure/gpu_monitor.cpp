@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <type_traits>
@@ -22,6 +23,7 @@ std::optional<NvmlFunctions> load_nvml(const char* library) {
   find("nvmlShutdown", functions.shut_down);
   find("nvmlSystemGetDriverVersion", functions.driver_version);
   find("nvmlDeviceGetHandleByPciBusId_v2", functions.device_of_pci_bus_id);
+  find("nvmlDeviceGetHandleByUUID", functions.device_of_uuid);
   find("nvmlDeviceGetClockInfo", functions.clock);
   find("nvmlDeviceGetMaxClockInfo", functions.most_clock);
   find("nvmlDeviceGetCurrentClocksThrottleReasons", functions.throttle_reasons);
@@ -36,6 +38,7 @@ std::optional<NvmlFunctions> load_nvml(const char* library) {
   find("nvmlDeviceGetEccMode", functions.ecc_mode);
   find("nvmlDeviceGetPersistenceMode", functions.persistence_mode);
   find("nvmlDeviceGetMigMode", functions.mig_mode);
+  find("nvmlDeviceGetGpuInstanceId", functions.gpu_instance);
   find("nvmlDeviceGetNvLinkState", functions.nvlink_state);
   if (functions.initialize == nullptr || functions.device_of_pci_bus_id == nullptr) {
     return std::nullopt;
@@ -105,14 +108,25 @@ std::optional<int> numa_node_of(std::string pci_bus_id) {
 }  // namespace
 
 std::unique_ptr<GpuMonitor> GpuMonitor::open(const NvmlFunctions& functions,
-                                             const std::string& pci_bus_id) {
+                                             const std::string& pci_bus_id,
+                                             const std::string& uuid) {
   if (functions.initialize() != kNvmlSuccess) return nullptr;
   NvmlDevice* device = nullptr;
   if (functions.device_of_pci_bus_id(pci_bus_id.c_str(), &device) != kNvmlSuccess) {
     if (functions.shut_down != nullptr) functions.shut_down();
     return nullptr;
   }
-  return std::unique_ptr<GpuMonitor>(new GpuMonitor(functions, device, pci_bus_id));
+  return std::unique_ptr<GpuMonitor>(new GpuMonitor(functions, device, pci_bus_id, uuid));
+}
+
+GpuMonitor::GpuMonitor(const NvmlFunctions& functions, NvmlDevice* device, std::string pci_bus_id,
+                       const std::string& uuid)
+    : functions_(functions), device_(device), pci_bus_id_(std::move(pci_bus_id)) {
+  if (!is_in_mig_mode() || functions_.device_of_uuid == nullptr) return;
+  NvmlDevice* instance = nullptr;
+  if (functions_.device_of_uuid(uuid.c_str(), &instance) != kNvmlSuccess) return;
+  gpu_instance_ = ask<unsigned>(functions_.gpu_instance, instance);
+  if (gpu_instance_) instance_ = instance;
 }
 
 GpuMonitor::~GpuMonitor() {
@@ -159,13 +173,38 @@ void GpuMonitor::describe(Environment& environment) const {
   environment.topology = topology;
 }
 
-std::optional<int> GpuMonitor::num_processes() const {
+bool GpuMonitor::is_in_mig_mode() const {
+  unsigned current = 0;
+  return ask<unsigned>(functions_.mig_mode, device_, &current) && current != 0;
+}
+
+// As many entries as the driver has processes. Those beyond kMostProcesses are empty.
+std::optional<std::vector<NvmlProcess>> GpuMonitor::processes_on(NvmlDevice* device) const {
   if (functions_.processes == nullptr) return std::nullopt;
-  std::array<NvmlProcess, kMostProcesses> processes;
+  std::vector<NvmlProcess> processes(kMostProcesses);
   unsigned count = kMostProcesses;
-  const int result = functions_.processes(device_, &count, processes.data());
+  const int result = functions_.processes(device, &count, processes.data());
   if (result != kNvmlSuccess && result != kNvmlInsufficientSize) return std::nullopt;
-  return static_cast<int>(count);
+  processes.resize(count);
+  return processes;
+}
+
+std::optional<int> GpuMonitor::num_processes() const {
+  if (is_in_mig_mode()) return num_processes_of_instance();
+  const std::optional<std::vector<NvmlProcess>> processes = processes_on(device_);
+  if (!processes) return std::nullopt;
+  return static_cast<int>(processes->size());
+}
+
+// Processes of other instances have their own multiprocessors, cache and bandwidth. The driver
+// lists those of the whole GPU for privileged users alone. Nothing if the instance is not known.
+std::optional<int> GpuMonitor::num_processes_of_instance() const {
+  if (instance_ == nullptr) return std::nullopt;
+  std::optional<std::vector<NvmlProcess>> processes = processes_on(device_);
+  if (!processes) processes = processes_on(instance_);
+  if (!processes) return std::nullopt;
+  return static_cast<int>(
+      std::ranges::count(*processes, *gpu_instance_, &NvmlProcess::gpu_instance));
 }
 
 int GpuMonitor::num_nvlinks() const {
@@ -174,6 +213,17 @@ int GpuMonitor::num_nvlinks() const {
     if (ask<int>(functions_.nvlink_state, device_, link).value_or(0) != 0) ++active_links;
   }
   return active_links;
+}
+
+std::string gpu_uuid(const std::string& name, const std::array<unsigned char, 16>& bytes) {
+  std::string text = name.find(" MIG ") == std::string::npos ? "GPU-" : "MIG-";
+  for (std::size_t index = 0; index < bytes.size(); ++index) {
+    if (index == 4 || index == 6 || index == 8 || index == 10) text += '-';
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned>(bytes[index]));
+    text += digits.data();
+  }
+  return text;
 }
 
 std::optional<std::string> nvidia_driver_version() {

@@ -2,6 +2,7 @@
 // CUDA context is made. Fields that the driver does not give stay absent.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +39,7 @@ struct NvmlFunctions {
   int (*shut_down)() = nullptr;
   int (*driver_version)(char*, unsigned) = nullptr;
   int (*device_of_pci_bus_id)(const char*, NvmlDevice**) = nullptr;
+  int (*device_of_uuid)(const char*, NvmlDevice**) = nullptr;
   int (*clock)(NvmlDevice*, int, unsigned*) = nullptr;
   int (*most_clock)(NvmlDevice*, int, unsigned*) = nullptr;
   int (*throttle_reasons)(NvmlDevice*, unsigned long long*) = nullptr;
@@ -52,6 +54,7 @@ struct NvmlFunctions {
   int (*ecc_mode)(NvmlDevice*, int*, int*) = nullptr;
   int (*persistence_mode)(NvmlDevice*, int*) = nullptr;
   int (*mig_mode)(NvmlDevice*, unsigned*, unsigned*) = nullptr;
+  Number gpu_instance = nullptr;  // of a MIG instance's handle
   int (*nvlink_state)(NvmlDevice*, unsigned, int*) = nullptr;
 };
 
@@ -69,9 +72,12 @@ struct GpuReading {
 
 class GpuMonitor {
  public:
-  // `pci_bus_id` as CUDA spells it. Null where NVML does not start or does not know the device.
+  // `pci_bus_id` as CUDA spells it, `uuid` as gpu_uuid(). Null where NVML does not start or does
+  // not know the device. A MIG instance has the PCI id of its GPU, so the UUID says which instance
+  // it is.
   static std::unique_ptr<GpuMonitor> open(const NvmlFunctions& functions,
-                                          const std::string& pci_bus_id);
+                                          const std::string& pci_bus_id,
+                                          const std::string& uuid = {});
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
@@ -84,15 +90,24 @@ class GpuMonitor {
   void describe(Environment& environment) const;
 
  private:
-  GpuMonitor(const NvmlFunctions& functions, NvmlDevice* device, std::string pci_bus_id)
-      : functions_(functions), device_(device), pci_bus_id_(std::move(pci_bus_id)) {}
+  GpuMonitor(const NvmlFunctions& functions, NvmlDevice* device, std::string pci_bus_id,
+             const std::string& uuid);
+  bool is_in_mig_mode() const;
+  std::optional<std::vector<NvmlProcess>> processes_on(NvmlDevice* device) const;
   std::optional<int> num_processes() const;
+  std::optional<int> num_processes_of_instance() const;
   int num_nvlinks() const;
 
   NvmlFunctions functions_;
-  NvmlDevice* device_;
+  NvmlDevice* device_;              // the whole GPU
+  NvmlDevice* instance_ = nullptr;  // the MIG instance, if this is one that NVML knows
+  std::optional<unsigned> gpu_instance_;
   std::string pci_bus_id_;
 };
+
+// "GPU-8d7f..." as nvidia-smi prints it; "MIG-..." if `name`, which CUDA gave the device, is that
+// of a MIG instance: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+std::string gpu_uuid(const std::string& name, const std::array<unsigned char, 16>& bytes);
 
 // "535.104.05", from the kernel module that is loaded, or from NVML: some containers have no /proc
 // of the driver. Nothing without one.

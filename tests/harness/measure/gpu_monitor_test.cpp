@@ -21,11 +21,28 @@ struct Driver {
   int persistence_mode = 1;
   int persistence_result = kNvmlSuccess;
   unsigned active_links = 18;
+  bool has_mig_mode = false;
+  std::string known_uuid = "MIG-5f7a";
+  bool lists_whole_gpu = true;             // to privileged users alone
+  std::vector<NvmlProcess> mig_processes;  // of all instances
   int open_sessions = 0;
 };
 Driver driver;
 
 int refuse(NvmlDevice*, unsigned*) { return 3; }
+
+constexpr unsigned kOwnInstance = 9;
+// A handle that stands for the MIG instance; the GPU's own is null.
+NvmlDevice* const kInstanceHandle = reinterpret_cast<NvmlDevice*>(&driver);
+
+int list_mig_processes(NvmlDevice* device, unsigned* count, NvmlProcess* processes) {
+  if (device == nullptr && !driver.lists_whole_gpu) return 4;
+  *count = 0;
+  for (const NvmlProcess& process : driver.mig_processes) {
+    if (device == nullptr || process.gpu_instance == kOwnInstance) processes[(*count)++] = process;
+  }
+  return kNvmlSuccess;
+}
 
 NvmlFunctions functions() {
   NvmlFunctions table;
@@ -60,7 +77,22 @@ NvmlFunctions functions() {
     *degrees = 61;
     return kNvmlSuccess;
   };
-  table.processes = [](NvmlDevice*, unsigned* count, NvmlProcess*) {
+  table.device_of_uuid = [](const char* uuid, NvmlDevice** device) {
+    if (uuid != driver.known_uuid) return 6;
+    *device = kInstanceHandle;
+    return kNvmlSuccess;
+  };
+  table.mig_mode = [](NvmlDevice*, unsigned* current, unsigned* pending) {
+    *current = *pending = driver.has_mig_mode ? 1 : 0;
+    return kNvmlSuccess;
+  };
+  table.gpu_instance = [](NvmlDevice* device, unsigned* id) {
+    if (device != kInstanceHandle) return 2;
+    *id = kOwnInstance;
+    return kNvmlSuccess;
+  };
+  table.processes = [](NvmlDevice* device, unsigned* count, NvmlProcess* processes) {
+    if (driver.has_mig_mode) return list_mig_processes(device, count, processes);
     *count = driver.num_processes;
     return driver.processes_result;
   };
@@ -169,6 +201,34 @@ TEST_CASE("processes on the GPU are others', but for one's own context") {
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 300);
   driver.processes_result = 3;
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == std::nullopt);
+}
+
+TEST_CASE("of a MIG instance only its own processes count") {
+  driver = {};
+  driver.has_mig_mode = true;
+  driver.mig_processes = {{101, 0, kOwnInstance, 0}, {102, 0, 3, 0}, {103, 0, 4, 0}};
+  const auto others = [](const std::string& uuid) {
+    const auto monitor = GpuMonitor::open(functions(), driver.known_device, uuid);
+    return monitor->read(GpuMonitor::OwnContext::kYes).other_processes;
+  };
+  CHECK(others(driver.known_uuid) == 0);
+  driver.mig_processes.push_back({104, 0, kOwnInstance, 1});  // shares the instance's bandwidth
+  CHECK(others(driver.known_uuid) == 1);
+  driver.lists_whole_gpu = false;
+  CHECK(others(driver.known_uuid) == 1);
+  CHECK(others("GPU-5f7a") == std::nullopt);  // nobody knows which instance this is
+  Environment environment;
+  GpuMonitor::open(functions(), driver.known_device, driver.known_uuid)->describe(environment);
+  CHECK(environment.mig == true);
+  CHECK(environment.other_processes == 2);
+}
+
+TEST_CASE("a UUID says whether it is a GPU's or a MIG instance's") {
+  const std::array<unsigned char, 16> bytes = {0x8d, 0x7f, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05,
+                                               0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0xff};
+  CHECK(gpu_uuid("NVIDIA H100 80GB HBM3", bytes) == "GPU-8d7f0001-0203-0405-0607-08090a0b0cff");
+  CHECK(gpu_uuid("NVIDIA H100 80GB HBM3 MIG 1g.10gb", bytes) ==
+        "MIG-8d7f0001-0203-0405-0607-08090a0b0cff");
 }
 
 TEST_CASE("who measures on a GPU that others use is told so") {
