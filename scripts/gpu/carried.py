@@ -85,8 +85,14 @@ def add_package(tree, library):
 
 def add_dry_reports(tree, dry_results):
     for report in sorted(dry_results.glob("*.report.json")):
+        if not has_passed(dry_results / report.name.replace(".report.json", ".json")):
+            continue
         (tree / "dry").mkdir(exist_ok=True)
         shutil.copyfile(report, tree / "dry" / report.name)
+
+
+def has_passed(verdict):
+    return verdict.exists() and json.loads(verdict.read_text())["status"] == "passed"
 
 
 def unpacked(programs):

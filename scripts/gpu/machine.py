@@ -50,6 +50,8 @@ class Machine:
         self.programs = Path(programs) if programs else None
         self.python = python
         self.card_found = None
+        self.torch_asked = False
+        self.torch_reason = None
 
     def program(self, name):
         if self.programs:
@@ -103,7 +105,14 @@ class Machine:
             return "no LibTorch 2.11: set LIBTORCH_ROOT to the folder that holds torch/ and nvidia/"
         if question.gpu and not self.program("rematch").exists():
             return "there are no built programs: give --programs, or build preset cuda"
-        return self.torch_obstacle() if question.torch else None
+        return self.ask_torch() if question.torch else None
+
+    def ask_torch(self):
+        """Importing torch takes seconds of a GPU's time, so it is asked once."""
+        if not self.torch_asked:
+            self.torch_reason = self.torch_obstacle()
+            self.torch_asked = True
+        return self.torch_reason
 
     def environment(self, question=None):
         """For programs of ours. Python's torch brings its own libraries, so Python gets python_environment."""

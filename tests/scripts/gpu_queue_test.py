@@ -81,7 +81,7 @@ class JudgeTest(unittest.TestCase):
 
     def judged(self, **changes):
         """What each judge says of none beside a policy that ended in another way: problems by judge."""
-        judges = (verdicts.judge_bits, verdicts.judge_counts, verdicts.judge_overhead, verdicts.judge_steps)
+        judges = (verdicts.judge_bits, verdicts.judge_counts, verdicts.judge_steps)
         other = point("attn_only", **changes)
         return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}
 
@@ -212,6 +212,15 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(verdicts.judge_times(report(timed, crash))[1], ["none, on_demand: crash: signal 11"])
         dry = dict(report(point("none", time=None)), environment={"device": "dry h100 (no kernel runs)"})
         self.assertEqual(verdicts.judge_times(dry), (["the dry device has no times"], []))
+
+    def test_overhead_needs_a_ratio(self):
+        time = {"step_median_ns": 10, "step_ratio": {"ratio": 1.03, "interval": None}}
+        kept = point("keep_all", time=time, parity=None, effect=None, memory=None, kernels=None)
+        findings, problems = verdicts.judge_overhead(report(kept))
+        self.assertEqual(problems, [])
+        self.assertIn("keep_all, on_demand: step 10 ns, 1.030 of the reference [None, None]", findings[0])
+        self.assertEqual(verdicts.judge_overhead(report(dict(kept, time=dict(time, step_ratio=None))))[1],
+                         ["no ratio was measured"])
 
     def test_a_front_of_which_nothing_was_run_answers_nothing(self):
         self.assertEqual(verdicts.judge_front({"measurement": None})[1], ["no point was measured"])
@@ -503,12 +512,15 @@ class PackTest(unittest.TestCase):
     def test_programs_and_dry_reports_come_out_as_they_went_in(self):
         self.build()
         (self.root / "dry").mkdir()
-        (self.root / "dry/x.report.json").write_text(json.dumps(report(point("none"))))
+        for name, status in (("x", "passed"), ("y", "failed")):
+            (self.root / f"dry/{name}.json").write_text(json.dumps({"status": status}))
+            (self.root / f"dry/{name}.report.json").write_text(json.dumps(report(point("none"))))
         self.assertEqual(self.pack(), (0, ""))
         folder = carried.unpacked(self.root / "programs.tar.xz")
         there = machine.Machine(programs=folder)
         self.assertEqual(subprocess.run([there.program("engine_cuda_test")]).returncode, 0)
         self.assertEqual(there.expected(question("x"))["points"][0]["policy"], "none")
+        self.assertIsNone(there.expected(question("y")))
         self.assertIsNone(machine.Machine(dry=True, programs=folder).expected(question("x")))
         self.assertIn(f"{folder}/usr/lib/x86_64-linux-gnu", there.environment()["LD_LIBRARY_PATH"])
         self.assertTrue(there.python_environment()["PYTHONPATH"].startswith(f"{folder}/python:"))
@@ -883,6 +895,13 @@ class ObstacleTest(unittest.TestCase):
         self.assertIn("torch 2.11.0+cpu of", obstacle("2.11.0+cpu False"))
         self.assertIn("has no torch or no numpy", obstacle("", code=1))
         self.assertIn("does not start", machine.Machine(python="/nowhere/python").torch_obstacle())
+
+    def test_torch_is_asked_once(self):
+        here = machine.Machine(dry=True)
+        here.torch_obstacle = unittest.mock.Mock(return_value="no torch here")
+        asked = question(torch=True)
+        self.assertEqual([here.obstacle(asked), here.obstacle(asked)], ["no torch here"] * 2)
+        here.torch_obstacle.assert_called_once_with()
 
     def test_the_dry_device_times_one_step_with_an_attention_that_it_has(self):
         def filled(command, **more):
