@@ -23,14 +23,14 @@ void require_consistent(const PredictFlags& flags) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
   }
-  if (!flags.profile_file.empty() && !flags.device.empty()) {
-    throw UsageError("times are a profile's or a data sheet's; give --profile or --device");
+  if (flags.any_card && flags.profile_file.empty()) {
+    throw UsageError("--any-card is about the card of a profile; give --profile FILE");
   }
   if (!flags.device.empty() && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
   }
   if (!flags.links_file.empty()) {
-    if (flags.device.empty()) {
+    if (flags.device.empty() || !flags.profile_file.empty()) {
       throw UsageError("--links replaces the link of a data sheet; give it with --device h100");
     }
     require_links(flags.links_file, flags.device);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostLayers = 10'000;
 
-struct ProfileFlags {
+struct ProfileFlags : KernelFlags {
   explicit ProfileFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option(
         "--trace", trace_file,
@@ -28,6 +28,7 @@ struct ProfileFlags {
     app.add_option("--device", device,
                    "cpu or cuda: measured here; h100, h200, l40s, a100 or b200: computed from the "
                    "card's data sheet");
+    add_kernel_flags(app);
     app.add_option("--steps", num_steps,
                    "Number of steps, or with --links of calls, that medians are taken over")
         ->check(CLI::Range(1, kMostSteps));
@@ -58,18 +59,25 @@ struct ProfileFlags {
   std::string output;
 };
 
+std::string device_in_words(const Profile& profile) {
+  return profile.card.empty() ? profile.device : profile.card;
+}
+
 std::string measured_in_words(const Profile& profile) {
   std::string words = "measured";
   if (profile.measured_layers) {
     words += " on " + std::to_string(*profile.measured_layers) + " layers, the others as these";
   }
-  return words + ", medians over " + std::to_string(profile.num_steps) + " steps";
+  words += ", medians over " + std::to_string(profile.num_steps) + " steps";
+  if (!profile.attention_backend.empty()) words += ", attention " + profile.attention_backend;
+  return words;
 }
 
 void say_times(const Profile& profile) {
   const bool is_roofline = profile.source == ProfileSource::kRoofline;
-  say(profile.model + ", " + profile.device + ": step " + format_duration(profile.step_time()) +
-      " = forward " + format_duration(profile.forward_time()) + " + backward " +
+  say(profile.model + ", " + device_in_words(profile) + ": step " +
+      format_duration(profile.step_time()) + " = forward " +
+      format_duration(profile.forward_time()) + " + backward " +
       format_duration(profile.backward_time()) + " + optimizer " +
       format_duration(profile.optimizer) + "; " +
       (is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
@@ -83,15 +91,16 @@ void say_times(const Profile& profile) {
 
 void say_error(const Profile& roofline, const Profile& measured) {
   const RooflineError error = roofline_error(roofline, measured);
-  say("measured on " + measured.device + ": the step takes " +
+  say("measured on " + device_in_words(measured) + ": the step takes " +
       format_fixed(error.step_time_ratio, 2) +
       " times the roofline, an op of forward in the median " +
       format_fixed(error.median_op_ratio, 2) + " times");
 }
 
 Profile measure(const ProfileFlags& flags, const Trace& trace) {
-  ProfileSettings settings{flags.model.spec(), flags.device,    flags.optimizer,
-                           flags.num_threads,  flags.num_steps, flags.force};
+  ProfileSettings settings{
+      flags.model.spec(), flags.device, flags.optimizer, flags.num_threads,
+      flags.num_steps,    flags.force,  flags.attention, flags.deterministic_times};
   if (flags.measured_layers == 0) return profile_here(settings, trace);
   settings.model = flags.model.spec_with_layers(flags.measured_layers);
   const Trace few = record_trace(settings.model);
@@ -111,8 +120,9 @@ Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
                      "' is a roofline itself; --against takes a "
                      "measured profile");
   }
-  if (measured.device != flags.device) {
-    throw UsageError("'" + flags.measured_file + "' has times of " + measured.device +
+  const DeviceSheet* sheet = sheet_of(measured);
+  if (sheet == nullptr || sheet->name != flags.device) {
+    throw UsageError("'" + flags.measured_file + "' has times of " + device_in_words(measured) +
                      ", and the roofline is of " + flags.device +
                      "; give a profile that was measured on " + flags.device);
   }
@@ -124,10 +134,11 @@ ExitCode measure_links(const ProfileFlags& flags) {
     throw UsageError("links are measured, and " + flags.device +
                      " is a data sheet; give --device cpu or cuda");
   }
-  if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0) {
+  if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0 ||
+      !flags.attention.empty() || flags.deterministic_times) {
     throw UsageError(
-        "links are those of ranks, whatever they train; leave out --trace, --against and "
-        "--measure-layers");
+        "links are those of ranks, whatever they train; leave out --trace, --against, "
+        "--measure-layers, --attention and --deterministic-times");
   }
   const auto layout = flags.model.layout_alone();
   require_measured_device(flags.device, "profile --links --device " + flags.device);
@@ -151,6 +162,11 @@ ExitCode profile(const ProfileFlags& flags) {
   }
   if (is_measured && !flags.measured_file.empty()) {
     throw UsageError("--against holds a roofline against a measured profile; give --device h100");
+  }
+  if (!is_measured && (!flags.attention.empty() || flags.deterministic_times)) {
+    throw UsageError(
+        "--attention and --deterministic-times choose kernels that are measured, and " +
+        flags.device + " is a data sheet; give --device cpu or cuda");
   }
   if (is_measured) require_measured_device(flags.device, "profile --device " + flags.device);
   require_writable(flags.output);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "harness/measure/clocks.h"
+#include "harness/measure/cuda_device.h"
 #include "harness/profile/activity.h"
 #include "harness/profile/op_call_recorder.h"
 #include "harness/profile/op_timer.h"
@@ -11,6 +12,7 @@
 #include "harness/profile/step_ops.h"
 #include "harness/progress/progress.h"
 #include "harness/sweep/interrupt.h"
+#include "kernels/attention/backend.h"
 #include "policies/trace/measured_profile.h"
 
 namespace rematch {
@@ -63,6 +65,7 @@ class ProfiledTraining {
   ProfiledTraining(const Trace& trace, const TrainingSettings& settings, int num_steps)
       : trace_(trace),
         device_(settings.device),
+        determinism_(settings.determinism),
         num_steps_(num_steps),
         training_(settings),
         progress_("profile",
@@ -71,14 +74,16 @@ class ProfiledTraining {
   Profile run() {
     StepListener nobody;
     for (int i = 0; i < kWarmUpSteps; ++i) step(nobody);
-    if (!device_.is_cuda()) {
+    if (device_.is_cuda()) {
+      for (int i = 0; i < num_steps_; ++i) step(clock_);
+      weigh_ops();
+      record_kernels();
+    } else {
       time_by_turns();
-      return measured_profile(trace_, "cpu", steps_);
     }
-    for (int i = 0; i < num_steps_; ++i) step(clock_);
-    weigh_ops();
-    record_kernels();
-    return measured_profile(trace_, "cuda", steps_);
+    Profile profile = measured_profile(trace_, device_.is_cuda() ? "cuda" : "cpu", steps_);
+    note_kernels(profile);
+    return profile;
   }
 
  private:
@@ -86,9 +91,11 @@ class ProfiledTraining {
   void time_by_turns();
   void weigh_ops();
   void record_kernels();
+  void note_kernels(Profile& profile) const;
 
   const Trace& trace_;
   at::Device device_;
+  Determinism determinism_;
   int num_steps_;
   Training training_;
   StepProgress progress_;
@@ -144,6 +151,14 @@ void ProfiledTraining::record_kernels() {
     synchronize(device_);
   }
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
+}
+
+// What the times depend on besides the model. LibTorch may have chosen the attention kernel.
+void ProfiledTraining::note_kernels(Profile& profile) const {
+  profile.attention_backend = to_string(attention_backend_in_use());
+  if (!device_.is_cuda()) return;
+  if (const auto card = cuda_device(device_.index())) profile.card = card->name;
+  profile.repeatable_bits = determinism_ == Determinism::kRepeatableBits;
 }
 
 }  // namespace

@@ -136,6 +136,9 @@ Profile profile_for_trace(Profile profile, const Trace& trace) {
   steps.optimizer = {profile.optimizer};
   Profile whole = measured_profile(trace, profile.device, steps);
   whole.num_steps = profile.num_steps;
+  whole.card = profile.card;
+  whole.attention_backend = profile.attention_backend;
+  whole.repeatable_bits = profile.repeatable_bits;
   return whole;
 }
 

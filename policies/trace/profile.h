@@ -34,6 +34,14 @@ struct Profile {
   // profile_for_trace() (measured_profile.h) makes such a profile whole.
   std::string ops_sha256;
   std::string device;  // "cpu", "h100"
+  // The GPU that was measured, as its driver names it: "NVIDIA H100 80GB HBM3". Empty: none was, or
+  // the file does not say.
+  std::string card;
+  // The attention kernel of the measured steps: "flash", "cudnn". Empty: a roofline, or not known.
+  std::string attention_backend;
+  // Whether they were measured with kernels that repeat their bits. Absent: a roofline, not known,
+  // or a device whose kernels all do.
+  std::optional<bool> repeatable_bits;
   ProfileSource source = ProfileSource::kMeasured;
   int num_steps = 0;  // that were measured; 0 for a roofline
   // Times come from a model of so many layers (project_profile.h); nothing: from the whole one.

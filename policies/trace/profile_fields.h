@@ -35,6 +35,9 @@ void visit_fields(AProfile& profile, Visit visit) {
   visit({"trace_sha256", kLater}, profile.trace_sha256);
   visit({"ops_sha256", kLater | kOmitIfEmpty}, profile.ops_sha256);
   visit("device", profile.device);
+  visit({"card", kLater | kOmitIfEmpty}, profile.card);
+  visit({"attention_backend", kLater | kOmitIfEmpty}, profile.attention_backend);
+  visit({"repeatable_bits", kLater | kOmitIfEmpty}, profile.repeatable_bits);
   visit("source", profile.source);
   visit("num_steps", profile.num_steps);
   visit({"measured_layers", kLater | kOmitIfEmpty}, profile.measured_layers);

@@ -1,4 +1,4 @@
-// Profiles as files, "rematch.profile/1.1": figures of each distinct span of the step once, and
+// Profiles as files, "rematch.profile/1.2": figures of each distinct span of the step once, and
 // the order in which the spans follow each other. Lossless, and read without the trace.
 #pragma once
 

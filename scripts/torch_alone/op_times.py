@@ -1,4 +1,4 @@
-"""Times of a traced step's ops on the device that holds the model, as a file of schema rematch.profile/1.1."""
+"""Times of a traced step's ops on the device that holds the model, as a file of schema rematch.profile/1.2."""
 
 import hashlib
 import statistics
@@ -84,12 +84,19 @@ def measure_profile(model, step, trace, num_steps, optimizer=None):
                           "every step must run the same ops")
     between = {name: max(0, int(statistics.median(sample[name] for sample in whole)) - sum(times[name]))
                for name in PASSES}
-    return {"schema": "rematch.profile/1.1", "model": trace["model"], "dimensions": trace["dimensions"],
+    return {"schema": "rematch.profile/1.2", "model": trace["model"], "dimensions": trace["dimensions"],
             "dtype": trace["dtype"], "ops_sha256": _sha256(names["forward"] + names["backward"]), "device": device,
-            "source": "measured", "num_steps": num_steps,
+            **_card_and_determinism(device), "source": "measured", "num_steps": num_steps,
             "optimizer_ns": int(statistics.median(sample["optimizer"] for sample in whole)),
             "forward_between_ops_ns": between["forward"], "backward_between_ops_ns": between["backward"],
             "forward": _in_one_piece(times["forward"]), "backward": _in_one_piece(times["backward"])}
+
+
+# The attention kernel is torch's choice, op by op, which torch does not tell.
+def _card_and_determinism(device):
+    if device != "cuda":
+        return {}
+    return {"card": torch.cuda.get_device_name(), "repeatable_bits": torch.are_deterministic_algorithms_enabled()}
 
 
 def _watched_step(model, step, clock):

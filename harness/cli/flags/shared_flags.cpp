@@ -4,7 +4,9 @@
 
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
+#include "harness/cli/files/profile_card.h"
 #include "harness/cli/flags/flag_values.h"
+#include "harness/cli/libtorch/parts.h"
 #include "models/preset/parallel.h"
 #include "policies/base/json.h"
 #include "policies/search/front/measured_front.h"
@@ -73,6 +75,15 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
   add_force(app, force);
 }
 
+void KernelFlags::add_kernel_flags(CLI::App& app, const std::string& when) {
+  app.add_option("--attention", attention,
+                 after(when,
+                       "Attention backend: flash, cudnn, efficient or math (default: the first "
+                       "that device and dtype have; for times on CUDA, LibTorch's choice)"));
+  app.add_flag("--deterministic-times", deterministic_times,
+               after(when, "Time deterministic kernels on CUDA instead of the fastest"));
+}
+
 std::vector<std::string> flags_of(const CLI::App& command) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
@@ -88,6 +99,12 @@ void add_threads(CLI::App& app, int& num_threads) {
       ->check(CLI::Range(1, kMostThreads));
 }
 
+void add_any_card(CLI::App& app, bool& any_card) {
+  app.add_flag("--any-card", any_card,
+               "Take the times of --profile although they are another card's than the one that "
+               "--device or --doctor names, or that is here");
+}
+
 void add_force(CLI::App& app, bool& force) {
   app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
 }
@@ -100,9 +117,7 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
   app.add_option("--card", card,
                  "Card that cuda-dry stands for: h100, h200, l40s or a100 (default: h100)");
-  app.add_option("--attention", attention,
-                 "Attention backend: flash, cudnn, efficient or math (default: the first that "
-                 "device and dtype have; for times on CUDA, LibTorch's choice)");
+  add_kernel_flags(app);
   app.add_option("--allocator", allocator,
                  "Allocator of CUDA: caching, or expandable (segments) (default: as "
                  "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
@@ -125,8 +140,6 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--shard", shard,
                  "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
                  "this task of a Slurm job array");
-  app.add_flag("--deterministic-times", deterministic_times,
-               "Time deterministic kernels on CUDA instead of the fastest");
   app.add_option("--snapshot", snapshot,
                  "File for the CUDA allocator's snapshot over one step of one policy, for "
                  "pytorch.org/memory_viz; of several ranks one each: x.rank-0-of-2.pickle for "
@@ -158,6 +171,7 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
   app.add_option("--profile", profile_file,
                  "The same from a profile's times; with --round-512 also what kernels allocate "
                  "themselves, if it was measured on a GPU");
+  add_any_card(app, any_card);
   app.add_flag("--json", json, "Print JSON instead of the table");
 }
 
@@ -165,9 +179,12 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
   app.add_option("--profile", profile_file,
                  "Profile with the times of the ops, from rematch profile");
+  add_any_card(app, any_card);
   app.add_option("--device", device,
-                 "Without --profile: cpu or cuda: times are measured here; h100, h200, l40s, a100 "
-                 "or b200: times are computed from the card's data sheet");
+                 "cpu or cuda: times are measured here; h100, h200, l40s, a100 or b200: times are "
+                 "computed from the card's data sheet, or with --profile were measured on that "
+                 "card");
+  add_kernel_flags(app, "For times measured here: ");
   app.add_option("--doctor", doctor_file,
                  "Output of rematch doctor --json on the GPU's machine; its measured memory "
                  "replaces the data sheet's");
@@ -233,7 +250,13 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
 }
 
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace) {
-  if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
+  if (!flags.profile_file.empty()) {
+    Profile profile = require_profile(flags.profile_file, trace);
+    if (!flags.any_card) {
+      require_card(profile, flags.profile_file, {flags.device, "", cards_here()});
+    }
+    return profile;
+  }
   if (flags.device.empty()) return std::nullopt;
   return sheet_profile(trace, flags.device, flags.links_file);
 }

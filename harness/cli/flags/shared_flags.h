@@ -55,23 +55,31 @@ struct MeasureFlags {
   void add_measure_flags(CLI::App& app, const std::string& when = "");
 };
 
+// The kernels of timed steps, for run, profile and search: what they time must be the same program.
+struct KernelFlags {
+  std::string attention;
+  bool deterministic_times = false;
+
+  void add_kernel_flags(CLI::App& app, const std::string& when = "");
+};
+
 // "--steps", of every flag that the command has.
 std::vector<std::string> flags_of(const CLI::App& command);
 
 void add_threads(CLI::App& app, int& num_threads);
 void add_force(CLI::App& app, bool& force);
+void add_any_card(CLI::App& app, bool& any_card);
 
 // --shard slurm: the share of this task of a job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
-struct RunFlags : PolicyFlags, MeasureFlags {
+struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
   explicit RunFlags(CLI::App& app);
 
   ModelFlags model;
   std::string schedule = "on_demand";
   std::string device = "cpu";
   std::string card;
-  std::string attention;
   std::string allocator;
   std::string optimizer = "adamw";
   std::string data_file;
@@ -79,7 +87,6 @@ struct RunFlags : PolicyFlags, MeasureFlags {
   std::string reference = "none";
   int num_repeats = 0;
   std::string shard = "0/1";
-  bool deterministic_times = false;
   std::string snapshot;
   std::string output;
   bool json = false;
@@ -99,18 +106,20 @@ struct PredictFlags : PolicyFlags {
   std::string device;
   std::string links_file;  // measured links; empty: a data sheet's
   std::string profile_file;
+  bool any_card = false;
   bool json = false;
 };
 
 // The source of times; nothing if no flag names one.
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
 
-struct SearchFlags : MeasureFlags {
+struct SearchFlags : MeasureFlags, KernelFlags {
   explicit SearchFlags(CLI::App& app);
 
   ModelFlags model;
   std::string trace_file;
   std::string profile_file;
+  bool any_card = false;
   std::string device;
   std::string doctor_file;
   std::string schedule = "on_demand";

@@ -45,14 +45,15 @@ std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t
   return plans;
 }
 
-// On the device that the front's times are of.
+}  // namespace
+
 ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
                                const Front& front, const std::vector<std::size_t>& chosen) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   run_on(device, "", variants);
   variants.model = flags.model.spec();
-  variants.attention = require(usable_attention("", variants.device, variants.model.dtype));
+  choose_kernels(flags, variants);
   variants.policies = require(parse_policies(settings.reference));
   variants.plans = plans_to_run(front, chosen);
   variants.schedules = {front.schedule};
@@ -70,6 +71,8 @@ ComparisonSettings settings_of(const SearchFlags& flags, const std::string& devi
   settings.points_folder = points_folder_of(flags.output);
   return settings;
 }
+
+namespace {
 
 MeasuredFigures figures_of(const PointRecord& point) {
   MeasuredFigures figures;
@@ -105,6 +108,21 @@ std::optional<Bytes> workspace_of(const Report& report) {
     if (point.memory) most = std::max(most, point.memory->workspace);
   }
   return most;
+}
+
+// The attention kernel of the timed steps.
+std::string timed_attention(const PointRecord& point) {
+  const bool is_chosen = point.time && !point.time->attention_backend.empty();
+  return is_chosen ? point.time->attention_backend : point.identity.attention_backend;
+}
+
+// Times of another kernel are neither how the front was searched nor a test of its prediction.
+void warn_of_other_attention(const FrontRecord& record, const Report& report) {
+  const std::string timed = timed_attention(report.points.front());
+  if (record.attention_backend.empty() || record.attention_backend == timed) return;
+  print_warnings({"the front's times are of attention " + record.attention_backend +
+                  ", and its points were timed with " + timed + "; make the profile again with " +
+                  "--attention " + timed});
 }
 
 // The A/A interval of the point that was the reference.
@@ -159,6 +177,7 @@ ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
   record.device_memory =
       on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
   const Report report = run_comparison(settings, variants, provenance);
+  warn_of_other_attention(record, report);
   add_figures(report, chosen, record.front);
   weigh_measurement(record.front, choose_anchors(plane), control_interval(report));
   record.front.measurement->workspace = workspace_of(report);

@@ -2,6 +2,7 @@
 
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/libtorch/run_setup.h"
+#include "harness/measure/cuda_device.h"
 #include "harness/measure/memory.h"
 #include "harness/run/children/child_point.h"
 #include "harness/run/prediction/memory_fit.h"
@@ -19,6 +20,12 @@ bool answer_as_child(const std::vector<std::string>& command) {
 
 std::optional<AvailableMemory> memory_limit(const std::string& device) {
   return available_memory_of(device);
+}
+
+std::vector<std::string> cards_here() {
+  std::vector<std::string> cards;
+  while (const auto card = cuda_device(static_cast<int>(cards.size()))) cards.push_back(card->name);
+  return cards;
 }
 
 Trace record_trace(const ModelSpec& spec) {

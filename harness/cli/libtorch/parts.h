@@ -39,6 +39,9 @@ ExitCode doctor(bool json);
 // The memory that the device has; nothing if that is not known here.
 std::optional<AvailableMemory> memory_limit(const std::string& device);
 
+// The GPUs of this machine that this program can use, as their driver names them.
+std::vector<std::string> cards_here();
+
 // rematch search --measure: runs chosen points of a front and its baselines as rematch run does.
 
 // Throws UsageError where what the flags say cannot be measured here: no LibTorch, times of another
@@ -66,7 +69,9 @@ struct ProfileSettings {
   std::string optimizer;
   int num_threads = 0;  // 0: LibTorch's own choice
   int num_steps = 0;
-  bool force = false;  // also what the machine has no memory for
+  bool force = false;                // also what the machine has no memory for
+  std::string attention;             // as run's --attention; empty: its default
+  bool deterministic_times = false;  // as run's
 };
 
 // `trace` is the model's. Throws UsageError, before anything runs, if a step that keeps everything

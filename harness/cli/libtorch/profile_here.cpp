@@ -42,6 +42,20 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
                    "times (--device h100), or start it all the same with --force");
 }
 
+// The timed steps of `rematch run`: a profile of other kernels would not price them.
+Determinism use_kernels(const ProfileSettings& settings) {
+  KernelFlags flags;
+  flags.attention = settings.attention;
+  flags.deterministic_times = settings.deterministic_times;
+  VariantSettings variants;
+  variants.model = settings.model;
+  variants.device = settings.device;
+  choose_kernels(flags, variants);
+  use_attention_backend(attention_backend_from_string(variants.attention).value());
+  if (variants.libtorch_chooses_attention) let_libtorch_choose_attention();
+  return variants.timed_as;
+}
+
 }  // namespace
 
 Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
@@ -55,15 +69,10 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   training.optimizer = parse_optimizer(settings.optimizer);
   require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
-  training.determinism = Determinism::kFastest;
   prepare_children();  // CUDA's libraries read the variables when they are first used, here as
                        // there
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
-  if (training.device.is_cuda()) {
-    const std::string attention =
-        require(usable_attention("", settings.device, settings.model.dtype));
-    use_attention_backend(attention_backend_from_string(attention).value());
-  }
+  training.determinism = use_kernels(settings);
   return profile_on_device(trace, training, settings.num_steps);
 }
 

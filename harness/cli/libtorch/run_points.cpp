@@ -160,6 +160,8 @@ void choose_threads(const RunFlags& flags, const std::optional<RankPlace>& place
   variants.threads = at::get_num_threads();
 }
 
+}  // namespace
+
 ComparisonSettings settings_of(const RunFlags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
@@ -168,10 +170,7 @@ ComparisonSettings settings_of(const RunFlags& flags) {
     variants.plans.push_back(require_plan(file));
   }
   variants.model = model_for(flags.model, variants.plans);
-  variants.attention =
-      require(usable_attention(flags.attention, variants.device, variants.model.dtype));
-  variants.libtorch_chooses_attention =
-      flags.attention.empty() && device_named(variants.device).is_cuda();
+  choose_kernels(flags, variants);
   variants.policies = policies_of(flags);
   variants.schedules = parse_schedules(flags.schedule);
   variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
@@ -181,7 +180,6 @@ ComparisonSettings settings_of(const RunFlags& flags) {
     throw UsageError("--data is the text that a language model trains on; " +
                      variants.model.preset + " makes its own latents, so leave it out");
   }
-  if (flags.deterministic_times) variants.timed_as = Determinism::kRepeatableBits;
   variants.pretended_rank = pretended_rank_of(flags, static_cast<int>(world_size(variants.model)));
   settings.reference = require(parse_policy(flags.reference)).name;
   settings.num_repeats = flags.num_repeats;
@@ -192,6 +190,8 @@ ComparisonSettings settings_of(const RunFlags& flags) {
   settings.snapshot_file = flags.snapshot;
   return settings;
 }
+
+namespace {
 
 // Points that cannot fit are skipped on the CPU; CUDA's allocator refuses on its own, and nothing
 // else suffers. Throws UsageError where none fits; a share's are skipped all the same, so that a

@@ -67,6 +67,15 @@ void run_on(const std::string& device, const std::string& allocator, VariantSett
   if (names_cuda(settings.device)) settings.round = kCudaRounding;
 }
 
+void choose_kernels(const KernelFlags& flags, VariantSettings& settings) {
+  settings.attention =
+      require(usable_attention(flags.attention, settings.device, settings.model.dtype));
+  settings.libtorch_chooses_attention =
+      flags.attention.empty() && device_named(settings.device).is_cuda();
+  settings.timed_as =
+      flags.deterministic_times ? Determinism::kRepeatableBits : Determinism::kFastest;
+}
+
 void prepare_children() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0); }
 
 void prepare_timing(char** arguments) {

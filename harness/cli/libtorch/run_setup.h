@@ -2,6 +2,7 @@
 // processes, where a report comes from, and the exit code for its points.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "harness/cli/flags/shared_flags.h"
 #include "harness/run/comparison.h"
 #include "harness/training/optimizer.h"
+#include "policies/search/front/front.h"
 #include "reports/record/report.h"
 
 namespace rematch {
@@ -22,6 +24,18 @@ void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
 
 // Device, rounding of sizes, and allocator; empty: as the environment says. Throws UsageError.
 void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
+
+// Which attention runs, who chooses it for times, and with which kernels steps are timed. The
+// settings have device and model already. Throws UsageError.
+void choose_kernels(const KernelFlags& flags, VariantSettings& settings);
+
+// What `rematch run` measures. Throws UsageError.
+ComparisonSettings settings_of(const RunFlags& flags);
+
+// What `rematch search --measure` does: the `chosen` points of `front` and its baselines, on the
+// device that the front's times are of. Throws UsageError.
+ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
+                               const Front& front, const std::vector<std::size_t>& chosen);
 
 // Variables that children inherit; before anything of LibTorch runs. Threads that spin while they
 // wait make a step several times as long on a machine that does something else besides (seen: 0.35

@@ -35,6 +35,8 @@ ExitCode doctor(bool json) {
 
 std::optional<AvailableMemory> memory_limit(const std::string&) { return std::nullopt; }
 
+std::vector<std::string> cards_here() { return {}; }
+
 Trace record_trace(const ModelSpec&) {
   throw UsageError(
       "this build has no LibTorch, so it cannot record the model's trace; give a "

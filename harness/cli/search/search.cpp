@@ -3,6 +3,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
+#include "harness/cli/files/profile_card.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
@@ -35,16 +36,32 @@ constexpr const char* kKnownPolicies =
     "save_compute,sac_titan";
 
 Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
-  if (!flags.profile_file.empty()) return require_profile(flags.profile_file, trace);
+  if (!flags.profile_file.empty()) {
+    Profile profile = require_profile(flags.profile_file, trace);
+    if (!flags.any_card) {
+      require_card(profile, flags.profile_file, {flags.device, doctor_card(flags), cards_here()});
+    }
+    return profile;
+  }
   if (!is_measured_device(flags.device)) return sheet_times(flags, trace);
   require_measured_device(flags.device, "search --device " + flags.device);
   return profile_here({flags.model.spec(), flags.device, flags.optimizer, flags.num_threads,
-                       flags.num_steps, flags.force},
+                       flags.num_steps, flags.force, flags.attention, flags.deterministic_times},
                       trace);
 }
 
-void require_times_of_this_device(const Profile& profile) {
+// What was searched with one kernel's times is not to be measured with another.
+void require_attention_of(const SearchFlags& flags, const Profile& profile) {
+  if (flags.attention.empty() || profile.attention_backend.empty()) return;
+  if (flags.attention == profile.attention_backend) return;
+  throw UsageError("the profile has times of attention " + profile.attention_backend +
+                   ", and --attention says " + flags.attention +
+                   "; make a profile with rematch profile --attention " + flags.attention);
+}
+
+void require_times_of_this_device(const SearchFlags& flags, const Profile& profile) {
   if (is_measured_device(profile.device) && profile.source == ProfileSource::kMeasured) {
+    require_attention_of(flags, profile);
     return require_measured_device(profile.device, "search --measure");
   }
   throw UsageError("the profile has times of " + profile.device + " (" +
@@ -53,14 +70,21 @@ void require_times_of_this_device(const Profile& profile) {
                    "profile --device cpu");
 }
 
+// The data sheet's name, where there is a sheet.
+std::string device_of(const Profile& profile) {
+  const DeviceSheet* sheet = sheet_of(profile);
+  return sheet != nullptr ? std::string(sheet->name) : profile.device;
+}
+
 // Says how far a measured profile is from the data sheet's times, if there is a sheet.
 void say_roofline_error(const Trace& trace, const Profile& profile) {
-  const DeviceSheet* sheet = find_device_sheet(profile.device);
+  const DeviceSheet* sheet = sheet_of(profile);
   if (sheet == nullptr || profile.source != ProfileSource::kMeasured) return;
   const RooflineError error = roofline_error(roofline_profile(trace, *sheet), profile);
-  say("the profile, measured on " + profile.device + ", against its roofline: the step takes " +
-      format_fixed(error.step_time_ratio, 2) + " times as long, an op of forward in the median " +
-      format_fixed(error.median_op_ratio, 2) + " times");
+  say("the profile, measured on " + (profile.card.empty() ? profile.device : profile.card) +
+      ", against its roofline: the step takes " + format_fixed(error.step_time_ratio, 2) +
+      " times as long, an op of forward in the median " + format_fixed(error.median_op_ratio, 2) +
+      " times");
 }
 
 SearchSpace space_of(const SearchFlags& flags) {
@@ -189,10 +213,23 @@ void require_choices(const Trace& trace) {
 }
 
 void require_times(const SearchFlags& flags) {
-  if (flags.profile_file.empty() == flags.device.empty()) {
+  if (flags.profile_file.empty() && flags.device.empty()) {
     throw UsageError(
         "a search needs times: give --profile FILE (see rematch profile), or a data "
         "sheet's with --device h100");
+  }
+  if (!flags.profile_file.empty() && is_measured_device(flags.device)) {
+    throw UsageError("--profile has the times that --device " + flags.device +
+                     " would measure; give one of them");
+  }
+  if (flags.profile_file.empty() && flags.any_card) {
+    throw UsageError("--any-card is about the card of a profile; give --profile FILE");
+  }
+  const bool runs_steps = flags.num_measured != 0 || is_measured_device(flags.device);
+  if (!runs_steps && (!flags.attention.empty() || flags.deterministic_times)) {
+    throw UsageError(
+        "--attention and --deterministic-times choose kernels that are measured; give --device "
+        "cpu or cuda, or --measure");
   }
   if (flags.device.empty() || is_measured_device(flags.device)) return;
   if (find_device_sheet(flags.device) == nullptr) {
@@ -211,14 +248,17 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
-  add_host_link(flags, profile.device, space);
-  if (flags.num_measured != 0) require_times_of_this_device(profile);
+  add_host_link(flags, device_of(profile), space);
+  if (flags.num_measured != 0) require_times_of_this_device(flags, profile);
   std::vector<Plan> baselines = named_baselines(flags, trace, profile);
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
   record.world = space.world * static_cast<int>(world_size(trace.dimensions));
   record.layout = layout_text(trace.dimensions);
   record.host_link = space.offload;
   note_source_state(record);
+  if (const DeviceSheet* sheet = find_device_sheet(flags.device)) {
+    record.device_memory = sheet->memory;  // of the plans' card, whatever card the times are of
+  }
   if (asked.device_memory) record.device_memory = asked.device_memory;
   record.budget = asked.budget;
   take_free_memory(flags, space, trace, record);

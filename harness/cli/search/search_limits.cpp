@@ -74,6 +74,11 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
       format_bytes(*record.budget));
 }
 
+std::string doctor_card(const SearchFlags& flags) {
+  if (!memory_by_doctor(flags)) return "";
+  return require_json_file(flags.doctor_file)["environment"]["device"].get<std::string>();
+}
+
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags) {
   if (flags.doctor_file.empty()) return std::nullopt;
   const Json json = require_json_file(flags.doctor_file);
@@ -112,7 +117,7 @@ void require_link_flags(const SearchFlags& flags) {
   if (!flags.link_rate.empty()) {
     throw UsageError("--links has the rates of copies too; leave out --links or --link-rate");
   }
-  const bool is_sheet = find_device_sheet(flags.device) != nullptr;
+  const bool is_sheet = flags.profile_file.empty() && find_device_sheet(flags.device) != nullptr;
   if (!is_sheet && !flags.offload) {
     throw UsageError(
         "--links replaces the link of a data sheet, and these times are measured; give it with "

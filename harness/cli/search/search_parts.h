@@ -32,6 +32,9 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
 // without that flag. Throws UsageError: the file has no GPU, or one that --device does not name.
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags);
 
+// That GPU's name, as its driver gives it; empty without the flag.
+std::string doctor_card(const SearchFlags& flags);
+
 // --offload and --links of rematch search.
 
 // Throws UsageError for flags that do not go together.

@@ -127,6 +127,11 @@ Profile profile_by(const Rates& rates, const Trace& trace) {
 
 }  // namespace
 
+const DeviceSheet* sheet_of(const Profile& profile) {
+  const DeviceSheet* sheet = find_device_sheet(profile.device);
+  return sheet != nullptr ? sheet : sheet_of_card(profile.card);
+}
+
 Bytes value_bytes(const Trace& trace, ValueId id) {
   const TracedValue& value = trace.values[id];
   std::int64_t bytes = bytes_in_element(value.dtype);

@@ -24,6 +24,10 @@ struct NamedLinks {
 };
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
+// The data sheet of the device that the profile's times are of: the one it names, or the one of its
+// card. Null: there is none.
+const DeviceSheet* sheet_of(const Profile& profile);
+
 // Bytes of a value itself, which may be a view of less or, expanded, of more than its storage.
 Bytes value_bytes(const Trace& trace, ValueId id);
 

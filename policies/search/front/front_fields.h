@@ -171,6 +171,8 @@ void visit_fields(Record& record, Visit visit) {
   visit({"git_dirty", kLater}, record.git_dirty);
   visit("trace_sha256", record.trace_sha256);
   visit("device", record.device);
+  visit({"card", kLater | kOmitIfEmpty}, record.card);
+  visit({"attention_backend", kLater | kOmitIfEmpty}, record.attention_backend);
   visit({"device_memory_bytes", kLater}, record.device_memory);
   visit("time_source", record.time_source);
   visit("optimizer", record.optimizer);

@@ -4,7 +4,7 @@
 
 #include "policies/base/json.h"
 #include "policies/base/text.h"
-#include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/roofline.h"
 #include "policies/search/front/front_fields.h"
 
 namespace rematch {
@@ -91,9 +91,9 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
   record.ops = has_fused_ops(trace) ? "fused" : "eager";
   record.trace_sha256 = profile.trace_sha256;
   record.device = profile.device;
-  if (const DeviceSheet* sheet = find_device_sheet(profile.device)) {
-    record.device_memory = sheet->memory;
-  }
+  record.card = profile.card;
+  record.attention_backend = profile.attention_backend;
+  if (const DeviceSheet* sheet = sheet_of(profile)) record.device_memory = sheet->memory;
   record.time_source = profile.source;
   record.links = profile.links;
   record.optimizer = optimizer;

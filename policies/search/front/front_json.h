@@ -36,6 +36,9 @@ struct FrontRecord {
   std::optional<std::string> git_commit;  // of the tool that searched
   std::optional<bool> git_dirty;
   std::string device;
+  // Of the times, as the profile has them (profile.h); empty: it does not say.
+  std::string card;
+  std::string attention_backend;
   std::optional<Bytes> device_memory;  // by its data sheet, or of the host that measured the front
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;

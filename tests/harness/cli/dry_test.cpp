@@ -206,6 +206,28 @@ TEST_CASE("two ranks leave a snapshot each") {
   CHECK(std::filesystem::exists(scratch.file("full.pickle")));
 }
 
+// Nobody measured the times; they say that the card here did, or another.
+TEST_CASE("times of another card than the one that is here are refused") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("profile.json");
+  REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + file).code == 0);
+  Json profile = read_json_file(file);
+  profile["source"] = "measured";
+  profile["device"] = "cuda";
+  const auto search = [&](const std::string& card, const std::string& flags) {
+    profile["card"] = card;
+    write_json_file(file, profile);
+    return rematch("search " + kTinyLlama + "--points 2 --profile " + file + flags,
+                   "DRY_CUDA_CARD=l40s ");
+  };
+  CHECK(search("dry l40s (no kernel runs)", "").code == 0);
+  CHECK(search("NVIDIA H100 80GB HBM3", " --any-card").code == 0);
+  const Outcome refused = search("NVIDIA H100 80GB HBM3", "");
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("has times of NVIDIA H100 80GB HBM3, and this machine "
+                                          "has dry l40s (no kernel runs); "));
+}
+
 TEST_CASE("times of the dry device are refused, with what computes them") {
   const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
   CHECK(outcome.code == 2);

@@ -147,7 +147,8 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
   CHECK(timed["predicted_step_time_ns"] > 0);
   CHECK(timed["predicted_communication_ns"] == 0);
   CHECK(timed["time_source"] == profile["source"]);
-  check_usage_error(predict + "--device h100 --profile " + file, "give --profile or --device");
+  check_usage_error(predict + "--device l40s --profile " + file,
+                    "has times of h100, and --device says l40s");
   check_usage_error("predict --model wan_small --policy full --round-512 --profile " + file,
                     "the profile is of model llama_small");
   profile.erase("forward");

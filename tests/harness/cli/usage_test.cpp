@@ -211,7 +211,10 @@ TEST_CASE("policies that are not there, or not well spelled") {
 TEST_CASE("what a search or a profile cannot use is said in one line") {
   const std::string model = " --model llama_small ";
   check_usage_error("search" + model, "a search needs times");
-  check_usage_error("search" + model + "--device h100 --profile p.json", "a search needs times");
+  check_usage_error("search" + model + "--device cpu --profile p.json", "give one of them");
+  check_usage_error("search" + model + "--device h100 --attention math", "--device cpu or cuda");
+  check_usage_error("profile" + model + "--device h100 --attention math", "is a data sheet");
+  check_usage_error("profile --links --parallel tp=2 --deterministic-times", "leave out");
   check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is not a size");
   check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is no percentage");
   check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",

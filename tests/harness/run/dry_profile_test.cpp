@@ -39,6 +39,9 @@ TEST_CASE("a profile weighs what kernels allocate inside, and counts what each o
   const Trace trace = MetaModel(settings.model, {}, "", 0).trace();
   const Profile profile = profile_on_device(trace, settings, /*num_steps=*/2);
   CHECK(profile.device == "cuda");
+  CHECK(profile.card == cuda_device()->name);
+  CHECK(profile.attention_backend == "flash");
+  CHECK(profile.repeatable_bits == false);
   REQUIRE(profile.forward_temporary.has_value());
   REQUIRE(profile.backward_temporary.has_value());
   const auto forward = forward_names(trace);

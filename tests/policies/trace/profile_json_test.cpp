@@ -31,6 +31,11 @@ TEST_CASE("a profile reads back as it was and fits the schema", "[property]") {
     if (seed % 2 == 1) profile.measured_layers = static_cast<int>(seed);
     if (seed % 4 == 1) profile.gradient_sums = profile.optimizer / 2;
     if (seed % 4 == 3) profile.links = "cpu.links.json: tp=2, measured on cpu over gloo";
+    if (seed % 5 == 2) {
+      profile.card = "NVIDIA H100 80GB HBM3";
+      profile.attention_backend = "cudnn";
+      profile.repeatable_bits = seed % 2 == 0;
+    }
     if (seed % 3 == 1) {
       profile.forward_kernels.emplace(trace.ops.size(), 1);
       profile.forward_kernels->back() = static_cast<std::int32_t>(seed);

@@ -138,8 +138,14 @@ const std::vector<Format>& formats() {
        [] { return trace_to_json(small_trace()); },
        [](const Json& json) { return trace_to_json(trace_from_json(json)); }},
       {"profile",
-       {"1.0", "1.1"},
-       [] { return profile_to_json(made_up_profile(small_trace(), 3), small_trace()); },
+       {"1.0", "1.1", "1.2"},
+       [] {
+         Profile profile = made_up_profile(small_trace(), 3);
+         profile.card = "NVIDIA H100 80GB HBM3";
+         profile.attention_backend = "cudnn";
+         profile.repeatable_bits = false;
+         return profile_to_json(profile, small_trace());
+       },
        [](const Json& json) { return profile_to_json(profile_from_json(json), small_trace()); }},
       {"links",
        {"1.0"},

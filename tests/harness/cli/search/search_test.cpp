@@ -310,6 +310,50 @@ TEST_CASE("a roofline is not held against another device's times") {
              !Catch::Contains("roofline"));
 }
 
+// Nobody measured the times; they say that an H100 did.
+TEST_CASE("times of another card are refused unless told otherwise") {
+  const ScratchFolder scratch;
+  const Trace trace = toy_llama({.layers = 2});
+  const std::string file = stored(scratch, trace, "trace.json");
+  Profile measured = made_up_profile(trace, 1);
+  measured.device = "cuda";
+  measured.card = "NVIDIA H100 80GB HBM3";
+  const std::string profile = scratch.file("h100.json");
+  write_json_file(profile, profile_to_json(measured, trace));
+  const std::string times = " --trace " + file + " --profile " + profile;
+  const std::string front = scratch.file("front.json");
+  const std::string doctor = scratch.file("doctor.json");
+  write_json_file(
+      doctor, {{"environment", {{"device", "NVIDIA L40S"}, {"device_memory_bytes", 47696576512}}}});
+
+  const Outcome same = rematch("search" + times + " --device h100 -o " + front);
+  CAPTURE(same.err);
+  CHECK(same.code == 0);
+  CHECK_THAT(same.err, Catch::Contains("measured on NVIDIA H100 80GB HBM3, against its roofline"));
+  CHECK(read_json_file(front)["card"] == "NVIDIA H100 80GB HBM3");
+  CHECK(rematch("validate " + front + " " + profile).code == 0);
+  CHECK(rematch("predict --policy full" + times).code == 0);
+  const Outcome alone = rematch("search" + times);
+  CHECK(alone.code == 0);
+  CHECK_THAT(alone.out, Catch::Contains("79.1 GiB"));
+
+  const std::string refused =
+      "'" + profile + "' has times of NVIDIA H100 80GB HBM3, and --device says l40s; ";
+  check_usage_error("search --device l40s" + times, refused);
+  check_usage_error("predict --policy full --device l40s" + times, refused);
+  check_usage_error("search --doctor " + doctor + times, "--doctor's machine has NVIDIA L40S; ");
+  REQUIRE(rematch("search --device l40s --any-card" + times + " -o " + front).code == 0);
+  CHECK(read_json_file(front)["device_memory_bytes"] == 47663399567);
+  CHECK(rematch("predict --policy full --device l40s --any-card" + times).code == 0);
+  CHECK(rematch("search --any-card --doctor " + doctor + times).code == 0);
+  check_usage_error("search --any-card --device h100 --trace " + file, "give --profile FILE");
+
+  measured.card.clear();
+  write_json_file(profile, profile_to_json(measured, trace));
+  check_usage_error("search --device h100" + times, "a GPU that it does not name");
+  CHECK(rematch("search" + times).code == 0);
+}
+
 TEST_CASE("float32 on a device that has bfloat16 gets a hint, on stderr alone") {
   const ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 2});
