@@ -171,7 +171,9 @@ def shortened(command):
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:
             words[words.index(flag) + 1] = "1"
-    return words if "--attention" in words else [*words, "--attention", "flash"]
+    if "--attention" in words:
+        return words
+    return [*words, "--attention", "flash" if "bfloat16" in words else "efficient"]
 
 
 def first_existing(path, otherwise):

@@ -29,6 +29,11 @@ def say(text):
     print(f"gpu_queue: {text}", file=sys.stderr, flush=True)
 
 
+def dry_workers(cores):
+    """No times are taken, so every question runs beside others."""
+    return max(1, min(MAX_WORKERS, cores))
+
+
 def value_workers(cores):
     """Questions about values run up to five at once where cores are many: each loads LibTorch and fills a model."""
     return max(1, min(MAX_WORKERS, cores // 3))
@@ -89,13 +94,14 @@ class Run:
                 self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
 
     def next_batch(self):
-        """The most valuable question that still fits; with one about values all chosen ones."""
+        """The most valuable question that still fits; with one about values all chosen ones. Without times, on
+        the dry device, all of them."""
         chosen = self.chosen()
         if not chosen:
             return []
-        if chosen[0].lane == "times":
+        if chosen[0].lane == "times" and not self.machine.dry:
             return chosen[:1]
-        batch = [question for question in chosen if question.lane == "values"]
+        batch = [question for question in chosen if question.lane == "values" or self.machine.dry]
         return sorted(batch, key=lambda question: -question.seconds)
 
     def chosen(self):

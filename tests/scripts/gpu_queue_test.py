@@ -719,15 +719,27 @@ class RunTest(unittest.TestCase):
             times[asked.name] = (begin, time.monotonic(), threading.get_ident())
             return found
 
-        nap = "import time; time.sleep(0.5)"
-        asked = [question(f"v{i}", nap, lane="values") for i in range(4)] + [question(f"t{i}", nap) for i in range(2)]
+        # Values wait until all of them have begun.
+        code = ("import pathlib, sys, time\nfolder, own = sys.argv[1:]\n(pathlib.Path(folder) / own).touch()\n"
+                "while len(list(pathlib.Path(folder).glob('v?'))) < 4: time.sleep(0.01)")
+        asked = [question(f"v{i}", lane="values", commands=[[sys.executable, "-c", code, "{out}", f"v{i}"]])
+                 for i in range(4)] + [question(f"t{i}") for i in range(2)]
         with unittest.mock.patch.object(running.Run, "run_commands", timed):
             self.assertEqual(self.go(*asked, workers=4, seconds=300), 0)
         for alone in ("t0", "t1"):
             for name, (begin, end, _) in times.items():
                 if name != alone:
                     self.assertTrue(end <= times[alone][0] or begin >= times[alone][1], (alone, name))
-        self.assertLess(max(times[f"v{i}"][0] for i in range(4)), min(times[f"v{i}"][1] for i in range(4)))
+
+    def test_on_the_dry_device_both_lanes_share_the_machine(self):
+        self.machine.dry = True
+        # Each of them waits until the other has begun.
+        code = ("import pathlib, sys, time\nown, other = map(pathlib.Path, sys.argv[1:])\nown.touch()\n"
+                "while not other.exists(): time.sleep(0.01)")
+        marks = [str(self.out / name) for name in ("a", "b")]
+        asked = [question("v", lane="values", commands=[[sys.executable, "-c", code, *marks]]),
+                 question("t", lane="times", commands=[[sys.executable, "-c", code, *reversed(marks)]])]
+        self.assertEqual(self.go(*asked, workers=running.dry_workers(8)), 0)
 
     def test_an_interrupted_run_ends_what_runs_beside(self):
         run = self.run_of(question("a", "import time; time.sleep(60)", lane="values"),
@@ -910,7 +922,9 @@ class ObstacleTest(unittest.TestCase):
         timed = ["run", "--times-only", "--timed-steps", "3", "--rounds", "6"]
         self.assertEqual(filled(timed), timed)
         self.assertEqual(filled(timed, dry=True), ["run", "--times-only", "--timed-steps", "1", "--rounds", "1",
-                                                   "--attention", "flash"])
+                                                   "--attention", "efficient"])
+        narrow = ["run", "--times-only", "--dtype", "bfloat16"]
+        self.assertEqual(filled(narrow, dry=True), [*narrow, "--attention", "flash"])
         chosen = ["run", "--times-only", "--attention", "cudnn"]
         self.assertEqual(filled(chosen, dry=True), chosen)
         counted = ["run", "--steps", "10", "--rounds", "0"]
