@@ -113,11 +113,17 @@ class JudgeTest(unittest.TestCase):
         self.assertIn("no torch here", rivals.judge_pytorch(made(failure="no torch here"))[1])
 
     def test_the_first_format_is_read(self):
-        path = ROOT / "reports/results/gpu/pytorch_wan_1_3b.report.json"
-        findings, problems = rivals.judge_pytorch(json.loads(path.read_text()))
+        full = {"status": "ok", "reason": None, "samples_ns": [20_000_000], "peak_allocated_bytes": 4 * GIB}
+        lost = {"status": "oom", "reason": "CUDA out of memory", "samples_ns": [], "peak_allocated_bytes": None}
+        point = {"policy": "full", "schedule": "on_demand", "status": "ok", "time": {
+            "step_median_ns": 19_000_000, "samples_ns": [[19_000_000]], "attention_backend": "cudnn",
+            "repeatable_bits": False}}
+        findings, problems = rivals.judge_pytorch({
+            "torch": "2.11.0", "attention_backend": "cudnn", "settings": {"deterministic": False},
+            "environment": {"device": "NVIDIA H100"}, "rounds": [{"none": lost, "full": full}] * 2, "rematch": [point]})
         self.assertEqual(problems, [])
-        self.assertIn("full, on_demand: 0.994 of PyTorch eager's 2834.2 ms", findings)
-        self.assertTrue(any(line.startswith("PyTorch eager, none: oom: CUDA out of memory") for line in findings))
+        self.assertIn("full, on_demand: 0.950 of PyTorch eager's 20.0 ms", findings)
+        self.assertIn("PyTorch eager, none: oom: CUDA out of memory", findings)
 
 
 CHILD = """

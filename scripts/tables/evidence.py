@@ -1,0 +1,190 @@
+"""Reads what a GPU has measured from reports/results/gpu: whole reports, and the verdict of each question.
+
+Three kinds of file: NAME.report.json of `rematch run` (schema rematch.report), pytorch_NAME.report.json of
+pytorch_steps.py, and NAME.json, the verdict of the question NAME. The verdict quotes the command's last words,
+which is all that is left of a report that was not kept."""
+
+import json
+import pathlib
+import re
+from dataclasses import dataclass, field
+
+NOT_KEPT = "report not kept"
+
+
+@dataclass
+class Point:
+    """One point of ours. Bytes and ns are None where they were not measured or not kept."""
+
+    question: str
+    model: str
+    size: str
+    ops: str
+    policy: str
+    schedule: str
+    status: str = "ok"
+    is_kept: bool = True
+    attention: str | None = None
+    allocator: str | None = None
+    card_uuid: str | None = None
+    step_ns: float | None = None
+    num_samples: int | None = None
+    ratio: float | None = None
+    interval: tuple | None = None
+    reference: str | None = None
+    mfu: float | None = None
+    predicted: int | None = None
+    requested: int | None = None
+    allocated: int | None = None
+    reserved: int | None = None
+    timed_allocated: int | None = None
+    timed_reserved: int | None = None
+    also: list = field(default_factory=list)  # other questions that a lost point is put together from
+
+    def key(self):
+        return self.model, self.size, self.ops, self.policy
+
+
+@dataclass
+class Evidence:
+    points: list = field(default_factory=list)
+    pytorch: dict = field(default_factory=dict)  # question -> report of pytorch_steps.py
+    ceilings: dict = field(default_factory=dict)  # question -> report of ceilings.py
+    verdicts: dict = field(default_factory=dict)  # question -> NAME.json
+
+
+def read(folder):
+    evidence = Evidence()
+    for path in sorted(pathlib.Path(folder).glob("*.json")):
+        if path.name == "queue.json":
+            continue
+        document = json.loads(path.read_text())
+        question = path.name.removesuffix(".json").removesuffix(".report")
+        if "rivals" in document or "rounds" in document:
+            evidence.pytorch[question] = document
+        elif "copy_gb_per_second" in document:
+            evidence.ceilings[question] = document
+        elif str(document.get("schema", "")).startswith("rematch.report/"):
+            evidence.points += points_of_report(question, document)
+        elif "status" in document and "commands" in document and not document.get("dry"):
+            evidence.verdicts[question] = document
+    add_points_of_lost_reports(evidence)
+    return evidence
+
+
+def size_of(model, dimensions):
+    """Sequences x tokens; video models are named by their tokens."""
+    batch, tokens = dimensions.get("batch", 1), dimensions.get("tokens", 0)
+    return f"{tokens:,}" if batch == 1 else f"{batch} x {tokens:,}"
+
+
+def points_of_report(question, report):
+    return [point_of(question, report, entry) for entry in report["points"]]
+
+
+def point_of(question, report, entry):
+    identity, time, memory = entry["identity"], entry.get("time") or {}, entry.get("memory") or {}
+    ratio = time.get("step_ratio") or {}
+    predicted, workspace = (memory.get(key) for key in ("predicted_peak_requested_bytes", "workspace_bytes"))
+    return Point(
+        question=question, model=entry["model"], size=size_of(entry["model"], identity["dimensions"]),
+        ops=identity.get("ops", "eager"), policy=entry["policy"], schedule=entry["schedule"], status=entry["status"],
+        attention=time.get("attention_backend") or identity.get("attention_backend"),
+        allocator=identity.get("allocator"), card_uuid=report["environment"].get("device_uuid"),
+        step_ns=time.get("step_median_ns"),
+        num_samples=sum(map(len, time["samples_ns"])) if time.get("samples_ns") else None,
+        ratio=ratio.get("ratio"), interval=tuple(ratio["interval"]) if ratio.get("interval") else None,
+        reference=ratio.get("reference"), mfu=entry.get("model_flops_utilization_ratio"),
+        predicted=predicted + (workspace or 0) if predicted is not None else None,
+        requested=memory.get("peak_requested_bytes"), allocated=memory.get("peak_allocated_bytes"),
+        reserved=memory.get("peak_reserved_bytes"), timed_allocated=time.get("peak_allocated_bytes"),
+        timed_reserved=time.get("peak_reserved_bytes"))
+
+
+# A verdict of judge_steps, a flag of the command, and a row of the table that `rematch run` printed.
+STEPS = re.compile(r"^(?P<policy>\S+), (?P<schedule>\w+): (?P<status>\w+), requested (?P<requested>\w+) B, predicted "
+                   r"(?P<predicted>\w+) B, allocated (?P<allocated>\w+) B, reserved (?P<reserved>\w+) B, .*"
+                   r"step (?P<step>\w+) ns$")
+ROW = re.compile(r"^(?P<policy>\S+) +(?P<schedule>whole_region|on_demand) .* (?P<mfu>\d+\.\d) % ", re.MULTILINE)
+RATIO = re.compile(r"(\d+\.\d+) \[(\d+\.\d+) (\d+\.\d+)\](?: of (\w+))?")
+ATTENTION = re.compile(r"Times are with (\w+) attention")
+
+
+def whole(text):
+    return None if text == "None" else int(text)
+
+
+def flag(words, name, default=None):
+    return words[words.index(name) + 1] if name in words else default
+
+
+def add_points_of_lost_reports(evidence):
+    """Adds what verdicts say of models at full size, unless a kept report has the same point."""
+    kept = {point.key() for point in evidence.points}
+    lost = {}
+    sources = [points_of_pytorch, points_of_findings, points_of_tails]  # the most exact first
+    for point in [point for source in sources for point in source(evidence)]:
+        if point.key() not in kept:
+            merge(lost, point)
+    evidence.points += lost.values()
+
+
+def points_of_pytorch(evidence):
+    """Our step times, which a report of PyTorch has beside its own."""
+    for question, report in evidence.pytorch.items():
+        settings = report["settings"]
+        for entry in report["rematch"]:
+            time = entry["time"]
+            if time:
+                yield Point(question=question, model=settings["model"],
+                            size=size_of(settings["model"], settings["dimensions"]), ops=entry.get("ops") or "eager",
+                            policy=entry["policy"], schedule=entry["schedule"], is_kept=False,
+                            attention=time["attention_backend"], step_ns=time["step_median_ns"],
+                            num_samples=sum(map(len, time["samples_ns"])))
+
+
+def runs_of(evidence):
+    """Commands of `rematch run` on models that are not small: question, verdict, last words, what all points share."""
+    for question, verdict in evidence.verdicts.items():
+        for command in verdict["commands"]:
+            words = command["command"]
+            if "run" in words[1:2] and not flag(words, "--model", "_small").endswith("_small"):
+                yield verdict, command["tail"], common_of(question, words, command["tail"])
+
+
+def common_of(question, words, tail):
+    model = flag(words, "--model")
+    size = size_of(model, {"batch": int(flag(words, "--batch", "1")), "tokens": int(flag(words, "--tokens", "0"))})
+    attention = ATTENTION.search(tail)
+    return {"question": question, "model": model, "size": size, "ops": flag(words, "--ops", "eager"),
+            "is_kept": False, "attention": attention[1] if attention else None}
+
+
+def points_of_findings(evidence):
+    for verdict, _, common in runs_of(evidence):
+        for found in filter(None, map(STEPS.match, verdict["findings"])):
+            yield Point(**common, policy=found["policy"], schedule=found["schedule"], status=found["status"],
+                        requested=whole(found["requested"]), predicted=whole(found["predicted"]),
+                        allocated=whole(found["allocated"]), reserved=whole(found["reserved"]),
+                        step_ns=whole(found["step"]))
+
+
+def points_of_tails(evidence):
+    for _, tail, common in runs_of(evidence):
+        for found in ROW.finditer(tail):
+            ratio = RATIO.search(found[0])
+            yield Point(**common, policy=found["policy"], schedule=found["schedule"], mfu=float(found["mfu"]) / 100,
+                        ratio=float(ratio[1]) if ratio else None,
+                        interval=(float(ratio[2]), float(ratio[3])) if ratio else None,
+                        reference=(ratio[4] or "none") if ratio else None)
+
+
+def merge(points, new):
+    """Several sources may have one point; a later one fills what the earlier ones left open."""
+    old = points.setdefault(new.key(), new)
+    old.status = new.status if old.step_ns is None else old.status
+    if new.question not in (old.question, *old.also):
+        old.also.append(new.question)
+    for name, value in vars(new).items():
+        if getattr(old, name) is None:
+            setattr(old, name, value)

@@ -1,0 +1,262 @@
+"""The tables of measured figures, each made from the evidence alone."""
+
+import re
+import statistics
+from dataclasses import dataclass
+
+from gpu import rivals
+from tables.evidence import NOT_KEPT, size_of
+
+TARGET_BANDWIDTH = 0.8
+GB = 10 ** 9
+
+
+@dataclass
+class Table:
+    columns: list
+    rows: dict  # key -> cells; quoted_figures.json names a row by its key
+
+    def markdown(self):
+        if not self.rows:
+            return "No report has such figures yet."
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows.values()]
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+    def cell(self, row, column):
+        """Text of one cell, or None."""
+        if row not in self.rows or column not in self.columns:
+            return None
+        return self.rows[row][self.columns.index(column)]
+
+
+def source_of(point):
+    names = ", ".join(f"`{name}`" for name in (point.question, *point.also))
+    return names if point.is_kept else f"{names}, {NOT_KEPT}"
+
+
+def milliseconds(ns):
+    return "" if ns is None else f"{ns / 1e6:,.1f}"
+
+
+def bytes_of(count):
+    return "" if count is None else f"{count:,}"
+
+
+def ratio_of(point):
+    if point.ratio is None:
+        return ""
+    interval = f" ({point.interval[0]:.3f} to {point.interval[1]:.3f})" if point.interval else ""
+    if not point.is_kept:  # printed with two digits, so no more are known
+        interval = f" ({point.interval[0]:.2f} to {point.interval[1]:.2f})" if point.interval else ""
+        return f"{point.ratio:.2f}{interval} of {point.reference}"
+    return f"{point.ratio:.3f}{interval} of {point.reference}"
+
+
+def is_full_size(point):
+    return not point.model.endswith("_small")
+
+
+def in_order(points):
+    order = {"none": 0, "full": 1, "attn_only": 2, "save_mm": 3}
+    return sorted(points, key=lambda p: (p.model, len(p.size), p.size, p.question, p.ops, order.get(p.policy, 4),
+                                         p.policy, p.schedule))
+
+
+def key_of(point):
+    return f"{point.question}, {point.policy}, {point.ops}, {point.schedule}"
+
+
+def steps(evidence):
+    """Step times. With lost reports the samples are lost too."""
+    columns = ["model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "of reference", "MFU",
+               "allocated while timed", "reserved while timed", "report"]
+    rows = {}
+    for point in in_order(filter(is_full_size, evidence.points)):
+        if point.step_ns is None and point.num_samples is None:
+            continue
+        rows[key_of(point)] = [
+            point.model, point.size, point.policy, point.ops, point.attention or "", milliseconds(point.step_ns),
+            str(point.num_samples or ""), ratio_of(point), f"{100 * point.mfu:.1f} %" if point.mfu else "",
+            bytes_of(point.timed_allocated), bytes_of(point.timed_reserved), source_of(point)]
+    return Table(columns, rows)
+
+
+def peaks(evidence):
+    """Bytes asked for, measured beside predicted, and what the allocator made of them."""
+    columns = ["model", "tokens", "policy", "ops", "predicted", "asked for", "allocated", "reserved", "report"]
+    rows = {}
+    for point in in_order(filter(is_full_size, evidence.points)):
+        if point.requested is None and (point.status == "ok" or point.allocated is None):
+            continue
+        asked = bytes_of(point.requested) if point.status == "ok" else point.status
+        rows[key_of(point)] = [point.model, point.size, point.policy, point.ops, bytes_of(point.predicted), asked,
+                               bytes_of(point.allocated), bytes_of(point.reserved), source_of(point)]
+    return Table(columns, rows)
+
+
+def comparable(evidence, report):
+    """Our points beside a report of PyTorch: those that it names, and those with fused ops of the same card."""
+    model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
+    uuid = (report.get("environment") or {}).get("device_uuid")
+    for point in report["rematch"]:
+        time = point["time"]
+        if time:
+            ops = point.get("ops") or "eager"
+            key = model, size_of(model, dimensions), ops, point["policy"]
+            peak = rivals.our_peak(point, "peak_allocated_bytes") or next(
+                (other.allocated for other in evidence.points if other.key() == key), None)
+            yield point["policy"], ops, point["schedule"], time["step_median_ns"], peak
+    for point in evidence.points:
+        same = ((point.model, point.card_uuid, point.attention) == (model, uuid, report["attention_backend"])
+                and point.size == size_of(model, dimensions) and "expandable" not in (point.allocator or ""))
+        if same and uuid and point.ops != "eager" and point.step_ns:
+            yield point.policy, point.ops, point.schedule, point.step_ns, point.timed_allocated or point.allocated
+
+
+def beside_pytorch(evidence):
+    """Our steps over those of the rivals, by turns or on the same card in the same run."""
+    columns = ["model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "of eager", "torch.compile, ms",
+               "of compile", "peak", "eager's peak", "compile's peak", "report"]
+    rows = {}
+    for question, report in evidence.pytorch.items():
+        for policy, ops, schedule, step_ns, peak in comparable(evidence, report):
+            found = {variant: rivals.measured_of(report, variant, policy) for variant in rivals.NAMES}
+            if not any(found.values()):
+                continue
+            cells = [report["settings"]["model"], policy, ops, milliseconds(step_ns)]
+            for variant in ("eager", "compile"):
+                rival = found[variant]
+                cells += ([milliseconds(rival["step_median_ns"]), f"{step_ns / rival['step_median_ns']:.3f}"]
+                          if rival else [missing(report, variant, policy), ""])
+            cells += [bytes_of(peak), *(bytes_of(rival and rival["peak_allocated_bytes"])
+                                        for rival in found.values()), f"`{question}`"]
+            rows[f"{question}, {policy}, {ops}, {schedule}"] = cells
+    return Table(columns, rows)
+
+
+def missing(report, variant, policy):
+    for rival in rivals.rivals_of(report):
+        if (rival["variant"], rival["policy"]) == (variant, policy):
+            return rival["status"].replace("_", " ")
+    return "not asked"
+
+
+def rivals_table(evidence):
+    """How each rival ended, and what compiling took."""
+    columns = ["model", "rival", "policy", "ended", "form", "first step, s", "graph breaks", "report"]
+    rows = {}
+    for question, report in evidence.pytorch.items():
+        for rival in rivals.rivals_of(report):
+            compiled = rival.get("compile") or {}
+            seconds = compiled.get("first_step_seconds")
+            rows[f"{question}, {rival['variant']}, {rival['policy']}"] = [
+                report["settings"]["model"], rivals.NAMES[rival["variant"]], rival["policy"],
+                ended(rival), compiled.get("form") or "", "" if seconds is None else f"{seconds:.1f}",
+                str(compiled.get("graph_breaks", "")), f"`{question}`"]
+    return Table(columns, rows)
+
+
+def ended(rival):
+    """Why it failed, short enough for a cell. Its report has the whole reason."""
+    if rival["status"] in ("ok", "oom"):
+        return {"ok": "ok", "oom": "out of memory"}[rival["status"]]
+    reason = re.sub(r"[|\s]+", " ", rival["reason"] or "")
+    return f"{rival['status'].replace('_', ' ')}: {reason[:120]}"
+
+
+BANDWIDTH = re.compile(r"^(?:bandwidth: )?(?P<kernel>.+?): (?P<rate>[\d.]+) GB/s.*?(?P<share>\d\.\d+) of the card's "
+                       r"(?P<limit>[\d,.]+)")
+
+
+def bandwidth(evidence):
+    """The least bytes that any kernel moves over the time."""
+    columns = ["kernel", "GB/s", "of the card's", "target 0.8", "report"]
+    rows = {}
+    for question, verdict in evidence.verdicts.items():
+        for line in verdict["findings"]:
+            if found := BANDWIDTH.match(line):
+                met = "met" if float(found["share"]) >= TARGET_BANDWIDTH else "missed"
+                rows[f"{question}, {found['kernel']}"] = [found["kernel"], found["rate"], found["share"], met,
+                                                         f"`{question}`"]
+    return Table(columns, rows)
+
+
+def ceilings(evidence):
+    columns = ["card", "copy, GB/s", "bf16 matmul, TFLOP/s", "report"]
+    return Table(columns, {question: [report["device"], f"{report['copy_gb_per_second']:,.0f}",
+                                      f"{report['matmul_tflop_per_second']:,.0f}", f"`{question}`"]
+                           for question, report in evidence.ceilings.items()})
+
+
+# Findings about bytes of single points stand in table `peaks`.
+DETAIL = re.compile(r"peak_(allocated|reserved)_bytes|, requested |the target for counting| (allocated|reserved) \d")
+ASSERTIONS = re.compile(r"All tests passed \((.+?)\)")
+MAX_FINDINGS = 4
+LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
+
+
+def questions(evidence):
+    """What was asked, and the verdict. The code is a commit; older verdicts have the hash of their tree."""
+    columns = ["question", "what it asks", "result", "code"]
+    rows = {}
+    for question, verdict in evidence.verdicts.items():
+        findings = [line for line in verdict["findings"] if not DETAIL.search(line) and not BANDWIDTH.match(line)]
+        for command in verdict["commands"]:
+            findings += [found[1] for found in ASSERTIONS.finditer(command["tail"])][:1]
+        said = LONG_NUMBER.sub(lambda found: f"{float(found[0]):.3g}", "; ".join(findings[:MAX_FINDINGS]))
+        rows[question] = [f"`{question}`", verdict["what"], verdict["status"] + (f": {said}" if said else ""),
+                          code_of(verdict)]
+    return Table(columns, rows)
+
+
+def code_of(verdict):
+    if verdict.get("commit"):
+        return f"{verdict['commit'][:8]}, {verdict['date']}"
+    return f"tree {(verdict.get('source_sha256') or 'unknown')[:8]}"
+
+
+# FastVideo PR 1410 for Wan 1.3B on one H100: seconds a step and peaks in GB.
+PUBLISHED = {"full": (4.19, 26.82), "attn_only": (3.75, 28.88)}
+WAN_SIZES = ("31,200", "72,000")
+
+
+def published_wan(evidence):
+    """The published run of Wan 1.3B beside ours at both sizes that it may have had."""
+    columns = ["FastVideo PR 1410, one H100", "published", *(f"measured, {size} tokens" for size in WAN_SIZES)]
+    best = {}
+    for point in in_order(evidence.points):
+        if point.model == "wan_1_3b" and point.ops == "eager" and point.size in WAN_SIZES:
+            best.setdefault((point.policy, point.size), []).append(point)
+
+    def measured(policy, size, read):
+        values = [value for point in best.get((policy, size), []) if (value := read(point)) is not None]
+        return statistics.median(values) if values else None
+
+    def row(published, show, read):
+        return [published, *("not measured" if (value := read(size)) is None else show(value) for size in WAN_SIZES)]
+
+    def step(policy):
+        return lambda size: measured(policy, size, lambda point: point.step_ns)
+
+    def peak(policy):
+        return lambda size: measured(policy, size, lambda point: point.timed_allocated or point.allocated)
+
+    def ratio(size):
+        found = [step(policy)(size) for policy in ("attn_only", "full")]
+        return None if None in found else found[0] / found[1]
+
+    rows = {}
+    for policy, (seconds, gigabytes) in PUBLISHED.items():
+        rows[f"step {policy}"] = row(f"{seconds} s", lambda ns: f"{ns / 1e9:.2f} s", step(policy))
+        rows[f"peak {policy}"] = row(f"{gigabytes} GB", lambda count: f"{count / GB:.2f} GB", peak(policy))
+    published = PUBLISHED["attn_only"][0] / PUBLISHED["full"][0]
+    rows["step attn_only over full"] = row(f"{published:.3f}", lambda value: f"{value:.3f}", ratio)
+    return Table(columns, {key: [key, *cells] for key, cells in sorted(rows.items(), reverse=True)})
+
+
+TABLES = {"steps": steps, "peaks": peaks, "beside_pytorch": beside_pytorch, "rivals": rivals_table,
+          "bandwidth": bandwidth, "ceilings": ceilings, "questions": questions, "published_wan": published_wan}
+
+
+def make_all(evidence):
+    return {name: make(evidence) for name, make in TABLES.items()}
