@@ -126,7 +126,8 @@ def end_of(child):
 def run_child(command, output, deadline, turn_seconds):
     """Runs one child. Returns its exit code, or why it was killed."""
     with tempfile.TemporaryFile("w+") as errors:
-        child = subprocess.Popen(command, start_new_session=True, stderr=errors)
+        # A compiler that outlives the child must not hold the pipe that this program's caller reads.
+        child = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
         try:
             killed = watch(child, output, deadline, turn_seconds)
         finally:
