@@ -26,6 +26,7 @@ class Point:
     is_kept: bool = True
     attention: str | None = None
     allocator: str | None = None
+    card: str = ""
     card_uuid: str | None = None
     step_ns: float | None = None
     num_samples: int | None = None
@@ -72,6 +73,15 @@ def read(folder):
     return evidence
 
 
+CARD = re.compile(r"H100|H200|GH200|L40S|A100|B200")
+
+
+def card_of(device):
+    """The name that people use."""
+    found = CARD.search(device or "")
+    return found[0] if found else device or ""
+
+
 def size_of(model, dimensions):
     """Sequences x tokens; video models are named by their tokens."""
     batch, tokens = dimensions.get("batch", 1), dimensions.get("tokens", 0)
@@ -79,6 +89,9 @@ def size_of(model, dimensions):
 
 
 def points_of_report(question, report):
+    """None of the dry device, where times mean nothing."""
+    if (report["environment"].get("device") or "").startswith("dry "):
+        return []
     return [point_of(question, report, entry) for entry in report["points"]]
 
 
@@ -90,7 +103,8 @@ def point_of(question, report, entry):
         question=question, model=entry["model"], size=size_of(entry["model"], identity["dimensions"]),
         ops=identity.get("ops", "eager"), policy=entry["policy"], schedule=entry["schedule"], status=entry["status"],
         attention=time.get("attention_backend") or identity.get("attention_backend"),
-        allocator=identity.get("allocator"), card_uuid=report["environment"].get("device_uuid"),
+        allocator=identity.get("allocator"), card=card_of(report["environment"].get("device")),
+        card_uuid=report["environment"].get("device_uuid"),
         step_ns=time.get("step_median_ns"),
         num_samples=sum(map(len, time["samples_ns"])) if time.get("samples_ns") else None,
         ratio=ratio.get("ratio"), interval=tuple(ratio["interval"]) if ratio.get("interval") else None,
@@ -139,25 +153,26 @@ def points_of_pytorch(evidence):
                 yield Point(question=question, model=settings["model"],
                             size=size_of(settings["model"], settings["dimensions"]), ops=entry.get("ops") or "eager",
                             policy=entry["policy"], schedule=entry["schedule"], is_kept=False,
-                            attention=time["attention_backend"], step_ns=time["step_median_ns"],
+                            card=card_of((report.get("environment") or {}).get("device")), attention=time["attention_backend"], step_ns=time["step_median_ns"],
                             num_samples=sum(map(len, time["samples_ns"])))
 
 
 def runs_of(evidence):
-    """Commands of `rematch run` on models that are not small: question, verdict, last words, what all points share."""
+    """Commands of `rematch run` on models that are not small: verdict, last words, what all points share."""
     for question, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]
             if "run" in words[1:2] and not flag(words, "--model", "_small").endswith("_small"):
-                yield verdict, command["tail"], common_of(question, words, command["tail"])
+                yield verdict, command["tail"], common_of(question, verdict, words, command["tail"])
 
 
-def common_of(question, words, tail):
+def common_of(question, verdict, words, tail):
     model = flag(words, "--model")
     size = size_of(model, {"batch": int(flag(words, "--batch", "1")), "tokens": int(flag(words, "--tokens", "0"))})
     attention = ATTENTION.search(tail)
     return {"question": question, "model": model, "size": size, "ops": flag(words, "--ops", "eager"),
-            "is_kept": False, "attention": attention[1] if attention else None}
+            "is_kept": False, "attention": attention[1] if attention else None,
+            "card": card_of(verdict.get("card") or verdict.get("device"))}
 
 
 def points_of_findings(evidence):

@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass
 
 from gpu import rivals
-from tables.evidence import NOT_KEPT, size_of
+from tables.evidence import NOT_KEPT, card_of, size_of
 
 TARGET_BANDWIDTH = 0.8
 GB = 10 ** 9
@@ -32,6 +32,11 @@ class Table:
 def source_of(point):
     names = ", ".join(f"`{name}`" for name in (point.question, *point.also))
     return names if point.is_kept else f"{names}, {NOT_KEPT}"
+
+
+def how_of(point):
+    """The attention kernel, and an allocator that is not the usual one."""
+    return (point.attention or "") + (", expandable" if "expandable" in (point.allocator or "") else "")
 
 
 def milliseconds(ns):
@@ -68,14 +73,14 @@ def key_of(point):
 
 def steps(evidence):
     """Step times. With lost reports the samples are lost too."""
-    columns = ["model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "of reference", "MFU",
+    columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "of reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
         if point.step_ns is None and point.num_samples is None:
             continue
         rows[key_of(point)] = [
-            point.model, point.size, point.policy, point.ops, point.attention or "", milliseconds(point.step_ns),
+            point.card, point.model, point.size, point.policy, point.ops, how_of(point), milliseconds(point.step_ns),
             str(point.num_samples or ""), ratio_of(point), f"{100 * point.mfu:.1f} %" if point.mfu else "",
             bytes_of(point.timed_allocated), bytes_of(point.timed_reserved), source_of(point)]
     return Table(columns, rows)
@@ -83,14 +88,15 @@ def steps(evidence):
 
 def peaks(evidence):
     """Bytes asked for, measured beside predicted, and what the allocator made of them."""
-    columns = ["model", "tokens", "policy", "ops", "predicted", "asked for", "allocated", "reserved", "report"]
+    columns = ["card", "model", "tokens", "policy", "ops", "predicted", "asked for", "allocated", "reserved", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
         if point.requested is None and (point.status == "ok" or point.allocated is None):
             continue
         asked = bytes_of(point.requested) if point.status == "ok" else point.status
-        rows[key_of(point)] = [point.model, point.size, point.policy, point.ops, bytes_of(point.predicted), asked,
-                               bytes_of(point.allocated), bytes_of(point.reserved), source_of(point)]
+        rows[key_of(point)] = [
+            point.card, point.model, point.size, point.policy, point.ops, bytes_of(point.predicted), asked,
+            bytes_of(point.allocated), bytes_of(point.reserved), source_of(point)]
     return Table(columns, rows)
 
 
@@ -115,7 +121,7 @@ def comparable(evidence, report):
 
 def beside_pytorch(evidence):
     """Our steps over those of the rivals, by turns or on the same card in the same run."""
-    columns = ["model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "of eager", "torch.compile, ms",
+    columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "of eager", "torch.compile, ms",
                "of compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
     for question, report in evidence.pytorch.items():
@@ -123,7 +129,8 @@ def beside_pytorch(evidence):
             found = {variant: rivals.measured_of(report, variant, policy) for variant in rivals.NAMES}
             if not any(found.values()):
                 continue
-            cells = [report["settings"]["model"], policy, ops, milliseconds(step_ns)]
+            card = card_of((report.get("environment") or {}).get("device"))
+            cells = [card, report["settings"]["model"], policy, ops, milliseconds(step_ns)]
             for variant in ("eager", "compile"):
                 rival = found[variant]
                 cells += ([milliseconds(rival["step_median_ns"]), f"{step_ns / rival['step_median_ns']:.3f}"]
@@ -218,40 +225,49 @@ def code_of(verdict):
 # FastVideo PR 1410 for Wan 1.3B on one H100: seconds a step and peaks in GB.
 PUBLISHED = {"full": (4.19, 26.82), "attn_only": (3.75, 28.88)}
 WAN_SIZES = ("31,200", "72,000")
+# What a point may be taken from, the one that a user gets first.
+WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
     """The published run of Wan 1.3B beside ours at both sizes that it may have had."""
-    columns = ["FastVideo PR 1410, one H100", "published", *(f"measured, {size} tokens" for size in WAN_SIZES)]
-    best = {}
-    for point in in_order(evidence.points):
-        if point.model == "wan_1_3b" and point.ops == "eager" and point.size in WAN_SIZES:
-            best.setdefault((point.policy, point.size), []).append(point)
+    runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
+    columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
+    points = [point for point in in_order(evidence.points)
+              if (point.model, point.card) == ("wan_1_3b", "H100") and "expandable" not in (point.allocator or "")]
 
-    def measured(policy, size, read):
-        values = [value for point in best.get((policy, size), []) if (value := read(point)) is not None]
-        return statistics.median(values) if values else None
+    def measured(policy, run, read):
+        for attention in WAN_ATTENTION:
+            values = [value for point in points if (point.size, point.ops, point.policy, point.attention) ==
+                      (*run, policy, attention) and (value := read(point)) is not None]
+            if values:
+                return statistics.median(values)
+        return None
 
-    def row(published, show, read):
-        return [published, *("not measured" if (value := read(size)) is None else show(value) for size in WAN_SIZES)]
+    def step(policy, run):
+        return measured(policy, run, lambda point: point.step_ns)
 
-    def step(policy):
-        return lambda size: measured(policy, size, lambda point: point.step_ns)
+    def peak(policy, run):
+        return measured(policy, run, lambda point: point.timed_allocated or point.allocated)
 
-    def peak(policy):
-        return lambda size: measured(policy, size, lambda point: point.timed_allocated or point.allocated)
+    def ratio(run):
+        attn_only, full = step("attn_only", run), step("full", run)
+        return None if None in (attn_only, full) else attn_only / full
 
-    def ratio(size):
-        found = [step(policy)(size) for policy in ("attn_only", "full")]
-        return None if None in found else found[0] / found[1]
+    def row(key, published, show, read):
+        values = [read(run) for run in runs]
+        return [key, published, *("not measured" if value is None else show(value) for value in values)]
 
-    rows = {}
-    for policy, (seconds, gigabytes) in PUBLISHED.items():
-        rows[f"step {policy}"] = row(f"{seconds} s", lambda ns: f"{ns / 1e9:.2f} s", step(policy))
-        rows[f"peak {policy}"] = row(f"{gigabytes} GB", lambda count: f"{count / GB:.2f} GB", peak(policy))
+    rows = []
+    for policy, (seconds, _) in PUBLISHED.items():
+        rows.append(row(f"step, {policy}", f"{seconds} s", lambda ns: f"{ns / 1e9:.2f} s",
+                        lambda run, policy=policy: step(policy, run)))
     published = PUBLISHED["attn_only"][0] / PUBLISHED["full"][0]
-    rows["step attn_only over full"] = row(f"{published:.3f}", lambda value: f"{value:.3f}", ratio)
-    return Table(columns, {key: [key, *cells] for key, cells in sorted(rows.items(), reverse=True)})
+    rows.append(row("step, attn_only over full", f"{published:.3f}", lambda value: f"{value:.3f}", ratio))
+    for policy, (_, gigabytes) in PUBLISHED.items():
+        rows.append(row(f"peak, {policy}", f"{gigabytes} GB", lambda count: f"{count / GB:.2f} GB",
+                        lambda run, policy=policy: peak(policy, run)))
+    return Table(columns, {cells[0]: cells for cells in rows})
 
 
 TABLES = {"steps": steps, "peaks": peaks, "beside_pytorch": beside_pytorch, "rivals": rivals_table,

@@ -51,7 +51,8 @@ def pytorch_report(uuid="GPU-1"):
 
 def verdict(name, words=(), tail="", findings=(), **changes):
     return {"stage": name, "what": "made up", "source_sha256": "0123456789", "status": "passed", "dry": False,
-            "commands": [{"command": list(words), "tail": tail}], "findings": list(findings), **changes}
+            "commands": [{"command": list(words), "tail": tail}], "findings": list(findings),
+            "device": "NVIDIA H100 80GB HBM3", **changes}
 
 
 class TablesTest(unittest.TestCase):
@@ -67,13 +68,16 @@ class TablesTest(unittest.TestCase):
         made = self.made(times__report=run_report(point()), exact__report=run_report(
             point(time=None, memory=lost), point("full", status="oom", time=None)))
         self.assertEqual(made["steps"].rows["times, none, eager, on_demand"], [
-            "llama3_1b", "4 x 2,048", "none", "eager", "cudnn", "200.0", "3", "1.250 (1.200 to 1.300) of none",
+            "H100", "llama3_1b", "4 x 2,048", "none", "eager", "cudnn", "200.0", "3", "1.250 (1.200 to 1.300) of none",
             "43.2 %", "5,000,000,000", "6,000,000,000", "`times`"])
         self.assertEqual(list(made["steps"].rows), ["times, none, eager, on_demand"])
-        self.assertEqual(made["peaks"].rows["exact, none, eager, on_demand"][4:8], ["10", "10", "11", "12"])
+        self.assertEqual(made["peaks"].rows["exact, none, eager, on_demand"][5:9], ["10", "10", "11", "12"])
 
-    def test_small_models_and_dry_verdicts_are_left_out(self):
-        made = self.made(small__report=run_report(point(model="llama_small")), dry=verdict("dry", dry=True))
+    def test_small_models_and_the_dry_device_are_left_out(self):
+        dry = run_report(point())
+        dry["environment"]["device"] = "dry h100 (no kernel runs)"
+        made = self.made(small__report=run_report(point(model="llama_small")), dry=verdict("dry", dry=True),
+                         dry__report=dry)
         self.assertEqual((made["steps"].rows, made["questions"].rows), ({}, {}))
         self.assertEqual(made["steps"].markdown(), "No report has such figures yet.")
 
@@ -81,9 +85,9 @@ class TablesTest(unittest.TestCase):
         files = {"pytorch_llama__report": pytorch_report(), "fused__report": run_report(point(ops="fused",
                                                                                              step_ns=140_000_000))}
         rows = self.made(**files)["beside_pytorch"].rows
-        self.assertEqual(rows["pytorch_llama, none, eager, on_demand"][3:11], [
+        self.assertEqual(rows["pytorch_llama, none, eager, on_demand"][4:12], [
             "200.0", "250.0", "0.800", "160.0", "1.250", "5,000,000,000", "7,000,000,000", "7,000,000,000"])
-        self.assertEqual(rows["pytorch_llama, none, fused, on_demand"][3:8],
+        self.assertEqual(rows["pytorch_llama, none, fused, on_demand"][4:9],
                          ["140.0", "250.0", "0.560", "160.0", "0.875"])
         files["fused__report"] = run_report(point(ops="fused"), uuid="GPU-2")
         self.assertEqual(list(self.made(**files)["beside_pytorch"].rows), ["pytorch_llama, none, eager, on_demand"])
@@ -101,9 +105,9 @@ class TablesTest(unittest.TestCase):
                 "29.7 %  equal\nTimes are with cudnn attention, as LibTorch chooses on this card")
         made = self.made(llama=verdict("llama", words, tail, findings))
         self.assertEqual(made["steps"].rows["llama, full, eager, on_demand"], [
-            "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",
+            "H100", "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",
             "", "", "`llama`, report not kept"])
-        self.assertEqual(made["peaks"].rows["llama, full, eager, on_demand"][4:8], ["10", "10", "11", "12"])
+        self.assertEqual(made["peaks"].rows["llama, full, eager, on_demand"][5:9], ["10", "10", "11", "12"])
         # A kept report of the same point takes its place.
         made = self.made(llama=verdict("llama", words, tail, findings), times__report=run_report(point("full")))
         self.assertEqual(list(made["steps"].rows), ["times, full, eager, on_demand"])
@@ -125,15 +129,20 @@ class TablesTest(unittest.TestCase):
                          ["passed: full: 1.288 of none's step [0.0404, 41.1]", "abcdef01, 2026-11-27"])
 
     def test_the_published_run_stands_beside_ours(self):
-        def wan(policy, tokens, step_ns):
-            identity = {"dimensions": {"batch": 1, "tokens": tokens}, "ops": "eager"}
-            return point(policy, step_ns=step_ns, model="wan_1_3b", identity=identity)
-        made = self.made(wan__report=run_report(wan("full", 31200, 2_800_000_000),
-                                                wan("attn_only", 31200, 2_500_000_000)))
+        def wan(policy, tokens, step_ns, ops="eager", attention="cudnn"):
+            identity = {"dimensions": {"batch": 1, "tokens": tokens}, "ops": ops}
+            made = point(policy, step_ns=step_ns, model="wan_1_3b", identity=identity)
+            made["time"]["attention_backend"] = attention
+            return made
+        made = self.made(
+            wan__report=run_report(wan("full", 31200, 2_800_000_000), wan("attn_only", 31200, 2_500_000_000),
+                                   wan("full", 72000, 9_900_000_000, "fused")),
+            flash__report=run_report(wan("full", 31200, 9_000_000_000, attention="flash")))
         rows = made["published_wan"].rows
-        self.assertEqual(rows["step full"], ["step full", "4.19 s", "2.80 s", "not measured"])
-        self.assertEqual(rows["step attn_only over full"][2], "0.893")
-        self.assertEqual(rows["peak full"][2], "5.00 GB")
+        self.assertEqual(rows["step, full"],
+                         ["step, full", "4.19 s", "2.80 s", "not measured", "not measured", "9.90 s"])
+        self.assertEqual(rows["step, attn_only over full"][1:3], ["0.895", "0.893"])
+        self.assertEqual(rows["peak, full"][2], "5.00 GB")
 
 
 class BlocksTest(unittest.TestCase):
