@@ -10,6 +10,10 @@ import re
 from dataclasses import dataclass, field
 
 NOT_KEPT = "report not kept"
+# Models are narrowed to count kernels; no figure of such a model is one at full size.
+MIN_DIM = 512
+OF_STEPS = ("step_ns", "num_samples", "ratio", "interval", "reference", "mfu")
+OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
 
 
 @dataclass
@@ -92,7 +96,8 @@ def points_of_report(question, report):
     """None of the dry device, where times mean nothing."""
     if (report["environment"].get("device") or "").startswith("dry "):
         return []
-    return [point_of(question, report, entry) for entry in report["points"]]
+    return [point_of(question, report, entry) for entry in report["points"]
+            if entry["identity"]["dimensions"].get("dim", MIN_DIM) >= MIN_DIM]
 
 
 def point_of(question, report, entry):
@@ -133,13 +138,18 @@ def flag(words, name, default=None):
 
 
 def add_points_of_lost_reports(evidence):
-    """Adds what verdicts say of models at full size, unless a kept report has the same point."""
-    kept = {point.key() for point in evidence.points}
+    """Adds what verdicts say of models at full size, where no kept report has the same step time or peak."""
+    timed = {point.key() for point in evidence.points if point.step_ns is not None}
+    weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}
     sources = [points_of_pytorch, points_of_findings, points_of_tails]  # the most exact first
     for point in [point for source in sources for point in source(evidence)]:
-        if point.key() not in kept:
-            merge(lost, point)
+        merge(lost, point)
+    for key, point in lost.items():
+        for kept, names in ((timed, OF_STEPS), (weighed, OF_PEAKS)):
+            if key in kept:
+                for name in names:
+                    setattr(point, name, None)
     evidence.points += lost.values()
 
 
@@ -162,7 +172,8 @@ def runs_of(evidence):
     for question, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]
-            if "run" in words[1:2] and not flag(words, "--model", "_small").endswith("_small"):
+            is_full_size = not flag(words, "--model", "_small").endswith("_small")
+            if "run" in words[1:2] and is_full_size and int(flag(words, "--dim", MIN_DIM)) >= MIN_DIM:
                 yield verdict, command["tail"], common_of(question, verdict, words, command["tail"])
 
 

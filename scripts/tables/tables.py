@@ -77,7 +77,7 @@ def steps(evidence):
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
-        if point.step_ns is None and point.num_samples is None:
+        if point.step_ns is None:
             continue
         rows[key_of(point)] = [
             point.card, point.model, point.size, point.policy, point.ops, how_of(point), milliseconds(point.step_ns),

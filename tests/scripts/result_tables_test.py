@@ -108,9 +108,19 @@ class TablesTest(unittest.TestCase):
             "H100", "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",
             "", "", "`llama`, report not kept"])
         self.assertEqual(made["peaks"].rows["llama, full, eager, on_demand"][5:9], ["10", "10", "11", "12"])
-        # A kept report of the same point takes its place.
+        # A kept report takes the place of what it has.
         made = self.made(llama=verdict("llama", words, tail, findings), times__report=run_report(point("full")))
         self.assertEqual(list(made["steps"].rows), ["times, full, eager, on_demand"])
+        self.assertEqual(list(made["peaks"].rows), ["llama, full, eager, on_demand"])
+
+    def test_a_narrowed_model_is_not_full_size(self):
+        narrow = point()
+        narrow["identity"]["dimensions"]["dim"] = 64
+        words = "rematch run --model llama3_1b --dim 64 --tokens 64".split()
+        findings = ["full, on_demand: ok, requested 10 B, predicted 10 B, allocated 11 B, reserved 12 B, 64 attention "
+                    "forward kernels, step 9 ns"]
+        made = self.made(counts__report=run_report(narrow), counts=verdict("counts", words, "", findings))
+        self.assertEqual((made["steps"].rows, made["peaks"].rows), ({}, {}))
 
     def test_kernels_ceilings_and_questions(self):
         lines = ["rope: 2714 GB/s of least bytes, 0.81 of the card's 3350",
