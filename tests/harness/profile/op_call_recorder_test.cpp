@@ -77,6 +77,8 @@ Activity one_kernel_each(const std::vector<OpCall>& calls) {
     activity.kernels.push_back({kernel_of(calls[index].op_class), start,
                                 start + std::chrono::nanoseconds(10), correlation});
     activity.links.push_back({correlation, index + 1});
+    activity.launches.push_back(
+        {start, start + std::chrono::nanoseconds(5), /*thread=*/1, correlation});
   }
   return activity;
 }
@@ -180,12 +182,13 @@ TEST_CASE("kernels that each op launches add up to the ops that were executed") 
   }
   CHECK(record.count[kRecompute].at("attention_forward") == 4);
 
-  // One attention of the second step's recompute ran no kernel.
+  // One attention of the second step's recompute launched no kernel.
   Activity lacking = activity;
   for (std::size_t index = recorder.calls().size(); index-- > 0;) {
     const OpCall& call = recorder.calls()[index];
     if (call.phase != Phase::kRecompute || call.op_class != OpClass::kAttentionForward) continue;
     lacking.kernels.erase(lacking.kernels.begin() + static_cast<std::ptrdiff_t>(index));
+    lacking.launches.erase(lacking.launches.begin() + static_cast<std::ptrdiff_t>(index));
     break;
   }
   CHECK_THAT(kernel_record(attribute(lacking, recorder.calls()), counts).invalid,
