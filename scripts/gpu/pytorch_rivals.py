@@ -11,6 +11,7 @@ import functools
 import gc
 import importlib
 import json
+import math
 import os
 import pathlib
 import signal
@@ -303,6 +304,11 @@ def reason_of(error):
     return f"{type(error).__name__}: {text}"[:REASON_CHARS]
 
 
+def number(value):
+    """JSON has no NaN."""
+    return value if math.isfinite(value) else str(value)
+
+
 class NoFormWorks(RuntimeError):
     """Every way to compile the block failed."""
 
@@ -396,7 +402,7 @@ class Rivals:
             self.device.wait()
             samples.append(time.perf_counter_ns() - start)
         return {"samples_ns": samples, **self.device.peaks(), "first_step_seconds": first_step_seconds,
-                "warm_up_steps": warm_up_steps, "warm_up_seconds": warm_up_seconds, "last_loss": loss.item()}
+                "warm_up_steps": warm_up_steps, "warm_up_seconds": warm_up_seconds, "last_loss": number(loss.item())}
 
     def warm_up(self, call, min_steps, min_seconds):
         start, steps = time.perf_counter(), 0
@@ -433,8 +439,7 @@ class Rivals:
         raise NoFormWorks("; ".join(f"{form}: {reason}" for form, reason in earlier.items()))
 
     def first_step(self, rival, call):
-        loss = self.workload.step(call).item()
-        rival["first_loss"] = loss
+        rival["first_loss"] = number(self.workload.step(call).item())
         self.calls[key_of(rival)] = call
 
     def compile_record(self, seconds):

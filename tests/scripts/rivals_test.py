@@ -103,8 +103,10 @@ class JudgeTest(unittest.TestCase):
                          ["torch.compile, none: first loss 5.2, PyTorch eager's is 5.0"])
         report["rivals"][1]["first_loss"] = 5.05
         self.assertEqual(rivals.judge_pytorch(report)[1], [])
-        report["turns"][0]["last_loss"] = float("nan")
-        self.assertEqual(rivals.judge_pytorch(report)[1], ["PyTorch eager, none: the last loss is nan"])
+        report["turns"][0]["last_loss"] = "nan"
+        findings, problems = rivals.judge_pytorch(report)
+        self.assertEqual(problems, [])
+        self.assertIn("PyTorch eager, none: the last loss of round 0 is nan", findings)
 
     def test_points_without_a_time_and_runs_without_any_are_said(self):
         findings, problems = rivals.judge_pytorch(made(rematch=[our_point(status="oom", time=None)]))
