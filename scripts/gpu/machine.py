@@ -13,6 +13,7 @@ RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
 DEV_BUILD = ROOT / "build/dev"
 TORCH_VERSION = "2.11."
+SECONDS_TO_WRITE = 10
 
 # The built programs, where preset cuda has them and where preset dev has those on the dry device.
 PROGRAMS = {
@@ -148,10 +149,12 @@ class Machine:
             return None, None
         return environment.get("device"), environment.get("device_uuid")
 
-    def filled(self, command, question, out):
-        """The words as they are run. {report} is the question's own report, {report:NAME} another question's."""
+    def filled(self, command, question, out, seconds=None):
+        """The words as they are run. {report} is the question's own report, {report:NAME} another question's.
+        {seconds} and {timeout} end a program before it is killed, so that it writes what it has."""
+        seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
-                  "timeout": f"{question.limit()}s", "seconds": str(question.limit() - 15),
+                  "timeout": f"{seconds}s", "seconds": str(seconds),
                   "tests": "[device]" if self.dry else "[gpu],[device]",
                   **{name: str(self.program(name)) for name in PROGRAMS},
                   **{f"report:{name}": str(self.needed_report(name, out)) for name in question.needs}}

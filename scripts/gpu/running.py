@@ -165,12 +165,13 @@ class Run:
         done = []
         quote, refuse = verdicts.pattern(question.quote), verdicts.pattern(question.refuse)
         for command in question.commands:
-            words = self.machine.filled(command, question, self.out)
+            left = max(1, deadline - time.monotonic())
+            words = self.machine.filled(command, question, self.out, left)
             say(f"{question.name}: {shlex.join(words)}")
             entry = {"command": words, "exit_code": None, "tail": "", "refused": [], "quoted": []}
             done.append(entry)
             environment = self.environment(command, question, workers)
-            entry["exit_code"], said = self.run_in_time(words, environment, max(1, deadline - time.monotonic()))
+            entry["exit_code"], said = self.run_in_time(words, environment, left)
             entry["tail"] = said[-TAIL_LETTERS:]
             lines = said.splitlines()
             entry["quoted"] = [line[found.end():] for line in lines if quote and (found := quote.search(line))]

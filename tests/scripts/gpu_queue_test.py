@@ -629,6 +629,16 @@ class RunTest(unittest.TestCase):
             self.assertEqual(self.go(question(code="import time; time.sleep(60)", seconds=1), seconds=2), 4)
         self.assertLess(time.monotonic() - start, 10)
 
+    def test_a_program_is_told_to_end_before_it_is_killed(self):
+        asked = question(commands=[[sys.executable, "-c", "import sys; print(*sys.argv[1:])", "{seconds}", "{timeout}"]])
+        for limit, seconds, most in ((50, 100, 40), (200, 100, 90)):
+            asked.limit = lambda: limit
+            self.go(asked, seconds=seconds)
+            told, timeout = self.result()["commands"][0]["tail"].split()
+            self.assertTrue(most - 30 <= int(told) <= most, told)
+            self.assertEqual(timeout, f"{told}s")
+            (self.out / "x.json").unlink()
+
     def test_a_question_that_does_not_fit_is_not_begun(self):
         self.assertEqual(self.go(question("large", seconds=99), question("small", seconds=1), seconds=50), 0)
         self.assertFalse((self.out / "large.json").exists())
