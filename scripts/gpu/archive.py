@@ -19,7 +19,7 @@ def contents(folder):
         is_report = ".report." in path.name
         return (path.parent != folder, is_report, str(path))
     found = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".partial"
-             and path.name != LEFT_OUT and not (path.parent == folder and path.match(NAMES))]
+             and path.name != LEFT_OUT and not path.match(NAMES)]
     return sorted(found, key=order)
 
 
@@ -83,6 +83,6 @@ def unpack(source, target):
     for name, content in read_all(source).items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes(content)
-    for path in sorted(source.glob(NAMES)):
+    for path in sorted(source.rglob(NAMES)):
         with tarfile.open(path) as archive:
             archive.extractall(target, filter="data")

@@ -469,12 +469,12 @@ class ArchiveTest(unittest.TestCase):
         self.assertEqual(self.members(self.out / "results.tar.gz"), ["x.json", "x.report.json", "x.report.points/a.json"])
 
     def test_unpacked_again_they_are_the_same_files(self):
-        apart = self.out.parent / "archives"
+        apart = self.out.parent / "came_back/archives"
         archive.write(self.out, apart)
         self.assertEqual([path.name for path in apart.iterdir()], ["results.tar.gz"])
         back = self.out.parent / "back"
         back.mkdir()
-        archive.unpack(apart, back)
+        archive.unpack(apart.parent, back)
         self.assertEqual((back / "x.report.points/a.json").read_text(), "x.report.points/a.json")
 
     def test_what_is_too_large_for_one_archive_makes_several_and_the_rest_is_named(self):
