@@ -59,12 +59,22 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
                        "Number of rounds of timed steps, with a child process for each point "
                        "in each: N, or MIN:MAX, which ends when --precision is reached; "
                        "0: no times"));
+  app.add_option("--timed-steps", num_timed_steps,
+                 after(when, "Number of timed steps of a round (default: --steps)"))
+      ->check(CLI::Range(1, kMostSteps));
+  app.add_flag("--in-process", in_process,
+               after(when,
+                     "Time all points by turns in one process, and the reference once more in a "
+                     "fresh one, as the control: faster where starting takes longer than a step"));
   app.add_option("--precision", precision,
                  after(when, "Half width of a ratio's interval at which rounds end"));
   app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
       ->check(CLI::Range(0, kMostSteps));
   add_threads(app, num_threads);
-  app.add_option("--timeout", timeout, after(when, "Time limit of one child process: 90s, 10min"));
+  app.add_option("--timeout", timeout,
+                 after(when,
+                       "Time limit of one child process: 90s, 10min; with --in-process for each "
+                       "point"));
   app.add_option("--retries", num_retries,
                  after(when,
                        "Number of restarts of a child process that timed out, or was killed "
@@ -140,6 +150,9 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--shard", shard,
                  "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
                  "this task of a Slurm job array");
+  app.add_flag("--times-only", times_only,
+               "Only time the steps: no counts, no proof of bits. For models whose exact passes "
+               "take minutes");
   app.add_option("--snapshot", snapshot,
                  "File for the CUDA allocator's snapshot over one step of one policy, for "
                  "pytorch.org/memory_viz; of several ranks one each: x.rank-0-of-2.pickle for "

@@ -42,6 +42,8 @@ struct PolicyFlags {
 
 struct MeasureFlags {
   int num_steps = 10;
+  std::optional<int> num_timed_steps;
+  bool in_process = false;
   std::string rounds = "4:8";
   std::string precision = "2%";
   std::int64_t seed = 0;
@@ -87,6 +89,7 @@ struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
   std::string reference = "none";
   int num_repeats = 0;
   std::string shard = "0/1";
+  bool times_only = false;
   std::string snapshot;
   std::string output;
   bool json = false;

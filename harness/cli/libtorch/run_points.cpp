@@ -137,6 +137,29 @@ void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   }
 }
 
+// What --times-only and --in-process leave out must not be asked for.
+void check_timing(const RunFlags& flags, const ComparisonSettings& settings) {
+  const VariantSettings& variants = settings.variants;
+  if (flags.in_process && !variants.pretended_rank && world_size(variants.model) > 1) {
+    throw UsageError(
+        "--in-process times the points of one rank; leave it out, or measure one rank with "
+        "--pretend-rank");
+  }
+  if (!flags.times_only) return;
+  if (settings.rounds.most == 0) {
+    throw UsageError("--times-only measures nothing with --rounds 0; give 1 or more rounds");
+  }
+  if (flags.num_repeats > 0 || !flags.snapshot.empty()) {
+    throw UsageError(
+        "--times-only has no exact pass, which --repeat-reference and --snapshot are about; leave "
+        "one of them out");
+  }
+  if (!names_cuda(variants.device) && !computes_values(variants.device)) {
+    throw UsageError("--times-only needs a device that has times; device is " + variants.device +
+                     ", allowed are cpu and cuda");
+  }
+}
+
 std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   if (!flags.pretend_rank) return std::nullopt;
   if (world == 1) {
@@ -186,7 +209,9 @@ ComparisonSettings settings_of(const RunFlags& flags) {
   variants.reference = settings.reference;
   variants.shard = shard_of(flags);
   measure_by(flags, settings);
+  settings.times_only = flags.times_only;
   check_snapshot(flags, variants);
+  check_timing(flags, settings);
   settings.snapshot_file = flags.snapshot;
   return settings;
 }

@@ -56,6 +56,8 @@ OptimizerChoice parse_optimizer(const std::string& text) {
 void measure_by(const MeasureFlags& flags, ComparisonSettings& settings) {
   settings.variants.seed = static_cast<std::uint64_t>(flags.seed);
   settings.num_steps = flags.num_steps;
+  settings.num_timed_steps = flags.num_timed_steps;
+  settings.in_process = flags.in_process;
   settings.rounds = parse_rounds(flags.rounds, flags.precision);
   settings.children = {parse_duration(flags.timeout), flags.num_retries, nullptr};
   settings.fresh = flags.fresh;

@@ -456,6 +456,68 @@ TEST_CASE("rounds that two starts of a command timed are not paired but timed ag
   CHECK(starts_of(0)[1] != "0123456789abcdef");
 }
 
+TEST_CASE(
+    "points are timed by turns in one process, with the reference in a fresh one as control") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const std::string command = "run " + kTinyLlama +
+                              "--policy none,full,save_mm --steps 1 --timed-steps 3 --rounds 2 "
+                              "--in-process -o " +
+                              file;
+  const Outcome outcome = rematch(command);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("4/5 3 points by turns in one process: ok"));
+  CHECK_THAT(outcome.err, Catch::Contains("5/5 none again, in a fresh process: ok"));
+  CHECK(rematch("validate " + file).code == 0);
+  const Json report = Json::parse(text_of(file));
+  for (const Json& point : report["points"]) {
+    CAPTURE(point["policy"]);
+    const Json& samples = point["time"]["samples_ns"];
+    REQUIRE(samples.size() == 2);
+    CHECK(samples[0].size() == 3);
+    CHECK(point["time"]["step_ratio"]["interval"].size() == 2);
+    CHECK(point["parity"]["gradient_bits_equal"] == true);
+    CHECK(point["time"]["control"].is_object() == (point["policy"] == "none"));
+  }
+  CHECK(report["points"][0]["time"]["control"]["interval"].is_null());
+  const Outcome again = rematch(command);
+  CHECK(again.code == 0);
+  CHECK_THAT(again.err, Catch::Contains("4/5 3 points by turns in one process: ok, reused"));
+  CHECK(Json::parse(text_of(file))["points"] == report["points"]);
+}
+
+TEST_CASE("a comparison of times alone has times and nothing else") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const Outcome outcome =
+      rematch("run " + kTinyLlama +
+              "--policy none,full --times-only --timed-steps 2 --rounds 2 -o " + file);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(rematch("validate " + file).code == 0);
+  const Json report = Json::parse(text_of(file));
+  for (const Json& point : report["points"]) {
+    CHECK(point["status"] == "ok");
+    CHECK(point["warm_up_steps"] == 2);
+    CHECK(point["time"]["samples_ns"].size() == 2);
+    for (const char* absent : {"counts", "memory", "parity", "kernels"}) {
+      CAPTURE(absent);
+      CHECK(point[absent].is_null());
+    }
+  }
+}
+
+TEST_CASE("timing flags that contradict one another are refused") {
+  const std::string times_only = "run " + kTinyLlama + "--policy none --times-only ";
+  check_usage_error(times_only + "--rounds 0", "give 1 or more rounds");
+  check_usage_error(times_only + "--repeat-reference 2", "--repeat-reference");
+  check_usage_error(times_only + "--device meta", "allowed are cpu and cuda");
+  check_usage_error("run " + kTinyLlama + "--policy none --timed-steps 0", "--timed-steps");
+  check_usage_error("run --model llama_small --parallel fsdp=2 --policy none --in-process",
+                    "--pretend-rank");
+}
+
 // Killed in the middle of a child's work. The children die with it.
 TEST_CASE("a killed run leaves nothing in the folder for temporary files") {
   const ScratchFolder scratch;
