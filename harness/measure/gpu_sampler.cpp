@@ -46,13 +46,17 @@ void GpuSampler::sample() {
   }
 }
 
-void GpuSampler::join() {
-  if (!thread_.joinable()) return;
+void GpuSampler::request_stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   stop_requested_.notify_one();
+}
+
+void GpuSampler::join() {
+  if (!thread_.joinable()) return;
+  request_stop();
   thread_.join();
 }
 

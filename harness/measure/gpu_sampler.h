@@ -16,7 +16,7 @@ namespace rematch {
 // A step of two seconds then gets about 40 readings. One reading costs the driver less than 1 ms.
 inline constexpr std::chrono::milliseconds kGpuSampleInterval{50};
 
-// Not thread-safe: one thread calls start() and stop().
+// Not thread-safe: one thread calls start(), request_stop() and stop().
 class GpuSampler {
  public:
   // `monitor` must outlive the sampler. `interval` is the time between two readings of a long step.
@@ -32,9 +32,13 @@ class GpuSampler {
   // step has some too. Throws std::logic_error if the sampler is running.
   void start();
 
-  // Returns all readings since start(), and at least one. Call it before waiting for the device
-  // where possible: the only reading of a very short step is taken here. Rethrows what a reading
-  // threw. Throws std::logic_error if the sampler is not running.
+  // Ends the readings without waiting for the one that runs, which may take the driver longer than
+  // a short step. The only reading of a very short step is taken now. Call it when the step's work
+  // has been launched, then wait for the device, then call stop().
+  void request_stop();
+
+  // Waits for the last reading. Returns all readings since start(), and at least one. Rethrows what
+  // a reading threw. Throws std::logic_error if the sampler is not running.
   std::vector<GpuReading> stop();
 
  private:

@@ -43,8 +43,9 @@ class TimeListener final : public Watching {
   }
   void after_optimizer() override {
     const bool is_last = static_cast<int>(steps.size()) + 1 == num_steps_;
-    if (sampler_ != nullptr && is_last) readings = sampler_->stop();
+    if (sampler_ != nullptr && is_last) sampler_->request_stop();
     clock_.end();
+    if (sampler_ != nullptr && is_last) readings = sampler_->stop();
     steps.push_back(clock_.whole());
     const std::vector<std::chrono::nanoseconds> parts = clock_.parts();
     phases["forward"].push_back(static_cast<double>(parts.at(0).count()));

@@ -19,6 +19,8 @@ struct BusyGpu {
   std::atomic<unsigned> sm_clock = kIdleClock;
   std::atomic<int> num_readings = 0;
   std::atomic<bool> throws = false;
+  std::atomic<bool> blocks = false;
+  std::atomic<bool> is_blocked = false;
 };
 BusyGpu busy_gpu;
 
@@ -26,6 +28,8 @@ void reset_busy_gpu() {
   busy_gpu.sm_clock = kIdleClock;
   busy_gpu.num_readings = 0;
   busy_gpu.throws = false;
+  busy_gpu.blocks = false;
+  busy_gpu.is_blocked = false;
 }
 
 std::unique_ptr<GpuMonitor> open_busy_gpu() {
@@ -34,6 +38,10 @@ std::unique_ptr<GpuMonitor> open_busy_gpu() {
   table.device_of_pci_bus_id = [](const char*, NvmlDevice**) { return kNvmlSuccess; };
   table.clock = [](NvmlDevice*, int clock, unsigned* value) {
     if (busy_gpu.throws) throw std::runtime_error("the driver is gone");
+    while (busy_gpu.blocks) {
+      busy_gpu.is_blocked = true;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
     if (clock == kNvmlSmClock) ++busy_gpu.num_readings;
     *value = busy_gpu.sm_clock;
     return kNvmlSuccess;
@@ -88,6 +96,19 @@ TEST_CASE("a short step has several readings, whatever the interval") {
   sampler.start();
   wait_for_readings(4);
   CHECK(sampler.stop().size() >= 4);
+}
+
+// The driver answers when the test lets it.
+TEST_CASE("a stop can be requested while a reading takes its time") {
+  reset_busy_gpu();
+  const auto monitor = open_busy_gpu();
+  GpuSampler sampler(*monitor, std::chrono::hours(1));
+  busy_gpu.blocks = true;
+  sampler.start();
+  while (!busy_gpu.is_blocked) std::this_thread::sleep_for(milliseconds(1));
+  sampler.request_stop();  // a stop that waited would wait for ever
+  busy_gpu.blocks = false;
+  CHECK(sampler.stop().size() == 1);
 }
 
 TEST_CASE("each start has readings of its own") {
