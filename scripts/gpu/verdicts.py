@@ -128,6 +128,13 @@ def kernel_sum(point, kernel_class):
     return sum(phase.get(kernel_class, 0) for phase in kernels["kernel_count"].values())
 
 
+def unknown_kernels(kernels, most=8):
+    """The names without a class that took longest: each needs a rule in kernel_class.cpp."""
+    times = kernels.get("unknown_time_ns") or {}
+    longest = sorted(times.items(), key=lambda item: -item[1])
+    return [f"no class: {kernel}, {time / 1e6:.2f} ms" for kernel, time in longest[:most]]
+
+
 def judge_counts(report):
     """Attention forward kernels of 10 steps: 600, and 1200 where the blocks are recomputed."""
     expected = {"none": 600, "full": 1200, "attn_only": 600}
@@ -142,6 +149,7 @@ def judge_counts(report):
         cost = "unknown" if slowdown is None else f"{slowdown - 1:.1%}"
         findings.append(f"{name}: {ran} attention forward kernels, {kernels['unknown_time_ratio']:.2%} "
                         f"of kernel time unknown, counting slowed the step by {cost}")
+        findings += [f"{name}: {line}" for line in unknown_kernels(kernels)]
         if kernels.get("note"):
             findings.append(f"{name}: {kernels['note']}")
         if slowdown is not None and slowdown > MOST_SLOWDOWN:

@@ -197,6 +197,14 @@ class JudgeTest(unittest.TestCase):
         self.assertIn("none, on_demand: the target for counting is 10%: missed", findings)
         self.assertIn("none, on_demand: two more in step 1", findings)
 
+    def test_kernels_without_a_class_are_named_with_their_time(self):
+        times = {"short": 1_000_000, "long": 2_500_000}
+        unknown = point("none", kernels=dict(point("none")["kernels"], unknown_time_ns=times))
+        findings, problems = verdicts.judge_counts(report(unknown))
+        self.assertEqual(problems, [])
+        self.assertEqual([line for line in findings if "no class" in line],
+                         ["none, on_demand: no class: long, 2.50 ms", "none, on_demand: no class: short, 1.00 ms"])
+
     def test_times_are_findings_and_out_of_memory_is_a_result(self):
         peaks = {"peak_allocated_bytes": 5, "peak_reserved_bytes": 6, "peak_requested_bytes": 4}
         timed = point("full", parity=None, effect=None, memory=None, kernels=None,
