@@ -73,6 +73,13 @@ std::string parity_cell(const PointRecord& point) {
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 
+// The allocator's peaks over timed steps, which may run other kernels than the counted ones.
+std::string timed_peaks(const PointRecord& point) {
+  if (!point.time || !point.time->peak_allocated || !point.time->peak_reserved) return "";
+  return "; timed steps: " + format_bytes(*point.time->peak_allocated) + " allocated, " +
+         format_bytes(*point.time->peak_reserved) + " reserved at most";
+}
+
 bool has_utilization(const PointRecord& point) { return point.model_flops_utilization.has_value(); }
 
 table::Row row_of(const ComparedPoint& compared) {
@@ -91,6 +98,7 @@ table::Row row_of(const ComparedPoint& compared) {
   if (point.parity && !point.parity->reference_reason.empty()) {
     row.detail += "; compared with " + point.parity->reference;
   }
+  row.detail += timed_peaks(point);
   const VerdictKind kind = compared.verdict.kind;
   row.is_alarming = kind == VerdictKind::kFailed || kind == VerdictKind::kDifferent ||
                     kind == VerdictKind::kMiscounted;

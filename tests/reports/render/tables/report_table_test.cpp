@@ -133,6 +133,16 @@ TEST_CASE("times with another attention kernel than counts are named") {
   CHECK_THAT(text(), Catch::Contains("Times are with cudnn attention, as LibTorch chooses"));
 }
 
+TEST_CASE("the peaks of timed steps stand beside those of the memory pass") {
+  Report report = comparison_report();
+  report.points[0].time->peak_allocated = Bytes{100 * kMiB.count};
+  report.points[0].time->peak_reserved = Bytes{120 * kMiB.count};
+  const std::string text = render_table(report, TableFormat::kText, 200);
+  CHECK_THAT(text, Catch::Contains("timed steps: 100 MiB allocated, 120 MiB reserved at most"));
+  report.points[0].time->peak_reserved.reset();
+  CHECK_THAT(render_table(report, TableFormat::kText, 200), !Catch::Contains("timed steps"));
+}
+
 TEST_CASE("whose bits are compared is said where it is not the reference asked for") {
   Report report = comparison_report();
   report.points[1].parity->reference = "full";
