@@ -5,6 +5,7 @@
 
 namespace rematch::testing {
 
+// What a program left. `err` lacks the progress lines of a busy machine.
 struct Outcome {
   int code = -1;
   std::string out;
@@ -23,11 +24,10 @@ Outcome rematch(const std::string& arguments, const std::string& before = "");
 Outcome run_program(const std::string& program, const std::string& arguments,
                     const std::string& before = "");
 
-// Without the lines that a search writes to stderr when it takes longer than two seconds, as it
-// does on a busy machine.
+// Drops the progress lines, which appear only if a command takes longer than two seconds.
 std::string without_progress(const std::string& err);
 
-// One line, of this tool, on stderr alone; progress not counted.
+// One line, of this tool, on stderr alone.
 bool is_one_clear_line(const Outcome& outcome);
 
 // Exit code 2, and one clear line with `part` in it.
