@@ -29,11 +29,11 @@ from rematch.automatic import auto
 from rematch.planning import Checkpoint, SearchedCheckpoint, predict, render, resolve, search
 from rematch.profiling import profile
 from rematch.recording import recording
-from rematch.scopes import BlockScopes, find_blocks, scopes
+from rematch.scopes import BlockScopes, find_blocks, remove_scopes, scopes
 from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 
 __all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "SearchedCheckpoint", "allocated_bytes", "auto", "check",
-           "count_memory", "find_blocks", "predict", "profile", "recording", "render", "resolve", "scopes", "search", "trace",
-           "watch"]
+           "count_memory", "find_blocks", "predict", "profile", "recording", "remove_scopes", "render", "resolve", "scopes",
+           "search", "trace", "watch"]
 __version__ = "0.1.0"

@@ -18,17 +18,38 @@ class Checkpoint:
     """A plan made ready to run; serves any number of recordings.
 
     `plan` is a dict of schema rematch.plan, or a file of one; a point of a front is "front.json#3". `schedule` is
-    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint."""
+    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint.
+
+    A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle writes the plan, and prepares
+    it again when it is loaded."""
+
+    handle: int | None = None  # also of an object whose __init__ failed
 
     def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand"):
-        self.handle: int | None = None
         self.plan: dict[str, Any] = plan if isinstance(plan, dict) else _read_plan(str(plan))
         self.schedule = schedule
-        self.handle = call("make_checkpoint", json.dumps(self.plan), schedule)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule)
 
     def __del__(self) -> None:
         if self.handle is not None:
             LIBRARY.rematch_free_checkpoint(self.handle)
+
+    # A second object with this handle would free it twice, so each object has a handle of its own.
+    def __copy__(self) -> Checkpoint:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Checkpoint:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "handle"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
 
 
 class SearchedCheckpoint(Checkpoint):
@@ -44,6 +65,8 @@ def require_checkpoint(checkpoint: object) -> None:
     if not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one of a plan: "
                         "rematch.Checkpoint(plan)")
+    if checkpoint.handle is None:
+        raise TypeError(f"this {type(checkpoint).__name__} was not initialized; call super().__init__(plan) in its __init__")
 
 
 def _read_plan(name: str) -> Any:

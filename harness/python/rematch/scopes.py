@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +10,6 @@ from rematch._library import LIBRARY, last_error
 from rematch.planning import Checkpoint, require_checkpoint
 
 NO_INDEX = -1
-_openers: weakref.WeakSet[Callable[..., None]] = weakref.WeakSet()  # the hooks that open scopes
 
 
 def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
@@ -95,34 +92,59 @@ class BlockScopes:
             self._visit(child, _joined(path, child_name), scope, _joined(name, child_name))
 
     def _hook(self, module: torch.nn.Module, name: str, index: int) -> None:
-        encoded = name.encode()
-        entered: list[bool] = []  # a forward that failed before it was entered is not left
-        # Every step calls them for every block, so they find nothing by name.
-        enter_scope, leave_scope, note, forget = (LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope,
-                                                  entered.append, entered.pop)
-
-        def enter(*_: object) -> None:
-            if enter_scope(encoded, index) != 0:
-                raise last_error()
-            note(True)
-
-        def leave(*_: object) -> None:
-            if entered:
-                forget()
-                leave_scope()
-
-        _openers.add(enter)
+        scope = _Scope(name, index)
         # Inside the hooks of FSDP: behind its gather, before its free.
-        self._handles.append(module.register_forward_pre_hook(enter))
-        self._handles.append(module.register_forward_hook(leave, prepend=True, always_call=True))
+        self._handles.append(module.register_forward_pre_hook(scope.enter))
+        self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))
+
+
+class _Scope:
+    """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets a scope of its own."""
+
+    __slots__ = ("_encoded", "_index", "_num_entered")
+
+    def __init__(self, name: str, index: int):
+        self._encoded = name.encode()
+        self._index = index
+        self._num_entered = 0  # a forward that failed before it was entered is not left
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Scope, (self._encoded.decode(), self._index)
+
+    # Every step calls both for every block.
+    def enter(self, *_: object) -> None:
+        if _enter_scope(self._encoded, self._index) != 0:
+            raise last_error()
+        self._num_entered += 1
+
+    def leave(self, *_: object) -> None:
+        if self._num_entered > 0:
+            self._num_entered -= 1
+            _leave_scope()
+
+
+_enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
+
+
+def _is_of_scope(hook: object) -> bool:
+    return isinstance(getattr(hook, "__self__", None), _Scope)
+
+
+def remove_scopes(model: torch.nn.Module) -> None:
+    """Takes all scopes off the model. A copy of a model with scopes has scopes, which no BlockScopes removes."""
+    for module in model.modules():
+        for hooks in (module._forward_pre_hooks, module._forward_hooks):
+            for key in [key for key, hook in hooks.items() if _is_of_scope(hook)]:
+                del hooks[key]
+                module._forward_hooks_always_called.pop(key, None)
 
 
 def _refuse_scopes_on(model: torch.nn.Module) -> None:
     """Scopes on scopes would name each layer twice."""
     for name, module in model.named_modules():
-        if any(hook in _openers for hook in module._forward_pre_hooks.values()):
-            raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by remove() of what "
-                             "rematch.scopes(model) returned")
+        if any(_is_of_scope(hook) for hook in module._forward_pre_hooks.values()):
+            raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by "
+                             "rematch.remove_scopes(model)")
 
 
 def _names_of(blocks: dict[str, list[torch.nn.Module]]) -> str:
