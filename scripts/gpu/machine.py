@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gpu import questions
+
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
@@ -162,9 +164,15 @@ class Machine:
         return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
-        """This run's, else the one that was committed."""
+        """This run's, else the one that was committed of the same kind of card."""
         own = report_file(out, name)
-        return own if own.exists() or self.dry else first_existing(report_file(RESULTS, name), own)
+        if own.exists() or self.dry:
+            return own
+        return first_existing(report_file(self.committed_results(), name), own)
+
+    def committed_results(self):
+        """The folder of this kind of card."""
+        return results_of(self.card()[0])
 
 
 def shortened(command):
@@ -177,6 +185,11 @@ def shortened(command):
     if "--attention" in words:
         return words
     return [*words, "--attention", "flash" if "bfloat16" in words else "efficient"]
+
+
+def results_of(card, results=RESULTS):
+    """Where results of a card are committed: each kind of card has a folder."""
+    return results / (questions.kind_of_card(card) or "other")
 
 
 def first_existing(path, otherwise):

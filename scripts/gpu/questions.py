@@ -9,6 +9,11 @@ from pathlib import Path
 
 LANES = ("values", "times")
 KINDS = ("h100", "h200", "a100", "l40s")
+
+
+def kind_of_card(name):
+    """"h200" of "NVIDIA H200"; None for an unknown card."""
+    return next((kind for kind in KINDS if kind in (name or "").lower()), None)
 # Documents beside the code change no answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 

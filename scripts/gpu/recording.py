@@ -1,11 +1,12 @@
 """Takes the results of a run on a GPU into the repository: reports whole, and answers into the queue."""
 
 import json
-import shutil
+import re
 import tempfile
 from pathlib import Path
 
 from gpu import archive
+from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
@@ -27,14 +28,23 @@ def record_one(entry, folder, target, commit):
     reason = why_not(result, commit)
     if reason:
         return f"{name}: not recorded: {reason}"
-    target.mkdir(parents=True, exist_ok=True)
-    copied = [path.name for path in sorted(folder.glob(f"{name}.*")) if path.is_file()]
+    place = results_of(result["card"], target)
+    place.mkdir(parents=True, exist_ok=True)
+    copied = [path.name for path in sorted(folder.glob(f"{name}.*json"))]
     for file in copied:
-        shutil.copyfile(folder / file, target / file)
+        (place / file).write_text(without_folders((folder / file).read_text()))
     report = f"{name}.report.json" if f"{name}.report.json" in copied else f"{name}.json"
     entry["answered"] = {"commit": commit or result["commit"], "date": result["date"], "card": result["card"],
-                         "card_uuid": result["card_uuid"], "report": f"reports/results/gpu/{report}"}
+                         "card_uuid": result["card_uuid"], "report": f"reports/results/gpu/{place.name}/{report}"}
     return f"{name}: answered by {', '.join(copied)}"
+
+
+FOLDERS = re.compile(r"(?<![\w./:-])/(?:[\w.+-]+/)+(?=[\w.+-])")
+
+
+def without_folders(text):
+    """Absolute paths keep their last name: where files were says nothing of the result."""
+    return FOLDERS.sub("", text)
 
 
 def why_not(result, commit):

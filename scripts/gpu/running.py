@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gpu import archive, questions, verdicts
-from gpu.machine import RESULTS, ROOT, report_file
+from gpu.machine import ROOT, report_file
 
 MIN_SECONDS = 10  # a question that has less is not begun
 MAX_WORKERS = 5
@@ -117,7 +117,7 @@ class Run:
         """Names of questions with a report of this run, or a committed one."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
         if not self.machine.dry:
-            names |= {path.name[:-len(".report.json")] for path in RESULTS.glob("*.report.json")}
+            names |= {path.name[:-len(".report.json")] for path in self.machine.committed_results().glob("*.report.json")}
         return names | {name for name, status in self.statuses.items() if status == "passed"}
 
     def run_batch(self, batch):

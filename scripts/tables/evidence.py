@@ -1,6 +1,6 @@
 """Reads what a GPU has measured from reports/results/gpu: whole reports, and the verdict of each question.
 
-Three kinds of file: NAME.report.json of `rematch run` (schema rematch.report), pytorch_NAME.report.json of
+Each kind of card has a folder, so a question's name here is KIND/NAME. Three kinds of file: NAME.report.json of `rematch run` (schema rematch.report), pytorch_NAME.report.json of
 pytorch_steps.py, and NAME.json, the verdict of the question NAME. The verdict quotes the command's last words,
 which is all that is left of a report that was not kept."""
 
@@ -47,7 +47,7 @@ class Point:
     also: list = field(default_factory=list)  # other questions that a lost point is put together from
 
     def key(self):
-        return self.model, self.size, self.ops, self.policy
+        return self.card, self.model, self.size, self.ops, self.policy
 
 
 @dataclass
@@ -56,17 +56,18 @@ class Evidence:
     pytorch: dict = field(default_factory=dict)  # question -> report of pytorch_steps.py
     ceilings: dict = field(default_factory=dict)  # question -> report of ceilings.py
     verdicts: dict = field(default_factory=dict)  # question -> NAME.json
+    predicted: dict = field(default_factory=dict)  # card -> entries of predicted.json
 
 
 def read(folder):
     evidence = Evidence()
-    for path in sorted(pathlib.Path(folder).glob("*.json")):
-        if path.name == "queue.json":
-            continue
+    for path in sorted(pathlib.Path(folder).glob("*/*.json")):
         document = json.loads(path.read_text())
-        question = path.name.removesuffix(".json").removesuffix(".report")
+        question = f"{path.parent.name}/{path.name.removesuffix('.json').removesuffix('.report')}"
         if "rivals" in document or "rounds" in document:
             evidence.pytorch[question] = document
+        elif "predictions" in document:
+            evidence.predicted[path.parent.name.upper()] = document["predictions"]
         elif "copy_gb_per_second" in document:
             evidence.ceilings[question] = document
         elif str(document.get("schema", "")).startswith("rematch.report/"):
@@ -163,7 +164,8 @@ def points_of_pytorch(evidence):
                 yield Point(question=question, model=settings["model"],
                             size=size_of(settings["model"], settings["dimensions"]), ops=entry.get("ops") or "eager",
                             policy=entry["policy"], schedule=entry["schedule"], is_kept=False,
-                            card=card_of((report.get("environment") or {}).get("device")), attention=time["attention_backend"], step_ns=time["step_median_ns"],
+                            card=card_of((report.get("environment") or {}).get("device")),
+                            attention=time["attention_backend"], step_ns=time["step_median_ns"],
                             num_samples=sum(map(len, time["samples_ns"])))
 
 

@@ -103,12 +103,13 @@ def peaks(evidence):
 def comparable(evidence, report):
     """Our points beside a report of PyTorch: those that it names, and those with fused ops of the same card."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
+    card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")
     for point in report["rematch"]:
         time = point["time"]
         if time:
             ops = point.get("ops") or "eager"
-            key = model, size_of(model, dimensions), ops, point["policy"]
+            key = card, model, size_of(model, dimensions), ops, point["policy"]
             peak = rivals.our_peak(point, "peak_allocated_bytes") or next(
                 (other.allocated for other in evidence.points if other.key() == key), None)
             yield point["policy"], ops, point["schedule"], time["step_median_ns"], peak
@@ -195,6 +196,30 @@ def ceilings(evidence):
                            for question, report in evidence.ceilings.items()})
 
 
+def predicted(evidence):
+    """Predicted step times beside measured ones. Ratios are to the first policy of the model."""
+    columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "off", "by data sheet, ms", "off",
+               "measured ratio", "by data sheet"]
+    rows = {}
+    for card, entries in evidence.predicted.items():
+        first = {}
+        for entry in entries:
+            key = card, entry["model"], entry["size"], "eager", entry["policy"]
+            times = [point.step_ns for point in evidence.points
+                     if point.key() == key and point.is_kept and point.step_ns and point.attention == "cudnn"
+                     and "expandable" not in (point.allocator or "")]
+            if not times:
+                continue
+            step, profile, sheet = (statistics.median(times), entry["predicted_by_profile_ns"],
+                                    entry["predicted_by_data_sheet_ns"])
+            step_1, sheet_1 = first.setdefault((entry["model"], entry["size"]), (step, sheet))
+            rows[f"{card}, {entry['model']}, {entry['size']}, {entry['policy']}"] = [
+                card, entry["model"], entry["size"], entry["policy"], milliseconds(step), milliseconds(profile),
+                f"{100 * (profile / step - 1):+.1f} %", milliseconds(sheet), f"{100 * (sheet / step - 1):+.0f} %",
+                f"{step / step_1:.3f}", f"{sheet / sheet_1:.3f}"]
+    return Table(columns, rows)
+
+
 # Findings about bytes of single points stand in table `peaks`.
 DETAIL = re.compile(r"peak_(allocated|reserved)_bytes|, requested |the target for counting| (allocated|reserved) \d")
 ASSERTIONS = re.compile(r"All tests passed \((.+?)\)")
@@ -271,7 +296,8 @@ def published_wan(evidence):
 
 
 TABLES = {"steps": steps, "peaks": peaks, "beside_pytorch": beside_pytorch, "rivals": rivals_table,
-          "bandwidth": bandwidth, "ceilings": ceilings, "questions": questions, "published_wan": published_wan}
+          "predicted": predicted, "bandwidth": bandwidth, "ceilings": ceilings, "questions": questions,
+          "published_wan": published_wan}
 
 
 def make_all(evidence):

@@ -37,7 +37,7 @@ def pytorch_report(uuid="GPU-1"):
     compiled = {"form": "compile(block), one graph", "first_step_seconds": 9.87, "graph_breaks": 0}
     return {"format": 2, "torch": "2.11.0", "attention_backend": "cudnn",
             "settings": {"model": "llama3_1b", "dimensions": {"batch": 4, "tokens": 2048}, "deterministic": False},
-            "environment": {"device_uuid": uuid},
+            "environment": {"device": "NVIDIA H100", "device_uuid": uuid},
             "rivals": [{**rival, "variant": "eager"}, {**rival, "variant": "compile", "compile": compiled},
                        {**rival, "variant": "compile", "policy": "full", "status": "failed",
                         "reason": "Unsupported:\n a | b"}],
@@ -58,8 +58,10 @@ def verdict(name, words=(), tail="", findings=(), **changes):
 class TablesTest(unittest.TestCase):
     def made(self, **files):
         with tempfile.TemporaryDirectory() as folder:
+            card = pathlib.Path(folder) / "h100"
+            card.mkdir()
             for name, document in files.items():
-                (pathlib.Path(folder) / f"{name.replace('__', '.')}.json").write_text(json.dumps(document))
+                (card / f"{name.replace('__', '.')}.json").write_text(json.dumps(document))
             return tables.make_all(evidence.read(folder))
 
     def test_a_whole_report_becomes_rows(self):
@@ -67,11 +69,11 @@ class TablesTest(unittest.TestCase):
                 "peak_allocated_bytes": 11, "peak_reserved_bytes": 12}
         made = self.made(times__report=run_report(point()), exact__report=run_report(
             point(time=None, memory=lost), point("full", status="oom", time=None)))
-        self.assertEqual(made["steps"].rows["times, none, eager, on_demand"], [
+        self.assertEqual(made["steps"].rows["h100/times, none, eager, on_demand"], [
             "H100", "llama3_1b", "4 x 2,048", "none", "eager", "cudnn", "200.0", "3", "1.250 (1.200 to 1.300) of none",
-            "43.2 %", "5,000,000,000", "6,000,000,000", "`times`"])
-        self.assertEqual(list(made["steps"].rows), ["times, none, eager, on_demand"])
-        self.assertEqual(made["peaks"].rows["exact, none, eager, on_demand"][5:9], ["10", "10", "11", "12"])
+            "43.2 %", "5,000,000,000", "6,000,000,000", "`h100/times`"])
+        self.assertEqual(list(made["steps"].rows), ["h100/times, none, eager, on_demand"])
+        self.assertEqual(made["peaks"].rows["h100/exact, none, eager, on_demand"][5:9], ["10", "10", "11", "12"])
 
     def test_small_models_and_the_dry_device_are_left_out(self):
         dry = run_report(point())
@@ -85,17 +87,17 @@ class TablesTest(unittest.TestCase):
         files = {"pytorch_llama__report": pytorch_report(), "fused__report": run_report(point(ops="fused",
                                                                                              step_ns=140_000_000))}
         rows = self.made(**files)["beside_pytorch"].rows
-        self.assertEqual(rows["pytorch_llama, none, eager, on_demand"][4:12], [
+        self.assertEqual(rows["h100/pytorch_llama, none, eager, on_demand"][4:12], [
             "200.0", "250.0", "0.800", "160.0", "1.250", "5,000,000,000", "7,000,000,000", "7,000,000,000"])
-        self.assertEqual(rows["pytorch_llama, none, fused, on_demand"][4:9],
+        self.assertEqual(rows["h100/pytorch_llama, none, fused, on_demand"][4:9],
                          ["140.0", "250.0", "0.560", "160.0", "0.875"])
         files["fused__report"] = run_report(point(ops="fused"), uuid="GPU-2")
-        self.assertEqual(list(self.made(**files)["beside_pytorch"].rows), ["pytorch_llama, none, eager, on_demand"])
+        self.assertEqual(list(self.made(**files)["beside_pytorch"].rows), ["h100/pytorch_llama, none, eager, on_demand"])
 
     def test_rivals_that_failed_are_named(self):
         rows = self.made(pytorch_llama__report=pytorch_report())["rivals"].rows
-        self.assertEqual(rows["pytorch_llama, compile, none"][3:7], ["ok", "compile(block), one graph", "9.9", "0"])
-        self.assertEqual(rows["pytorch_llama, compile, full"][3], "failed: Unsupported: a b")
+        self.assertEqual(rows["h100/pytorch_llama, compile, none"][3:7], ["ok", "compile(block), one graph", "9.9", "0"])
+        self.assertEqual(rows["h100/pytorch_llama, compile, full"][3], "failed: Unsupported: a b")
 
     def test_what_verdicts_quote_of_lost_reports_is_marked(self):
         words = "rematch run --model llama3_1b --batch 4 --tokens 2048".split()
@@ -104,14 +106,14 @@ class TablesTest(unittest.TestCase):
         tail = ("full       on_demand      16/16/16  113/96/226  28.5 GiB  backward loss    -31 %  1.20 [1.16 1.24]  "
                 "29.7 %  equal\nTimes are with cudnn attention, as LibTorch chooses on this card")
         made = self.made(llama=verdict("llama", words, tail, findings))
-        self.assertEqual(made["steps"].rows["llama, full, eager, on_demand"], [
+        self.assertEqual(made["steps"].rows["h100/llama, full, eager, on_demand"], [
             "H100", "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",
-            "", "", "`llama`, report not kept"])
-        self.assertEqual(made["peaks"].rows["llama, full, eager, on_demand"][5:9], ["10", "10", "11", "12"])
+            "", "", "`h100/llama`, report not kept"])
+        self.assertEqual(made["peaks"].rows["h100/llama, full, eager, on_demand"][5:9], ["10", "10", "11", "12"])
         # A kept report takes the place of what it has.
         made = self.made(llama=verdict("llama", words, tail, findings), times__report=run_report(point("full")))
-        self.assertEqual(list(made["steps"].rows), ["times, full, eager, on_demand"])
-        self.assertEqual(list(made["peaks"].rows), ["llama, full, eager, on_demand"])
+        self.assertEqual(list(made["steps"].rows), ["h100/times, full, eager, on_demand"])
+        self.assertEqual(list(made["peaks"].rows), ["h100/llama, full, eager, on_demand"])
 
     def test_a_narrowed_model_is_not_full_size(self):
         narrow = point()
@@ -132,10 +134,10 @@ class TablesTest(unittest.TestCase):
             ceilings__report={"device": "NVIDIA H100", "copy_gb_per_second": 3001.4, "matmul_tflop_per_second": 797.6})
         self.assertEqual([row[1:4] for row in made["bandwidth"].rows.values()],
                          [["2714", "0.81", "met"], ["2604", "0.78", "missed"]])
-        self.assertEqual(made["ceilings"].rows["ceilings"][1:3], ["3,001", "798"])
-        self.assertEqual(made["questions"].rows["bandwidth"][2:],
+        self.assertEqual(made["ceilings"].rows["h100/ceilings"][1:3], ["3,001", "798"])
+        self.assertEqual(made["questions"].rows["h100/bandwidth"][2:],
                          ["passed: 9 assertions in 1 test case", "tree 01234567"])
-        self.assertEqual(made["questions"].rows["overhead"][2:],
+        self.assertEqual(made["questions"].rows["h100/overhead"][2:],
                          ["passed: full: 1.288 of none's step [0.0404, 41.1]", "abcdef01, 2026-11-27"])
 
     def test_the_published_run_stands_beside_ours(self):
@@ -226,13 +228,13 @@ class RepositoryTest(unittest.TestCase):
     def test_stale_tables_are_reported_and_then_written(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            (root / "reports/results/gpu").mkdir(parents=True)
+            (root / "reports/results/gpu/h100").mkdir(parents=True)
             (root / "tests/scripts").mkdir(parents=True)
             (root / "tests/scripts/quoted_figures.json").write_text("[]")
             (root / "README.md").write_text("Nothing.\n")
-            document = root / "reports/results/gpu_h100.md"
+            document = root / "reports/results/gpu.md"
             document.write_text("<!-- table: steps -->\n<!-- end -->\n")
-            (root / "reports/results/gpu/times.report.json").write_text(json.dumps(run_report(point())))
+            (root / "reports/results/gpu/h100/times.report.json").write_text(json.dumps(run_report(point())))
             runs = [subprocess.run([sys.executable, str(SCRIPT), "--root", folder, *words], capture_output=True,
                                    text=True) for words in (["--check"], [], ["--check"])]
             self.assertEqual([done.returncode for done in runs], [1, 0, 0])
