@@ -286,6 +286,12 @@ class QueueTest(unittest.TestCase):
                 filled = " ".join(made.filled(command, one, "/out"))
                 self.assertNotRegex(filled, r"[{}]", one.name)
 
+    def test_what_every_run_measures_is_not_taken_from_an_earlier_run(self):
+        for question in self.asked:
+            for command in question.commands:
+                if question.always and command[:2] == ["{rematch}", "run"]:
+                    self.assertIn("--fresh", command, question.name)
+
     def test_a_report_that_is_judged_is_written(self):
         for one in self.asked:
             if one.judge:
