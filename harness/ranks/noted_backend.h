@@ -98,7 +98,7 @@ class NotedBackend : public Base {
   }
 
  protected:
-  // What is returned for work that was started.
+  // What is returned for work that was started, by a caller or by another form.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }
@@ -107,8 +107,7 @@ class NotedBackend : public Base {
   // A backend may make one form of a collective from another one, which is no call of its own.
   template <class Start>
   StartedWork run(const char* collective, Start start) {
-    if (is_inside_) return start();
-    notes_->call();
+    if (!is_inside_) notes_->call();
     StartedWork work;
     {
       const Inside inside;
@@ -117,11 +116,15 @@ class NotedBackend : public Base {
     return started(collective, std::move(work));
   }
 
-  struct Inside {
-    Inside() { is_inside_ = true; }
-    ~Inside() { is_inside_ = false; }
+  class Inside {
+   public:
+    Inside() : was_inside_(std::exchange(is_inside_, true)) {}
+    ~Inside() { is_inside_ = was_inside_; }
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
+
+   private:
+    bool was_inside_;
   };
 
   static inline thread_local bool is_inside_ = false;

@@ -75,6 +75,28 @@ TEST_CASE("every form of every collective is noted once") {
   }
 }
 
+class ListedWork final : public NotedBackend<IdleBackend> {
+ public:
+  using NotedBackend::NotedBackend;
+  std::vector<std::string> collectives;
+
+ private:
+  StartedWork started(const char* collective, StartedWork work) override {
+    collectives.emplace_back(collective);
+    return work;
+  }
+};
+
+// Quiet Gloo waits for both: the inner work holds tensors, too.
+TEST_CASE("work of a form inside another one is handed over as well") {
+  const NotesOnBoard notes;
+  ListedWork backend(notes.of_rank);
+  at::Tensor x = at::ones({4});
+  backend._allgather_base(x, x, c10d::AllgatherOptions());
+  CHECK(backend.collectives == std::vector<std::string>{"all_gather", "all_gather"});
+  CHECK(notes.calls() == 1);
+}
+
 // Lacks all forms: c10d's own throw.
 class LackingBackend : public c10d::Backend {
  public:
