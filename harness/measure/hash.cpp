@@ -21,6 +21,11 @@ namespace {
 
 constexpr std::size_t kKeptBytes = 16;
 
+// The elements in row-major order, on the host; undefined for an undefined tensor.
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().to(at::kCPU).contiguous() : tensor;
+}
+
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
@@ -29,9 +34,9 @@ class Sha256 {
     }
   }
 
-  void add(const at::Tensor& tensor) {
-    if (!tensor.defined() || tensor.numel() == 0) return;
-    const at::Tensor host = tensor.detach().to(at::kCPU).contiguous();
+  // `host` is what on_host() gave.
+  void add(const at::Tensor& host) {
+    if (!host.defined() || host.numel() == 0) return;
     if (EVP_DigestUpdate(context_.get(), host.const_data_ptr(), host.nbytes()) != 1) {
       throw std::runtime_error("OpenSSL cannot update a SHA-256 digest");
     }
@@ -68,7 +73,7 @@ std::string hex_word(Word word) {
 std::string tensor_hash(const at::Tensor& tensor) {
   if (!tensor.defined()) return "";
   Sha256 sha;
-  sha.add(tensor);
+  sha.add(on_host(tensor));
   return sha.finish();
 }
 
@@ -89,9 +94,23 @@ std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors) {
   return hashes;
 }
 
+// SHA-256 is a chain, so only the copy of the next tensor can run beside it.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors) {
+  const auto start_copy = [&tensors](std::size_t index) {
+    const bool is_copied =
+        index < tensors.size() && tensors[index].defined() && !tensors[index].is_cpu();
+    const auto policy = is_copied ? std::launch::async : std::launch::deferred;
+    return std::async(policy, [&tensors, index] {
+      return index < tensors.size() ? on_host(tensors[index]) : at::Tensor();
+    });
+  };
   Sha256 sha;
-  for (const at::Tensor& tensor : tensors) sha.add(tensor);
+  std::future<at::Tensor> next = start_copy(0);
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const at::Tensor host = next.get();
+    next = start_copy(index + 1);
+    sha.add(host);
+  }
   return sha.finish();
 }
 
