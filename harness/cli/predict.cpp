@@ -110,7 +110,7 @@ ExitCode predict_trace(const PredictFlags& flags) {
   }
   print_predictions(
       predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting, profile), trace,
-      profile, setting, flags.json);
+      profile, setting, card_memory(flags, trace, profile, setting.world), flags.json);
   return ExitCode::kOk;
 }
 

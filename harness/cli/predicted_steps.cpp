@@ -7,7 +7,11 @@
 #include "models/preset/parallel.h"
 #include "policies/base/field_value.h"
 #include "policies/base/json.h"
+#include "policies/base/text.h"
+#include "policies/predict/device/roofline.h"
 #include "policies/trace/by_phase.h"
+#include "reports/render/format.h"
+#include "reports/render/tables/front_table.h"
 
 namespace rematch {
 namespace {
@@ -24,8 +28,32 @@ Json traffic_to_json(const Traffic& traffic, Member member) {
   return json;
 }
 
+bool fits(const PredictedStep& step, const CardMemory& card) {
+  const Bytes at_boundary = step.memory.peak_allocated.value_or(Bytes{});
+  return at_boundary + step.memory.peak_transient.value_or(Bytes{}) <= card.for_tensors();
+}
+
+// "Tensors may take 65.5 GiB: h100's 79.1 GiB less ... These fit: full. Too large: none."
+std::string fit_words(const std::vector<PredictedStep>& steps,
+                      const std::optional<CardMemory>& card, std::size_t columns) {
+  if (!card) return "";
+  std::vector<std::string> small;
+  std::vector<std::string> large;
+  for (const PredictedStep& step : steps) {
+    const std::string name =
+        step.policy + (step.has_regions ? " " + std::string(to_string(step.schedule)) : "");
+    (fits(step, *card) ? small : large).push_back(name);
+  }
+  std::string words = "Tensors may take " + format_bytes(card->for_tensors()) + ": " +
+                      card->device + "'s " + format_bytes(card->memory) + " less " +
+                      reserve_words(card->reserve) + ".";
+  if (!small.empty()) words += " These fit: " + joined(small) + ".";
+  if (!large.empty()) words += " Too large: " + joined(large) + ".";
+  return table::format_line(words, TableFormat::kText, columns);
+}
+
 Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<Profile>& profile,
-             const FrontSetting& setting) {
+             const FrontSetting& setting, const std::optional<CardMemory>& card) {
   MemoryRecord memory = step.memory;
   memory.timeline.reset();
   const auto part_of_range = [&](auto part) {
@@ -46,6 +74,9 @@ Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<
           {"predicted_communication_ns", part_of_range(&StepRange::communication)},
           {"predicted_step_time_ns", part_of_range(&StepRange::nothing_overlaps)},
           {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
+          {"device_memory_bytes", card ? Json(card->memory.count) : Json(nullptr)},
+          {"reserve_bytes", card ? Json(card->reserve.total().count) : Json(nullptr)},
+          {"fits_device", card ? Json(fits(step, *card)) : Json(nullptr)},
           {"predicted_memory", to_value(memory)}};
 }
 
@@ -70,20 +101,36 @@ std::string setting_words(const Trace& trace, const FrontSetting& setting) {
 
 }  // namespace
 
+std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& trace,
+                                      const std::optional<Profile>& profile, int world) {
+  const DeviceSheet* sheet = find_device_sheet(flags.device);
+  if (sheet == nullptr && profile) sheet = sheet_of(*profile);
+  const std::optional<Bytes> asked = parse_reserve(flags.reserve);
+  if (sheet == nullptr && asked) {
+    throw UsageError("--reserve is taken off a card's memory; give --device h100");
+  }
+  if (sheet == nullptr) return std::nullopt;
+  const int communicators = std::max(num_communicators(trace), world > 1 ? 1 : 0);
+  return CardMemory{std::string(sheet->name), sheet->memory,
+                    asked ? MemoryReserve{{}, {}, {}, *asked}
+                          : usual_reserve(sheet, sheet->memory, communicators)};
+}
+
 void print_predictions(const std::vector<PredictedStep>& steps, const Trace& trace,
                        const std::optional<Profile>& profile, const FrontSetting& setting,
-                       bool as_json) {
+                       const std::optional<CardMemory>& card, bool as_json) {
   if (as_json) {
     Json predictions = Json::array();
     for (const PredictedStep& step : steps) {
-      predictions.push_back(to_json(step, trace, profile, setting));
+      predictions.push_back(to_json(step, trace, profile, setting, card));
     }
     print_json(predictions);
     return;
   }
   const std::size_t columns = terminal_columns();
   print(predictions_to_text(setting_words(trace, setting), steps, columns) +
-        traffic_to_text(steps, profile ? &*profile : nullptr, columns));
+        traffic_to_text(steps, profile ? &*profile : nullptr, columns) +
+        fit_words(steps, card, columns));
 }
 
 }  // namespace rematch

@@ -1,6 +1,7 @@
 #include "harness/cli/flags/flag_values.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -88,6 +89,12 @@ double parse_percent(const std::string& text) {
 double parse_percent_or_zero(const std::string& text) {
   if (const auto ratio = percent_of(text)) return *ratio;
   throw UsageError(in_quotes(text) + " is no percentage from 0% to 100%, such as 2%");
+}
+
+void require_unit(const std::string& flag, const std::string& text) {
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.back())) == 0) return;
+  throw UsageError(flag + " '" + text + "' has no unit; write " + text + "GiB, " + text +
+                   "MiB or " + text + "B");
 }
 
 Bytes parse_bytes(const std::string& text) {

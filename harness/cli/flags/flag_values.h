@@ -44,6 +44,10 @@ double parse_percent_or_zero(const std::string& text);
 // "24GiB", "512MiB", "100MB", "4096": whole bytes above 0. Throws UsageError.
 Bytes parse_bytes(const std::string& text);
 
+// Throws UsageError for a bare number: a budget that means GiB and says so nowhere is not to be
+// answered with a few bytes.
+void require_unit(const std::string& flag, const std::string& text);
+
 // "50GB/s", "24GiB/s", in bytes a second. Throws UsageError.
 double parse_rate(const std::string& text);
 

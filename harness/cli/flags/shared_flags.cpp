@@ -115,6 +115,19 @@ void add_any_card(CLI::App& app, bool& any_card) {
                "--device or --doctor names, or that is here");
 }
 
+void add_reserve(CLI::App& app, std::string& reserve) {
+  app.add_option("--reserve", reserve,
+                 "Memory of the card that tensors cannot have: 2GiB, or 0B to give them all of it "
+                 "(default: by card, for driver and CUDA context, NCCL and fragmentation)");
+}
+
+std::optional<Bytes> parse_reserve(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "0" || text == "0B") return Bytes{};
+  require_unit("--reserve", text);
+  return parse_bytes(text);
+}
+
 void add_force(CLI::App& app, bool& force) {
   app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
 }
@@ -185,6 +198,7 @@ PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) 
                  "The same from a profile's times; with --round-512 also what kernels allocate "
                  "themselves, if it was measured on a GPU");
   add_any_card(app, any_card);
+  add_reserve(app, reserve);
   app.add_flag("--json", json, "Print JSON instead of the table");
 }
 
@@ -216,6 +230,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--activation-budget", activation_budget,
                  "Print the fastest plan that fits into this beside parameters, gradients and "
                  "optimizer state: 16GiB");
+  add_reserve(app, reserve);
   app.add_option(
       "--max-slowdown", max_slowdown,
       "Print the plan with the lowest peak at no more than this over the fastest step time: 5%");

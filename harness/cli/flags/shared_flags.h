@@ -72,6 +72,11 @@ void add_threads(CLI::App& app, int& num_threads);
 void add_force(CLI::App& app, bool& force);
 void add_any_card(CLI::App& app, bool& any_card);
 
+// --reserve: memory of the card that tensors cannot have.
+void add_reserve(CLI::App& app, std::string& reserve);
+// Nothing if the flag was not given. 0B is a size here. Throws UsageError.
+std::optional<Bytes> parse_reserve(const std::string& text);
+
 // --shard slurm: the share of this task of a job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
@@ -110,6 +115,7 @@ struct PredictFlags : PolicyFlags {
   std::string links_file;  // measured links; empty: a data sheet's
   std::string profile_file;
   bool any_card = false;
+  std::string reserve;  // empty: the card's usual one
   bool json = false;
 };
 
@@ -132,6 +138,7 @@ struct SearchFlags : MeasureFlags, KernelFlags {
   std::string budget;
   std::string free;               // beside parameters and optimizer state
   std::string activation_budget;  // beside those and gradients
+  std::string reserve;            // empty: of a device's memory its usual one, of a budget none
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;

@@ -176,6 +176,9 @@ ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
       flags.command, settings.variants.device, settings.variants.allocator, settings.variants.seed);
   record.device_memory =
       on_cuda ? provenance.environment.device_memory : provenance.environment.host_memory;
+  if (on_cuda && !record.reserve && record.device_memory) {
+    record.reserve = usual_reserve(nullptr, *record.device_memory, /*num_communicators=*/0);
+  }
   const Report report = run_comparison(settings, variants, provenance);
   warn_of_other_attention(record, report);
   add_figures(report, chosen, record.front);

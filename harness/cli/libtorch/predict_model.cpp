@@ -111,7 +111,8 @@ ExitCode predict_model(const PredictFlags& flags) {
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, profile ? most_temporary(*profile) : std::nullopt);
   predict_other_optimizer(asked.optimizer, trace, variants);
-  print_predictions(predicted_steps(variants, trace, profile), trace, profile, asked, flags.json);
+  print_predictions(predicted_steps(variants, trace, profile), trace, profile, asked,
+                    card_memory(flags, trace, profile, /*world=*/1), flags.json);
   return ExitCode::kOk;
 }
 

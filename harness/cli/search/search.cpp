@@ -146,7 +146,8 @@ std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& reco
 std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
   std::optional<FrontPoint> point = answer_of(search, record);
   const bool is_asked = record.budget || record.max_slowdown_ratio;
-  if (!is_asked && record.device_memory) point = search.fastest_within(*record.device_memory);
+  const std::optional<Bytes> memory = record.memory_for_tensors();
+  if (!is_asked && memory) point = search.fastest_within(*memory);
   return point ? std::vector<FrontPoint>{*std::move(point)} : std::vector<FrontPoint>{};
 }
 
@@ -262,6 +263,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   if (asked.device_memory) record.device_memory = asked.device_memory;
   record.budget = asked.budget;
   take_free_memory(flags, space, trace, record);
+  take_reserve(flags, trace, record);
   record.max_slowdown_ratio = asked.max_slowdown_ratio;
   FrontSearch found(trace, profile, space, resolve_none(trace));
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);

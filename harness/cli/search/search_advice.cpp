@@ -14,6 +14,7 @@
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/step/step.h"
 #include "reports/render/format.h"
+#include "reports/render/tables/front_table.h"
 
 namespace rematch {
 namespace {
@@ -49,13 +50,25 @@ std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace&
   return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
 }
 
+// One rank of so many has a communicator where the step that was searched has none.
+Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
+  const bool is_usual = !record.budget && record.device_memory && record.reserve &&
+                        !record.reserve->asked && record.reserve->communicators.count == 0;
+  if (!is_usual) return limit;
+  return *record.device_memory -
+         usual_reserve(find_device_sheet(record.device), *record.device_memory, world > 1 ? 1 : 0)
+             .total();
+}
+
 // The fewest ranks, doubled from those asked for.
 std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
                                           const FrontRecord& record, Bytes limit) {
   for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
     const std::optional<Bytes> peak = peak_over(world, flags, trace, record);
     if (!peak) return std::nullopt;
-    if (*peak <= limit) return fits_with("--world " + std::to_string(world), *peak, world);
+    if (*peak <= limit_over(world, record, limit)) {
+      return fits_with("--world " + std::to_string(world), *peak, world);
+    }
   }
   return std::nullopt;
 }
@@ -91,9 +104,8 @@ std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const Front
 
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest) {
-  const std::string whose = record.budget || !record.device_memory ? "" : record.device + "'s ";
-  std::string line = "no plan fits " + whose + format_bytes(limit) + ", the lowest peak is " +
-                     format_bytes(lowest);
+  std::string line = "no plan fits " + (record.budget ? budget_of(record) : memory_of(record)) +
+                     ", the lowest peak is " + format_bytes(lowest);
   std::vector<std::string> ways;
   const auto add = [&ways](std::optional<std::string> way) {
     if (way) ways.push_back(*std::move(way));

@@ -31,7 +31,7 @@ FrontPoint best_simple(SimpleSearch& search, const FrontRecord& record) {
 std::optional<Bytes> limit_of(const FrontRecord& record) {
   if (record.budget) return record.budget;
   if (record.max_slowdown_ratio) return std::nullopt;
-  return record.device_memory;
+  return record.memory_for_tensors();
 }
 
 std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profile,

@@ -12,20 +12,13 @@
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/reserve.h"
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "reports/render/format.h"
 
 namespace rematch {
 namespace {
-
-// parse_bytes() takes a bare number as bytes; a budget that means GiB and says so nowhere is not to
-// be answered with a few bytes.
-void require_unit(const std::string& flag, const std::string& text) {
-  if (text.empty() || std::isdigit(static_cast<unsigned char>(text.back())) == 0) return;
-  throw UsageError(flag + " '" + text + "' has no unit; write " + text + "GiB, " + text +
-                   "MiB or " + text + "B");
-}
 
 std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -72,6 +65,29 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
   say(format_bytes(asked) + " beside " + format_bytes(held) + " of parameters" +
       (is_free ? "" : ", gradients") + " and optimizer state: a budget of " +
       format_bytes(*record.budget));
+}
+
+// An estimate of a whole model's ranks, sharding.h, has no collectives in its trace.
+int communicators_of(const Trace& trace, int world) {
+  return std::max(num_communicators(trace), world > 1 ? 1 : 0);
+}
+
+void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& record) {
+  const std::optional<Bytes> asked = parse_reserve(flags.reserve);
+  const bool is_of_card =
+      record.reserve || find_device_sheet(flags.device) != nullptr || !flags.doctor_file.empty();
+  if (asked) {
+    record.reserve = MemoryReserve{{}, {}, {}, *asked};
+  } else if (is_of_card && record.device_memory) {
+    record.reserve = usual_reserve(find_device_sheet(flags.device), *record.device_memory,
+                                   communicators_of(trace, record.world));
+  }
+  if (!asked || !record.budget) return;
+  if (*asked >= *record.budget) {
+    throw UsageError("--reserve " + flags.reserve + " leaves nothing of a budget of " +
+                     format_bytes(*record.budget) + "; give more memory, or a smaller reserve");
+  }
+  record.budget = *record.budget - *asked;
 }
 
 std::string doctor_card(const SearchFlags& flags) {

@@ -14,6 +14,7 @@
 #include "policies/search/front/front.h"
 #include "policies/search/front/loads.h"
 #include "reports/render/format.h"
+#include "reports/render/tables/front_table.h"
 #include "reports/render/tables/load_table.h"
 
 namespace rematch {
@@ -96,13 +97,33 @@ void say_tried(const std::string& dimension, std::int64_t load,
   say(dimension + " " + std::to_string(load) + ": " + outcome);
 }
 
+// --budget, or the device's memory, less what is reserved; says on stderr what was taken off.
+Bytes budget_for_loads(const SearchFlags& flags, std::optional<Bytes> measured_memory) {
+  const DeviceSheet& sheet = *find_device_sheet(flags.device);
+  const std::optional<Bytes> asked = parse_reserve(flags.reserve);
+  if (!flags.budget.empty() && !asked) return parse_bytes(flags.budget);
+  const Bytes memory =
+      flags.budget.empty() ? measured_memory.value_or(sheet.memory) : parse_bytes(flags.budget);
+  const ModelSpec spec = flags.model.spec_at(flags.model.range()->least);
+  const MemoryReserve reserve =
+      asked ? MemoryReserve{{}, {}, {}, *asked}
+            : usual_reserve(&sheet, memory, static_cast<int>(rank_groups(spec).size()));
+  if (reserve.total() >= memory) {
+    throw UsageError("--reserve " + flags.reserve + " leaves nothing of " + format_bytes(memory) +
+                     "; give more memory, or a smaller reserve");
+  }
+  const Bytes budget = memory - reserve.total();
+  say("tensors may take " + format_bytes(budget) + ": " + format_bytes(memory) + " less " +
+      reserve_words(reserve));
+  return budget;
+}
+
 }  // namespace
 
 ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
                   std::optional<Bytes> measured_memory) {
   require_maximizable(flags);
-  const Bytes memory = measured_memory.value_or(find_device_sheet(flags.device)->memory);
-  const Bytes budget = flags.budget.empty() ? memory : parse_bytes(flags.budget);
+  const Bytes budget = budget_for_loads(flags, measured_memory);
   const DimensionRange range = *flags.model.range();
   LoadsRecord record = record_of(flags, space, budget);
   const InterruptGuard guard;

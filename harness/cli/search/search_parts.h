@@ -28,6 +28,13 @@ void require_one_budget(const SearchFlags& flags);
 void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
                       FrontRecord& record);
 
+// Sets what is reserved of the device's memory, as --reserve says or as usual, and takes --reserve
+// off the budget. Throws UsageError if nothing is left.
+void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& record);
+
+// Communicators of one rank of the record's step.
+int communicators_of(const Trace& trace, int world);
+
 // The memory of the GPU that `rematch doctor --json` found, from the file of --doctor; nothing
 // without that flag. Throws UsageError: the file has no GPU, or one that --device does not name.
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags);

@@ -32,6 +32,8 @@ struct SweepPlanFlags {
     app.add_option("--card", card, "Card from whose data sheet the times are predicted");
     app.add_option("--memory", memory,
                    "Name the comparisons that do not fit into this: 80GiB (default: none)");
+    app.add_option("--reserve", reserve,
+                   "Part of --memory that tensors cannot have: 2GiB (default: none)");
     app.add_option("--stale", stale_after,
                    "Time after which all workers take a silent worker for dead");
     app.add_flag("--json", json, "Print the plan as well");
@@ -40,6 +42,7 @@ struct SweepPlanFlags {
   std::string folder;
   std::string card = "h100";
   std::string memory;
+  std::string reserve;  // empty: none, --memory is what tensors have
   std::string stale_after = "180s";
   bool json = false;
 };
@@ -156,7 +159,7 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
   }
   print(text + "\nplan " + plan.id.substr(0, 12) + " in " + plan_file_in(flags.folder) + "\n");
   if (flags.memory.empty()) return;
-  const Bytes limit = parse_bytes(flags.memory);
+  const Bytes limit = parse_bytes(flags.memory) - parse_reserve(flags.reserve).value_or(Bytes{});
   std::vector<std::string> lines;
   for (const PlannedComparison& comparison : plan.comparisons) {
     const auto& predicted = comparison.predicted;
@@ -179,6 +182,9 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 }
 
 ExitCode make_plan(const SweepPlanFlags& flags) {
+  if (!flags.reserve.empty() && flags.memory.empty()) {
+    throw UsageError("--reserve is taken off --memory; give both");
+  }
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
   // Words that comparisons do not share are the sweep's own.
   if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());

@@ -23,8 +23,8 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 // The memory that the driver gives out in all, as cudaMemGetInfo's total and PyTorch's
 // out-of-memory messages ("total capacity") have it: less than the sheet's decimal gigabytes where
 // ECC and the driver take their part, more than the sheet's 80 of an H100, whose chips hold 80
-// binary ones. Drivers differ by up to 0.3 GiB; the least that was found stands here. CUDA's own
-// context comes out of it, 0.3 to 0.6 GiB.
+// binary ones. Drivers differ by up to 0.3 GiB; the least that was found stands here. Tensors do
+// not get all of it: see Note [What is reserved of a card].
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

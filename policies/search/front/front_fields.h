@@ -136,6 +136,14 @@ void visit_fields(Measurement& measurement, Visit visit) {
   visit("baseline_families", measurement.families);
 }
 
+template <RecordOf<MemoryReserve> Reserve, class Visit>
+void visit_fields(Reserve& reserve, Visit visit) {
+  visit("context_bytes", reserve.context);
+  visit("communicators_bytes", reserve.communicators);
+  visit("fragmentation_bytes", reserve.fragmentation);
+  visit("asked_bytes", reserve.asked);
+}
+
 template <RecordOf<HostLink> Link, class Visit>
 void visit_fields(Link& link, Visit visit) {
   visit("to_host_bytes_per_second", link.to_host_bytes_per_second);
@@ -174,6 +182,7 @@ void visit_fields(Record& record, Visit visit) {
   visit({"card", kLater | kOmitIfEmpty}, record.card);
   visit({"attention_backend", kLater | kOmitIfEmpty}, record.attention_backend);
   visit({"device_memory_bytes", kLater}, record.device_memory);
+  visit({"reserve", kLater | kOmitIfEmpty}, record.reserve);
   visit("time_source", record.time_source);
   visit("optimizer", record.optimizer);
   visit({"world", kLater}, record.world);

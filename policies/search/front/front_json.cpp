@@ -82,6 +82,11 @@ std::optional<double> step_time_error(const MeasuredFigures& figures) {
   return static_cast<double>(figures.calibrated_step_time->count()) / measured - 1;
 }
 
+std::optional<Bytes> FrontRecord::memory_for_tensors() const {
+  if (!device_memory || !reserve) return device_memory;
+  return std::max(*device_memory - reserve->total(), Bytes{});
+}
+
 FrontRecord make_front_record(const Trace& trace, const Profile& profile,
                               OptimizerModel optimizer) {
   FrontRecord record;
@@ -93,7 +98,10 @@ FrontRecord make_front_record(const Trace& trace, const Profile& profile,
   record.device = profile.device;
   record.card = profile.card;
   record.attention_backend = profile.attention_backend;
-  if (const DeviceSheet* sheet = sheet_of(profile)) record.device_memory = sheet->memory;
+  if (const DeviceSheet* sheet = sheet_of(profile)) {
+    record.device_memory = sheet->memory;
+    record.reserve = usual_reserve(sheet, sheet->memory, num_communicators(trace));
+  }
   record.time_source = profile.source;
   record.links = profile.links;
   record.optimizer = optimizer;

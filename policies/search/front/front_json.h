@@ -11,6 +11,7 @@
 
 #include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
+#include "policies/predict/device/reserve.h"
 #include "policies/search/front/front.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -40,6 +41,11 @@ struct FrontRecord {
   std::string card;
   std::string attention_backend;
   std::optional<Bytes> device_memory;  // by its data sheet, or of the host that measured the front
+  // What of that, or with --reserve of the budget, tensors cannot have. Absent: on a CPU, and in
+  // files that do not say.
+  std::optional<MemoryReserve> reserve;
+  // The device's memory without it; nothing where that is not known.
+  std::optional<Bytes> memory_for_tensors() const;
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   int world = 1;  // ranks of the step; figures are one rank's

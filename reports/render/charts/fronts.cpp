@@ -176,7 +176,8 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
   if (record.budget) {
     plane.limit = {"Budget", *record.budget};
   } else if (record.device_memory) {
-    plane.limit = {"Device limit", *record.device_memory};
+    plane.limit = {record.reserve ? "Device less reserve" : "Device limit",
+                   *record.memory_for_tensors()};
   }
   plane.legend = searched_legend(record, plane.spots);
   return plane;

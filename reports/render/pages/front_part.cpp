@@ -47,7 +47,7 @@ std::vector<Tile> front_tiles(const FrontRecord& record) {
                              tile_of("lowest peak", 0),
                              tile_of("knee", front.knee)};
   if (record.device_memory) {
-    const auto fastest = fastest_within(front, *record.device_memory);
+    const auto fastest = fastest_within(front, *record.memory_for_tensors());
     tiles.push_back(fastest ? tile_of("fastest that fits", *fastest)
                             : Tile{"fastest that fits", "none", "No point fits the device"});
   }

@@ -62,8 +62,10 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   const FrontPoint& none = record.front.reference();
   const PlanFigures& figures = point.figures;
   const nanoseconds step = predicted_step(record.front, point);
-  if (record.device_memory && figures.peak > *record.device_memory) {
-    details.insert(details.begin(), "exceeds " + memory_of(record));
+  const std::optional<Bytes> memory = record.memory_for_tensors();
+  if (memory && figures.peak > *memory) {
+    details.insert(details.begin(), "exceeds " + record.device + "'s " + format_bytes(*memory) +
+                                        (record.reserve ? " for tensors" : ""));
   }
   details.push_back(host_words(record, point));
   std::erase(details, "");

@@ -61,8 +61,12 @@ std::string measurement_words(const FrontMeasurement& measurement);
 std::string describe_command(const std::string& point, const FrontFiles& files);
 std::string run_command(const std::string& point, const FrontFiles& files);
 
-// "h100's 79.1 GiB". The record has the device's memory.
+// "cpu's 8.00 GiB", "65.5 GiB (h100's 79.1 GiB less ...)". The record has the device's memory.
 std::string memory_of(const FrontRecord& record);
+// The budget; with --reserve what it was and what was taken off.
+std::string budget_of(const FrontRecord& record);
+// "512 MiB for the driver and the CUDA context, 13.1 GiB for fragmentation"
+std::string reserve_words(const MemoryReserve& reserve);
 
 // The point that a reader is to look at first: of what was asked, or the fastest within the
 // device's memory.

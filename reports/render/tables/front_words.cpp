@@ -46,7 +46,7 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
 
 // The question that the leading point answers. A file may hold an answer without its question.
 std::string question_of(const FrontRecord& record) {
-  if (record.budget) return "The fastest that fits " + format_bytes(*record.budget);
+  if (record.budget) return "The fastest that fits " + budget_of(record);
   if (record.max_slowdown_ratio) {
     return "The lowest peak for at most " + format_percent(*record.max_slowdown_ratio) +
            " more step time" + (record.front.none ? " than the fastest of all" : "");
@@ -54,16 +54,43 @@ std::string question_of(const FrontRecord& record) {
   return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
 }
 
+// A budget that was asked for says itself what tensors may take.
+std::string device_memory_words(const FrontRecord& record) {
+  const std::string whole = format_bytes(*record.device_memory);
+  if (!record.reserve || record.budget) return whole;
+  return whole + ", " + format_bytes(*record.memory_for_tensors()) + " for tensors";
+}
+
 }  // namespace
 
 std::string memory_of(const FrontRecord& record) {
-  return record.device + "'s " + format_bytes(*record.device_memory);
+  const std::string whole = record.device + "'s " + format_bytes(*record.device_memory);
+  if (!record.reserve) return whole;
+  return format_bytes(*record.memory_for_tensors()) + " (" + whole + " less " +
+         reserve_words(*record.reserve) + ")";
+}
+
+// --reserve is taken from a budget too; what is reserved by default is not.
+std::string budget_of(const FrontRecord& record) {
+  const std::string for_tensors = format_bytes(*record.budget);
+  if (!record.reserve || !record.reserve->asked) return for_tensors;
+  return for_tensors + " (" + format_bytes(*record.budget + record.reserve->total()) + " less " +
+         reserve_words(*record.reserve) + ")";
+}
+
+std::string reserve_words(const MemoryReserve& reserve) {
+  if (reserve.asked) return format_bytes(*reserve.asked) + " of --reserve";
+  std::string words = format_bytes(reserve.context) + " for the driver and the CUDA context";
+  if (reserve.communicators.count > 0) {
+    words += ", " + format_bytes(reserve.communicators) + " for NCCL's communicators";
+  }
+  return words + ", " + format_bytes(reserve.fragmentation) + " for fragmentation";
 }
 
 std::optional<std::size_t> lead_point(const FrontRecord& record) {
   if (record.answer) return index_of(record.front, *record.answer);
   if (record.budget || record.max_slowdown_ratio || !record.device_memory) return std::nullopt;
-  return fastest_within(record.front, *record.device_memory);
+  return fastest_within(record.front, *record.memory_for_tensors());
 }
 
 std::optional<std::size_t> fastest_within(const Front& front, Bytes limit) {
@@ -90,7 +117,7 @@ std::string setting_words(const FrontRecord& record) {
   }
   words += ", " + optimizer_words(record.optimizer);
   words += ", on " + record.device;
-  if (record.device_memory) words += " (" + format_bytes(*record.device_memory) + ")";
+  if (record.device_memory) words += " (" + device_memory_words(record) + ")";
   words += ", " + std::string(to_string(record.front.schedule));
   return words + ranks_words(record) +
          (record.is_estimate_of_ranks() ? ", communication not counted" : "");
@@ -104,7 +131,7 @@ std::string ranks_words(const FrontRecord& record) {
 }
 
 std::string lead_words(const FrontRecord& record) {
-  if (record.budget && !record.answer) return "No plan fits " + format_bytes(*record.budget) + ".";
+  if (record.budget && !record.answer) return "No plan fits " + budget_of(record) + ".";
   const bool is_asked = record.answer.has_value();
   if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
   const std::optional<std::size_t> index = lead_point(record);

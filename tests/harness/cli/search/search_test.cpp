@@ -310,6 +310,58 @@ TEST_CASE("a roofline is not held against another device's times") {
              !Catch::Contains("roofline"));
 }
 
+// 44.39 GiB of an L40S less 0.5 for driver and context, divided by 1.2: 36.6 GiB.
+TEST_CASE("a search leaves a card's reserve free, and says what it is") {
+  const ScratchFolder scratch;
+  const std::string search =
+      "search --device l40s --trace " + stored(scratch, toy_llama(), "trace.json");
+  const auto front_of = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + " --json --points 2 " + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out);
+  };
+  CHECK_THAT(rematch(search).out, Catch::Contains("36.6 GiB (l40s's 44.4 GiB less 512 MiB"));
+  const Json usual = front_of("").at("reserve");
+  CHECK(usual.at("context_bytes") == 512 << 20);
+  CHECK(usual.at("communicators_bytes") == 0);
+  CHECK(usual.at("asked_bytes").is_null());
+  CHECK(front_of("--world 2").at("reserve").at("communicators_bytes") == 1 << 30);
+  CHECK(front_of("--reserve 2GiB").at("reserve").at("asked_bytes") == std::int64_t{2} << 30);
+  CHECK(front_of("--reserve 0B").at("reserve").at("asked_bytes") == 0);
+  // A budget is what tensors may take, unless a reserve is asked for.
+  CHECK(front_of("--budget 24GiB").at("budget_bytes") == std::int64_t{24} << 30);
+  CHECK(front_of("--budget 24GiB --reserve 2GiB").at("budget_bytes") == std::int64_t{22} << 30);
+  CHECK_THAT(rematch(search + " --budget 24GiB --reserve 2GiB").out,
+             Catch::Contains("fits 22.0 GiB (24.0 GiB less 2.00 GiB of --reserve)"));
+  check_usage_error(search + " --budget 2GiB --reserve 2GiB", "leaves nothing of a budget");
+  check_usage_error(search + " --reserve 2", "'2' has no unit");
+}
+
+TEST_CASE("a prediction says which plans fit a card beside what is reserved") {
+  const ScratchFolder scratch;
+  const std::string predict =
+      "predict --policy none,full --trace " +
+      stored(scratch, toy_llama({.layers = 4, .tokens = 512}), "trace.json");
+  const Json steps = Json::parse(rematch(predict + " --device l40s --json").out);
+  for (const Json& step : steps) {
+    CHECK(step.at("fits_device") == true);
+    CHECK(step.at("device_memory_bytes") == 47663399567);
+  }
+  CHECK_THAT(rematch(predict + " --device l40s").out,
+             Catch::Contains("l40s's 44.4 GiB less 512 MiB for the driver and the CUDA context") &&
+                 Catch::Contains("These fit: none, full on_demand."));
+  // What full needs, to the byte, and none does not fit into.
+  const std::int64_t full = steps[1]["predicted_memory"]["peak_allocated_bytes"];
+  const std::string reserve = " --reserve " + std::to_string(47663399567 - full) + "B";
+  CHECK_THAT(rematch(predict + " --device l40s" + reserve).out,
+             Catch::Contains("These fit: full on_demand. Too large: none."));
+  CHECK(Json::parse(rematch(predict + " --device l40s --json" + reserve).out)[0]["fits_device"] ==
+        false);
+  CHECK(Json::parse(rematch(predict + " --json").out)[0]["fits_device"].is_null());
+  check_usage_error(predict + " --reserve 1GiB", "give --device h100");
+}
+
 // Nobody measured the times; they say that an H100 did.
 TEST_CASE("times of another card are refused unless told otherwise") {
   const ScratchFolder scratch;
@@ -335,7 +387,7 @@ TEST_CASE("times of another card are refused unless told otherwise") {
   CHECK(rematch("predict --policy full" + times).code == 0);
   const Outcome alone = rematch("search" + times);
   CHECK(alone.code == 0);
-  CHECK_THAT(alone.out, Catch::Contains("79.1 GiB"));
+  CHECK_THAT(alone.out, Catch::Contains("on cuda (79.1 GiB, 65.5 GiB for tensors)"));
 
   const std::string refused =
       "'" + profile + "' has times of NVIDIA H100 80GB HBM3, and --device says l40s; ";

@@ -76,6 +76,24 @@ TEST_CASE("what the device's memory holds leads, and larger rows say that they e
   CHECK(times(text_of(record), "exceeds") == 0);
 }
 
+// Of 148 MiB tensors have 100, which point 3 fills with 96. Points 4 and 5 do not fit, nor do the
+// baselines none, nth_first(2) and first_n(2).
+TEST_CASE("what is reserved of the device is said, and taken off before a point leads") {
+  FrontRecord record = predicted_front();
+  record.reserve = MemoryReserve{Bytes{8 << 20}, Bytes{16 << 20}, Bytes{24 << 20}, std::nullopt};
+  CHECK(lead_words(record).starts_with(
+      "The fastest that fits 100 MiB (cpu's 148 MiB less 8.00 MiB for the driver and the CUDA "
+      "context, 16.0 MiB for NCCL's communicators, 24.0 MiB for fragmentation), point 3: "));
+  CHECK(times(text_of(record), "exceeds cpu's 100 MiB for tensors") == 5);
+  record.reserve->communicators = Bytes{};
+  CHECK_THAT(lead_words(record), !Catch::Contains("NCCL"));
+  record.budget = Bytes{90 << 20};
+  CHECK_THAT(lead_words(record), Catch::Contains("No plan fits 90.0 MiB."));
+  record.reserve->asked = Bytes{10 << 20};
+  CHECK_THAT(lead_words(record),
+             Catch::Contains("No plan fits 90.0 MiB (100 MiB less 10.0 MiB of --reserve)."));
+}
+
 TEST_CASE("an answer leads in place of the device's memory, with its number") {
   FrontRecord record = predicted_front();
   record.budget = Bytes{90 << 20};

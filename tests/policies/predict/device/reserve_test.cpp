@@ -1,0 +1,58 @@
+#include "policies/predict/device/reserve.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+constexpr Bytes kGiB{std::int64_t{1} << 30};
+
+// Of 8 GiB, 0.5 are the context's and 1.5 two communicators'. Of the 6 that are left tensors have
+// 4 where the allocator holds half as much again.
+TEST_CASE("what is reserved of a card is its context, communicators and the allocator's gaps") {
+  DeviceSheet sheet;
+  sheet.reserve = {Bytes{kGiB.count / 2}, Bytes{kGiB.count * 3 / 4}, 0.5};
+  const MemoryReserve reserve = usual_reserve(&sheet, Bytes{8 * kGiB.count}, 2);
+  CHECK(reserve.context == Bytes{kGiB.count / 2});
+  CHECK(reserve.communicators == Bytes{kGiB.count * 3 / 2});
+  CHECK(reserve.fragmentation == Bytes{2 * kGiB.count});
+  CHECK(reserve.total() == Bytes{4 * kGiB.count});
+  CHECK(usual_reserve(&sheet, Bytes{kGiB.count}, 8).fragmentation == Bytes{});
+}
+
+TEST_CASE("a reserve that was asked for stands in place of the usual one") {
+  MemoryReserve reserve = usual_reserve(nullptr, kGiB, 1);
+  reserve.asked = Bytes{5};
+  CHECK(reserve.total() == Bytes{5});
+  reserve.asked = Bytes{};
+  CHECK(reserve.total() == Bytes{});
+}
+
+// Not even the smallest card is filled, and none gives away half of its memory.
+TEST_CASE("every sheet reserves what has been seen on a card") {
+  for (const DeviceSheet& sheet : device_sheets()) {
+    CAPTURE(sheet.name);
+    const MemoryReserve reserve = usual_reserve(&sheet, sheet.memory, 1);
+    CHECK(reserve.context >= Bytes{kGiB.count * 3 / 10});
+    CHECK(reserve.communicators >= Bytes{kGiB.count / 2});
+    const auto tensors = static_cast<double>((sheet.memory - reserve.total()).count);
+    const double gaps = static_cast<double>(reserve.fragmentation.count) / tensors;
+    CHECK(gaps >= 0.14);
+    CHECK(gaps <= 0.21);
+  }
+}
+
+TEST_CASE("each process group of a step has a communicator, however often it is used") {
+  Trace trace = testing::toy_llama({.layers = 2});
+  CHECK(num_communicators(trace) == 0);
+  trace.ops.front().group = "fsdp";
+  trace.ops.back().group = "tp";
+  trace.gradient_sums.push_back({"", "fsdp", Bytes{4}});
+  CHECK(num_communicators(trace) == 2);
+  trace.gradient_sums.push_back({"", "ep", Bytes{4}});
+  CHECK(num_communicators(trace) == 3);
+}
+
+}  // namespace
+}  // namespace rematch
