@@ -3,6 +3,7 @@
 #include <sstream>
 #include <vector>
 
+#include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
@@ -85,6 +86,25 @@ TEST_CASE("the answers about models are what is printed") {
     std::erase_if(wanted, [](const std::string& line) { return line.starts_with("rematch: "); });
     CHECK(lines_of(printed.out) == wanted);
   }
+}
+
+// The policy file whose step over none's is what the engine takes.
+TEST_CASE("a plan that keeps everything records every block and runs nothing again") {
+  const Outcome outcome =
+      rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +
+              " --steps 1 --rounds 0 --json");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json report = Json::parse(outcome.out);
+  const Json& none = report.at("points").at(0);
+  Json keep_all = report.at("points").at(1);
+  CHECK(keep_all["counts"]["recompute"].erase("view") == 1);  // views are made again, and are free
+  CHECK(keep_all.at("identity").at("schedule") == "on_demand");  // a plan without regions has none
+  CHECK(keep_all.at("counts") == none.at("counts"));
+  for (const char* peak : {"peak_allocated_bytes", "after_forward_bytes"}) {
+    CHECK(keep_all.at("memory").at(peak) == none.at("memory").at(peak));
+  }
+  CHECK(keep_all.at("parity").at("gradient_bits_equal") == true);
 }
 
 }  // namespace
