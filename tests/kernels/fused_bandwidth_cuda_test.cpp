@@ -1,12 +1,14 @@
 // How near the CUDA kernels of the fused ops come to the card's memory bandwidth: the least bytes
 // that any kernel moves (kernels/README.md), over the time between the device's events.
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/measure/clocks.h"
@@ -22,79 +24,197 @@ namespace rematch::kernels {
 namespace {
 
 constexpr auto kBf16 = Element::kBFloat16;
+constexpr auto kFloat32 = Element::kFloat32;
 constexpr int kLaunches = 20;  // between two events
 constexpr int kSamples = 5;
 const c10::Device kDevice(c10::kCUDA, 0);
 
+// No card's cache holds so much. Launches take turns on copies of their tensors that add up to it,
+// so that each reads memory.
+constexpr double kMoreThanCaches = 256 << 20;
+constexpr int kMostCopies = 16;
+
 struct Timed {
   std::string name;
   double least_bytes = 0;
-  std::function<int()> run;
+  std::vector<std::function<int()>> copies;  // the same launch on other tensors
 };
 
-// Tensors of random sizes are not worth it: contents do not change a kernel's time.
+// Tensors of random numbers: zeros switch fewer transistors, so that a card draws less power and
+// keeps clocks that it does not keep in training.
 class Workspace {
  public:
   void* of(c10::ScalarType dtype, std::int64_t size) {
-    tensors_.push_back(at::zeros({size}, at::TensorOptions().device(kDevice).dtype(dtype)));
-    return tensors_.back().mutable_data_ptr();
+    return keep(at::randn({size}, at::TensorOptions().device(kDevice).dtype(dtype)));
   }
   void* bf16(std::int64_t size) { return of(at::kBFloat16, size); }
   void* f32(std::int64_t size) { return of(at::kFloat, size); }
+  std::int64_t* below(std::int64_t limit, std::int64_t size) {
+    const auto options = at::TensorOptions().device(kDevice).dtype(at::kLong);
+    return static_cast<std::int64_t*>(keep(at::randint(limit, {size}, options)));
+  }
 
  private:
+  void* keep(at::Tensor tensor) {
+    tensors_.push_back(std::move(tensor));
+    return tensors_.back().mutable_data_ptr();
+  }
+
   std::vector<at::Tensor> tensors_;
 };
 
-// Rows of `width` elements; bytes as in the README's table, for each of x's elements.
-std::vector<Timed> timed_kernels(Workspace& memory, std::int64_t rows, std::int64_t width) {
-  const std::int64_t size = rows * width;
-  const std::int64_t partials = 2 * num_row_blocks(rows) * width;
-  constexpr std::int64_t kHeads = 16;
-  const std::int64_t pairs = width / kHeads / 2;
-  void* const x = memory.bf16(size);
-  void* const y = memory.bf16(size);
-  void* const z = memory.bf16(size);
-  void* const grad_x = memory.bf16(size);
-  void* const grad_y = memory.bf16(size);
-  void* const row = memory.bf16(width);
-  void* const grad_row = memory.bf16(width);
-  void* const other_grad_row = memory.bf16(width);
-  void* const partial = memory.f32(partials);
-  void* const cosine = memory.f32(rows * pairs);
-  void* const sine = memory.f32(rows * pairs);
-  void* const row_sums = memory.f32(4 * rows);
-  auto* const sums = static_cast<float*>(row_sums);
-  auto* const target = static_cast<std::int64_t*>(memory.of(at::kLong, rows));
-  const RmsNorm rms{kBf16, rows, width, width, 1e-5, x, row, y};
-  const Modulate modulate{kBf16, kBf16, 1, rows, width, width, width, x, row, row, y};
-  const auto timed = [size](const char* name, double bytes, auto arguments) {
-    return Timed{name, bytes * static_cast<double>(size),
-                 [arguments] { return cuda::run(arguments, nullptr); }};
-  };
+// Rows of `width` elements. The kernels of a model run on its tokens.
+struct Shape {
+  std::int64_t rows, width;
+
+  std::int64_t size() const { return rows * width; }
+  std::string words() const { return std::to_string(rows) + " x " + std::to_string(width); }
+};
+
+// `launch` makes the arguments of a launch, on tensors of its own. `bytes`: as in the README's
+// table, for each of x's elements.
+template <class Launch>
+Timed timed(const std::string& name, const Shape& shape, double bytes, const Launch& launch) {
+  Timed kernel{name + " " + shape.words(), bytes * static_cast<double>(shape.size()), {}};
+  const int num_copies =
+      std::min(kMostCopies, 1 + static_cast<int>(kMoreThanCaches / kernel.least_bytes));
+  for (int copy = 0; copy < num_copies; ++copy) {
+    kernel.copies.emplace_back([arguments = launch()] { return cuda::run(arguments, nullptr); });
+  }
+  return kernel;
+}
+
+RmsNorm rms_norm(Workspace& memory, const Shape& shape) {
+  const auto [rows, width] = shape;
+  return {kBf16,
+          rows,
+          width,
+          width,
+          1e-5,
+          memory.bf16(shape.size()),
+          memory.bf16(width),
+          memory.bf16(shape.size())};
+}
+
+// As models/layers run it: float32 from the norm before it, bfloat16 for the matmul after it.
+Modulate modulate(Workspace& memory, const Shape& shape) {
+  const auto [rows, width] = shape;
+  return {kFloat32,
+          kBf16,
+          1,
+          rows,
+          width,
+          width,
+          width,
+          memory.f32(shape.size()),
+          memory.f32(width),
+          memory.f32(width),
+          memory.bf16(shape.size())};
+}
+
+void* partial_sums(Workspace& memory, const Shape& shape) {
+  return memory.f32(2 * num_row_blocks(shape.rows) * shape.width);
+}
+
+std::vector<Timed> silu_muls(Workspace& memory, const Shape& shape) {
+  const std::int64_t size = shape.size();
+  const auto bf16 = [&memory, size] { return memory.bf16(size); };
+  return {timed("silu_mul", shape, 6,
+                [&] {
+                  return SiluMul{kBf16, size, bf16(), bf16(), bf16()};
+                }),
+          timed("silu_mul backward", shape, 10, [&] {
+            return SiluMulBackward{kBf16, size, bf16(), bf16(), bf16(), bf16(), bf16()};
+          })};
+}
+
+// Norm and rotary embedding, which language models and diffusion transformers have.
+std::vector<Timed> row_kernels(Workspace& memory, const Shape& shape, std::int64_t heads) {
+  const auto [rows, width] = shape;
+  const std::int64_t size = shape.size();
+  const std::int64_t pairs = width / heads / 2;
+  return {timed("rope", shape, 4,
+                [&, rows = rows, width = width] {
+                  return Rope{kBf16,
+                              1,
+                              rows,
+                              heads,
+                              pairs,
+                              size,
+                              width,
+                              2 * pairs,
+                              1.0,
+                              memory.bf16(size),
+                              memory.f32(rows * pairs),
+                              memory.f32(rows * pairs),
+                              memory.bf16(size)};
+                }),
+          timed("rms_norm", shape, 4, [&] { return rms_norm(memory, shape); }),
+          timed("rms_norm backward", shape, 6, [&, width = width] {
+            return RmsNormBackward{rms_norm(memory, shape), width,
+                                   memory.bf16(size),       memory.bf16(size),
+                                   memory.bf16(width),      partial_sums(memory, shape)};
+          })};
+}
+
+std::vector<Timed> modulates(Workspace& memory, const Shape& shape) {
+  return {timed("modulate", shape, 6, [&] { return modulate(memory, shape); }),
+          timed("modulate backward", shape, 10, [&] {
+            return ModulateBackward{modulate(memory, shape),  memory.bf16(shape.size()),
+                                    memory.f32(shape.size()), memory.f32(shape.width),
+                                    memory.f32(shape.width),  partial_sums(memory, shape)};
+          })};
+}
+
+std::vector<Timed> cross_entropies(Workspace& memory, const Shape& logits) {
+  const auto [rows, width] = logits;
+  const auto sums = [&memory, rows = rows] { return memory.f32(rows); };
   return {
-      timed("silu_mul", 6, SiluMul{kBf16, size, x, y, z}),
-      timed("silu_mul backward", 10, SiluMulBackward{kBf16, size, z, x, y, grad_x, grad_y}),
-      timed("rope", 4,
-            Rope{kBf16, 1, rows, kHeads, pairs, size, width, 2 * pairs, 1.0, x, cosine, sine, y}),
-      timed("rms_norm", 4, rms),
-      timed("rms_norm backward", 6, RmsNormBackward{rms, width, grad_y, grad_x, grad_row, partial}),
-      timed("modulate", 4, modulate),
-      timed("modulate backward", 6,
-            ModulateBackward{modulate, grad_y, grad_x, grad_row, other_grad_row, partial}),
-      timed("cross-entropy chunk", 2,
-            LogitChunk{kBf16, rows, width, 0, x, target, sums, sums + rows, sums + 2 * rows}),
-      timed("cross-entropy chunk backward", 4,
-            LogitChunkBackward{kBf16, rows, width, 0, x, target, sums, sums + 3 * rows})};
+      timed("cross-entropy chunk", logits, 2,
+            [&, rows = rows, width = width] {
+              return LogitChunk{
+                  kBf16,  rows,   width, 0, memory.bf16(logits.size()), memory.below(width, rows),
+                  sums(), sums(), sums()};
+            }),
+      timed("cross-entropy chunk backward", logits, 4, [&, rows = rows, width = width] {
+        return LogitChunkBackward{
+            kBf16,  rows,         width, 0, memory.bf16(logits.size()), memory.below(width, rows),
+            sums(), memory.f32(1)};
+      })};
+}
+
+using Group = std::function<std::vector<Timed>(Workspace&)>;
+
+// llama3_1b with 4 x 2,048 tokens: 32 heads, 8,192 wide in SwiGLU, logits in chunks of 16,384.
+// wan_1_3b with 31,200 tokens: 12 heads.
+std::vector<Group> kernels_of_models() {
+  return {[](Workspace& memory) {
+            return silu_muls(memory, {8192, 8192});
+          },
+          [](Workspace& memory) {
+            return row_kernels(memory, {8192, 2048}, 32);
+          },
+          [](Workspace& memory) {
+            return cross_entropies(memory, {8192, 16384});
+          },
+          [](Workspace& memory) {
+            return row_kernels(memory, {31200, 1536}, 12);
+          },
+          [](Workspace& memory) {
+            return modulates(memory, {31200, 1536});
+          }};
 }
 
 // The quickest: bandwidth is what the card can do.
 double seconds_of(const Timed& kernel) {
   double least = 0;
+  std::size_t copy = 0;
   for (int sample = 0; sample <= kSamples; ++sample) {
     StepClock clock(kDevice);
     clock.begin();
-    for (int launch = 0; launch < kLaunches; ++launch) REQUIRE(kernel.run() == 0);
+    for (int launch = 0; launch < kLaunches; ++launch) {
+      REQUIRE(kernel.copies[copy++ % kernel.copies.size()]() == 0);
+    }
     clock.end();
     const double seconds = std::chrono::duration<double>(clock.parts().front()).count();
     if (sample > 0) least = sample == 1 ? seconds : std::min(least, seconds);  // 0: warming up
@@ -102,32 +222,54 @@ double seconds_of(const Timed& kernel) {
   return least / kLaunches;
 }
 
-// 16,384 rows of 4,096: 128 MiB a tensor, more than any card's cache holds.
 TEST_CASE("the fused kernels' share of the card's bandwidth", "[.bandwidth]") {
   REMATCH_NEEDS_GPU();
   const auto card = cuda_device();
   const DeviceSheet* const sheet = sheet_of_card(card->name);
-  Workspace memory;
-  for (const Timed& kernel : timed_kernels(memory, 16384, 4096)) {
-    const double rate = kernel.least_bytes / seconds_of(kernel);
-    std::printf("bandwidth: %s: %.0f GB/s of least bytes", kernel.name.c_str(), rate / 1e9);
-    if (sheet != nullptr) {
-      std::printf(", %.2f of the card's %.0f", rate / sheet->memory_bytes_per_second,
-                  sheet->memory_bytes_per_second / 1e9);
+  for (const Group& group : kernels_of_models()) {
+    Workspace memory;
+    for (const Timed& kernel : group(memory)) {
+      const double rate = kernel.least_bytes / seconds_of(kernel);
+      std::printf("bandwidth: %s: %.0f GB/s of least bytes", kernel.name.c_str(), rate / 1e9);
+      if (sheet != nullptr) {
+        std::printf(", %.2f of the card's %.0f", rate / sheet->memory_bytes_per_second,
+                    sheet->memory_bytes_per_second / 1e9);
+      }
+      std::printf("\n");
     }
-    std::printf("\n");
   }
 }
 
 TEST_CASE("every kernel whose bandwidth is measured launches and is timed", "[device]") {
   REMATCH_NEEDS_CUDA();
   Workspace memory;
-  const std::vector<Timed> kernels = timed_kernels(memory, 64, 512);
+  std::vector<Timed> kernels = silu_muls(memory, {64, 512});
+  for (auto& more : {row_kernels(memory, {64, 512}, 16), modulates(memory, {64, 512}),
+                     cross_entropies(memory, {64, 512})}) {
+    kernels.insert(kernels.end(), more.begin(), more.end());
+  }
   CHECK(kernels.size() == 9);
   for (const Timed& kernel : kernels) {
     CAPTURE(kernel.name);
+    CHECK(kernel.copies.size() == kMostCopies);
     CHECK(seconds_of(kernel) > 0);
   }
+}
+
+// What one launch reads and writes does not stay in a cache of 128 MiB until it comes again.
+TEST_CASE("launches at the models' shapes move more than caches hold", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  std::vector<std::string> names;
+  for (const Group& group : kernels_of_models()) {
+    Workspace memory;
+    for (const Timed& kernel : group(memory)) {
+      CAPTURE(kernel.name);
+      CHECK(kernel.least_bytes * static_cast<double>(kernel.copies.size()) > kMoreThanCaches);
+      names.push_back(kernel.name);
+    }
+  }
+  CHECK(names.size() == 12);
+  CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
 }
 
 }  // namespace
