@@ -65,13 +65,16 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       path += '.';
       path += std::to_string(*index);
     }
-    if (frame == nullptr && at::GradMode::is_enabled()) {
-      try {
-        open_region_if_planned();
-      } catch (...) {
-        leave();  // the Scope that told us is not going to exist
-        throw;
-      }
+    if (frame != nullptr) return;
+    if (!at::GradMode::is_enabled()) {
+      any_scope_without_grad = true;
+      return;
+    }
+    try {
+      open_region_if_planned();
+    } catch (...) {
+      leave();  // the Scope that told us is not going to exist
+      throw;
     }
   }
 
@@ -205,6 +208,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::vector<std::size_t> path_lengths;
   std::size_t next_region = 0;
   bool any_region_entered = false;
+  bool any_scope_without_grad = false;
   std::exception_ptr pending_fault;
 
   std::weak_ptr<Frame> before;  // the region that closed last
@@ -225,15 +229,12 @@ Recording::Recording(const Checkpoint& checkpoint)
 Recording::Recording(const Plan& plan, Schedule schedule) : Recording(Checkpoint(plan, schedule)) {}
 Recording::~Recording() = default;
 
-void Recording::finish() {
-  if (state_ == nullptr) return;
+RegionsRun Recording::finish() {
+  if (state_ == nullptr) return RegionsRun::kNone;
   const std::unique_ptr<State> state = std::move(state_);
   state->throw_pending_fault();
-  if (!state->any_region_entered && !state->prepared->plan.regions.empty()) {
-    throw StreamMismatch("no region of the plan was entered: it starts at scope " +
-                         state->prepared->plan.regions.front().first_scope +
-                         ", which the model never opened with grad mode on");
-  }
+  if (state->any_region_entered) return RegionsRun::kSome;
+  return state->any_scope_without_grad ? RegionsRun::kNoneWithoutGrad : RegionsRun::kNone;
 }
 
 }  // namespace rematch

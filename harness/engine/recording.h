@@ -105,6 +105,9 @@ class Checkpoint {
   std::shared_ptr<const Prepared> prepared_;
 };
 
+// Whether a Recording ran regions of its plan. An evaluation opens scopes without grad mode.
+enum class RegionsRun : std::uint8_t { kSome, kNone, kNoneWithoutGrad };
+
 // While it lives, forward passes on this thread are recorded as the plan says. Backward may run
 // while it lives or after. Recordings may follow each other, and several may be alive on one
 // thread: the innermost governs. Outside regions, without grad mode and inside backward ops pass
@@ -118,8 +121,8 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
 
   // Ends recording early and throws what a destructor must swallow: StreamMismatch if a region
-  // ended before its last planned op, or if no region of a non-empty plan was ever entered.
-  void finish();
+  // ended before its last planned op. Says whether regions ran, as a step without any is legal.
+  RegionsRun finish();
 
  private:
   struct State;

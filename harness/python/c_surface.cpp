@@ -86,7 +86,7 @@ int rematch_enter_scope(const char* name, int index) {
     const std::optional<int> layer = index < 0 ? std::nullopt : std::optional(index);
     if (listener != nullptr) listener->enter(name, layer);
     listeners.push_back(listener);
-    return 0;
+    return listener != nullptr ? 0 : 1;
   });
 }
 
@@ -115,8 +115,8 @@ RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint) {
 int rematch_end_recording(RematchRecording* recording, int is_whole) {
   const std::unique_ptr<RematchRecording> owned(recording);
   return call_or(-1, [&] {
-    if (is_whole != 0) owned->recording.finish();
-    return 0;
+    if (is_whole == 0) return 0;
+    return static_cast<int>(owned->recording.finish());
   });
 }
 

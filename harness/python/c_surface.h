@@ -31,8 +31,8 @@ REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* py
 // Bytes that tensors on `device`, "cpu" or "meta", hold; -1 without counting allocators.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 
-// A scope of the forward pass on this thread. `index` is a block's layer index, else -1. Each enter
-// that returned 0 needs its leave.
+// A scope of the forward pass on this thread. `index` is a block's layer index, else -1. Returns 0,
+// or 1 where nobody records or traces. Each enter that did not fail needs its leave.
 REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
 REMATCH_PYTHON_EXPORT void rematch_leave_scope();
 // 1 while this thread is in a scope of a step that is recorded or traced, else 0.
@@ -42,7 +42,8 @@ REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* pla
                                                                  const char* schedule);
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
 // From here to its end this thread's forward passes are recorded. `is_whole` is 0 where the program
-// failed meanwhile: then nothing is asked of the plan's regions. Ended whatever is returned.
+// failed meanwhile: then nothing is asked of the plan's regions. Ended whatever is returned: -1, or
+// a RegionsRun (harness/engine/recording.h).
 REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
 

@@ -28,12 +28,17 @@ def recorded_step() -> Iterator[None]:
     _refuse_compiled_functions()
     _refuse_checkpointed_functions()
     _wait_for_collectives()
-    _distributed.install(_replaced, lambda: _thread.num_recorded_steps > 0)
+    _distributed.install(_replaced, is_in_recorded_step)
     _thread.num_recorded_steps += 1
     try:
         yield
     finally:
         _thread.num_recorded_steps -= 1
+
+
+def is_in_recorded_step() -> bool:
+    """Whether this thread's forward passes are recorded or traced."""
+    return _thread.num_recorded_steps > 0
 
 
 def refuse_in_recorded_step(what: str) -> None:

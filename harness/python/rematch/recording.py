@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
+import weakref
 from collections.abc import Iterator
+
+import torch
 
 from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, call
+from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, warn_of_bypassed_scopes
 from rematch.planning import Checkpoint, require_checkpoint
+
+SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # RegionsRun of harness/engine/recording.h
+
+
+class _Notes:
+    """What is known of a checkpoint's steps, so that a fault is said once."""
+
+    num_changes = -1  # of scopes, when they were compared with the plan
+    is_told = False
+    has_run = False
+
+
+_notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionary()
 
 
 @contextlib.contextmanager
 def recording(checkpoint: Checkpoint) -> Iterator[None]:
     """Runs forward passes inside it, on this thread, as the plan says; backward may run inside or after.
 
-    Needs rematch.scopes(model) on the model. Raises RematchError, with the region's name, where the model runs other
-    ops than the plan was made for."""
+    Needs rematch.scopes(model, checkpoint) on the model; warns once where the scopes are missing or never open.
+    Without grad mode, as in an evaluation, nothing is recorded. Raises RematchError, with the region's name, where the
+    model runs other ops than the plan was made for."""
     require_checkpoint(checkpoint)
+    notes = _notes.setdefault(checkpoint, _Notes())
+    is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()
+    missing = _missing_scopes(checkpoint, notes) if is_unchecked else []
     handle = call("begin_recording", checkpoint.handle)
     try:
         with recorded_step():
@@ -24,4 +46,41 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
     except BaseException:
         LIBRARY.rematch_end_recording(handle, 0)
         raise
-    call("end_recording", handle, 1)
+    ran = call("end_recording", handle, 1)
+    if has_watched_groups() and warn_of_bypassed_scopes():
+        notes.is_told = True
+    if is_unchecked and ran != NO_REGION_WITHOUT_GRAD:
+        _check_step(checkpoint, notes, missing, ran)
+
+
+def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
+    """The scopes that the plan needs and no module has. Warns if there are only those of another plan."""
+    names = names_of_scopes()
+    missing = [name for name in _needed_scopes(checkpoint) if name not in names]
+    if names and missing:
+        _warn(notes, f"no module has the scope {listed(missing)}, which the plan needs; the scopes are those of another plan. "
+                     "Call rematch.remove_scopes(model), then rematch.scopes(model, checkpoint) with the checkpoint that is "
+                     "recorded")
+    return missing
+
+
+def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
+    notes.num_changes = num_changes()
+    notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.plan["regions"]
+    if notes.has_run or notes.is_told:
+        return
+    if missing:
+        _warn(notes, "no model has scopes, so nothing is checkpointed; call rematch.scopes(model, checkpoint) once, before the "
+                     "first step")
+    else:
+        _warn(notes, f"the recorded step called no module that the plan governs ({listed(_needed_scopes(checkpoint))}), so "
+                     "nothing is checkpointed; is the model that runs the one that has the scopes?")
+
+
+def _needed_scopes(checkpoint: Checkpoint) -> list[str]:
+    return list(dict.fromkeys(region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")))
+
+
+def _warn(notes: _Notes, what: str) -> None:
+    notes.is_told = True
+    warnings.warn(f"rematch: {what}", stacklevel=5)

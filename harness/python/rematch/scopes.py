@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
 
-from rematch._library import LIBRARY, last_error
+from rematch._scope import Scope, ScopeGroup, end_watch, is_of_scope, note_change, watch_calls_inside
 from rematch.planning import Checkpoint, require_checkpoint
 
 NO_INDEX = -1
@@ -52,12 +53,16 @@ class BlockScopes:
         self._only = only
         self._opened: set[str] = set()
         self._handles: list[Any] = []
+        self._group = ScopeGroup()
         _refuse_scopes_on(model)
+        calls = Counter(id(child) for module in model.modules() for child in module.children())
+        self._shared = {module for module, count in calls.items() if count > 1}
         self._index_of = {id(block): (path, index)
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._around_blocks = {".".join(path.split(".")[:count])
                                for path in blocks for count in range(path.count(".") + 2)} | {""}
         self._visit(model, "", "", "")
+        note_change()
         if only is not None and not only <= self._opened:
             self.remove()
             raise ValueError(f"the plan governs {min(only - self._opened)}, which this {type(model).__name__} does not have: "
@@ -68,6 +73,8 @@ class BlockScopes:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        end_watch(self._group)
+        note_change()
 
     def __enter__(self) -> BlockScopes:
         return self
@@ -85,64 +92,34 @@ class BlockScopes:
         is_scope = is_block or (path not in self._around_blocks
                                 and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)))
         if is_scope and (self._only is None or whole in self._only):
-            self._hook(module, block if is_block else name, index)
+            self._hook(module, Scope(whole, block if is_block else name, index, self._group), is_block)
             self._opened.add(whole)
             scope, name = whole, ""
         for child_name, child in module.named_children():
             self._visit(child, _joined(path, child_name), scope, _joined(name, child_name))
 
-    def _hook(self, module: torch.nn.Module, name: str, index: int) -> None:
-        scope = _Scope(name, index)
+    def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
         # Inside the hooks of FSDP: behind its gather, before its free.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))
-
-
-class _Scope:
-    """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets a scope of its own."""
-
-    __slots__ = ("_encoded", "_index", "_num_entered")
-
-    def __init__(self, name: str, index: int):
-        self._encoded = name.encode()
-        self._index = index
-        self._num_entered = 0  # a forward that failed before it was entered is not left
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Scope, (self._encoded.decode(), self._index)
-
-    # Every step calls both for every block.
-    def enter(self, *_: object) -> None:
-        if _enter_scope(self._encoded, self._index) != 0:
-            raise last_error()
-        self._num_entered += 1
-
-    def leave(self, *_: object) -> None:
-        if self._num_entered > 0:
-            self._num_entered -= 1
-            _leave_scope()
-
-
-_enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
-
-
-def _is_of_scope(hook: object) -> bool:
-    return isinstance(getattr(hook, "__self__", None), _Scope)
+        if is_block or self._only is not None:
+            watch_calls_inside(module, scope, self._shared)
 
 
 def remove_scopes(model: torch.nn.Module) -> None:
     """Takes all scopes off the model. A copy of a model with scopes has scopes, which no BlockScopes removes."""
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
-            for key in [key for key, hook in hooks.items() if _is_of_scope(hook)]:
+            for key in [key for key, hook in hooks.items() if is_of_scope(hook)]:
                 del hooks[key]
                 module._forward_hooks_always_called.pop(key, None)
+    note_change()
 
 
 def _refuse_scopes_on(model: torch.nn.Module) -> None:
     """Scopes on scopes would name each layer twice."""
     for name, module in model.named_modules():
-        if any(_is_of_scope(hook) for hook in module._forward_pre_hooks.values()):
+        if any(is_of_scope(hook) for hook in module._forward_pre_hooks.values()):
             raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by "
                              "rematch.remove_scopes(model)")
 

@@ -13,6 +13,7 @@ import torch
 
 from rematch._in_torch import recorded_step, refuse_in_recorded_step
 from rematch._library import LIBRARY, RematchError, call
+from rematch._scope import warn_of_bypassed_scopes
 from rematch._step import left_as_it_was, loss_of
 from rematch.scopes import scopes
 
@@ -38,7 +39,8 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str
         model.zero_grad(set_to_none=True)
     traced: dict[str, Any] = json.loads(text)
     if not traced["blocks"]:
-        raise RematchError(f"step() ran no layer of this {type(model).__name__}; does it call another model?")
+        raise RematchError(f"step() ran no layer of this {type(model).__name__}; does it call another model, or layers by "
+                           "module.forward(x), which runs no hooks?")
     return traced
 
 
@@ -63,6 +65,7 @@ def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict
     try:
         with recorded_step():
             loss = loss_of(model, step)
+        warn_of_bypassed_scopes()
         call("end_forward", handle, str(loss.device))
         loss.backward()
         return bytes(call("finish_trace", handle, json.dumps(head)))

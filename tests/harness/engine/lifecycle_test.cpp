@@ -206,7 +206,22 @@ TEST_CASE("without grad mode nothing is recorded") {
   const std::int64_t before = cpu_bytes();
   { const at::Tensor output = forward_with_scopes(network); }
   CHECK(cpu_bytes() == before);
-  CHECK_THROWS_WITH(recording.finish(), Catch::Contains("no region of the plan was entered"));
+  CHECK(recording.finish() == RegionsRun::kNoneWithoutGrad);
+}
+
+TEST_CASE("a recording says whether regions of its plan ran") {
+  const Fixture f;
+  seed_generator();
+  const Network network = f.named.make();
+  const Checkpoint checkpoint(f.full, Schedule::kOnDemand);
+  CHECK(Recording(checkpoint).finish() == RegionsRun::kNone);
+  {
+    Recording recording(checkpoint);
+    const at::Tensor loss = loss_of(forward_with_scopes(network));
+    const at::NoGradGuard no_grad;
+    { const at::Tensor output = forward_with_scopes(network); }
+    CHECK(recording.finish() == RegionsRun::kSome);
+  }
 }
 
 TEST_CASE("a saved tensor can be looked at outside backward") {

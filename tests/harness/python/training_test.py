@@ -433,13 +433,6 @@ class RefusalTest(Case):
                             "the plan governs layers.3, which this Model does not have: its layers are layers.0 to layers.2;",
                             ValueError)
 
-    def test_a_model_without_scopes(self):
-        def run():
-            with rematch.recording(self.checkpoint):
-                self.step()
-
-        self.assert_refused(run, "no region of the plan was entered")
-
     def test_a_model_that_has_scopes(self):
         for run in (lambda: rematch.scopes(self.model, self.checkpoint), lambda: rematch.trace(self.model, self.step),
                     lambda: rematch.check(self.model, self.step, self.checkpoint)):

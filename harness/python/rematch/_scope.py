@@ -1,0 +1,145 @@
+"""The hooks that open a scope around a module's calls, and what they notice about the program.
+
+A program that forgets a part of the protocol trains on without checkpointing. Each such fault is said once, in a warning
+that names what to do."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from typing import Any
+
+import torch
+
+from rematch._in_torch import is_in_recorded_step
+from rematch._library import LIBRARY, last_error
+
+_enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
+_scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
+_watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()  # those that still look for direct calls
+_num_changes = 0  # of scopes, set or removed
+
+
+class ScopeGroup:
+    """What the scopes of one model share. A copy of the model gets a group of its own."""
+
+    def __init__(self) -> None:
+        self.is_recorded = False
+        self.is_told_to_record = False
+        self.bypassed: set[Scope] = set()  # scopes whose module ran without being called
+        self.watch_handles: list[Any] = []
+        _watched_groups.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ScopeGroup, ()
+
+
+class Scope:
+    """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets a scope of its own."""
+
+    __slots__ = ("__weakref__", "_encoded", "_index", "_num_entered", "group", "was_recorded", "whole")
+
+    def __init__(self, whole: str, name: str, index: int, group: ScopeGroup):
+        self.whole = whole
+        self.group = group
+        self.was_recorded = False
+        self._encoded = name.encode()
+        self._index = index
+        self._num_entered = 0  # a forward that failed before it was entered is not left
+        _scopes.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scope, (self.whole, self._encoded.decode(), self._index, self.group)
+
+    # Every step calls both for every block.
+    def enter(self, module: torch.nn.Module, *_: object) -> None:
+        result = _enter_scope(self._encoded, self._index)
+        if result == 0:
+            self.was_recorded = self.group.is_recorded = True
+        elif result < 0:
+            raise last_error()
+        elif torch.is_grad_enabled():
+            self._notice_unrecorded_call(module)
+        self._num_entered += 1
+
+    def leave(self, *_: object) -> None:
+        if self._num_entered > 0:
+            self._num_entered -= 1
+            _leave_scope()
+
+    def notice_call_inside(self, *_: object) -> None:
+        """The hook of modules inside this one: they run, so this module's forward does."""
+        if self._num_entered == 0 and is_in_recorded_step():
+            self.group.bypassed.add(self)
+
+    def _notice_unrecorded_call(self, module: torch.nn.Module) -> None:
+        group = self.group
+        if group.is_recorded or group.is_told_to_record or not module.training:
+            return
+        if not any(parameter.requires_grad for parameter in module.parameters()):
+            return
+        group.is_told_to_record = True
+        warnings.warn(f"rematch: {self.whole} has scopes and runs outside of rematch.recording, so nothing is checkpointed; put "
+                      "the forward pass of each step into `with rematch.recording(checkpoint):`, or call "
+                      "rematch.remove_scopes(model) to train without a plan", stacklevel=2)
+
+
+def is_of_scope(hook: object) -> bool:
+    return isinstance(getattr(hook, "__self__", None), Scope)
+
+
+def note_change() -> None:
+    """After scopes were set or removed."""
+    global _num_changes
+    _num_changes += 1
+
+
+def num_changes() -> int:
+    return _num_changes
+
+
+def names_of_scopes() -> set[str]:
+    """The scopes of all models of this process."""
+    return {scope.whole for scope in _scopes}
+
+
+def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) -> None:
+    """Looks out for a module's forward that is not called through its hooks, during the first recorded step.
+    Modules of `shared`, by id, are called from other places too, so their calls prove nothing."""
+    for child in module.children():
+        if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+            watch_calls_inside(child, scope, shared)
+        elif id(child) not in shared:
+            scope.group.watch_handles.append(child.register_forward_hook(scope.notice_call_inside))
+
+
+def has_watched_groups() -> bool:
+    return len(_watched_groups) > 0
+
+
+def warn_of_bypassed_scopes() -> list[str]:
+    """Ends the watch over the models that a recorded step has run, at its end. Returns the scopes whose module's forward was
+    called directly, and warns of them."""
+    found: list[str] = []
+    for group in list(_watched_groups):
+        if group.is_recorded or group.bypassed:
+            found += sorted(scope.whole for scope in group.bypassed if not scope.was_recorded)
+            end_watch(group)
+    if found:
+        warnings.warn(f"rematch: {listed(found)} ran by module.forward(x), which opens no scope, so no plan can govern it; "
+                      "call it as module(x)", stacklevel=4)
+    return found
+
+
+def end_watch(group: ScopeGroup) -> None:
+    """Takes the hooks inside the scopes' modules off."""
+    _watched_groups.discard(group)
+    group.bypassed.clear()
+    for handle in group.watch_handles:
+        handle.remove()
+    group.watch_handles.clear()
+
+
+def listed(names: list[str]) -> str:
+    """ "layers.0, layers.1 and 4 more"."""
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
