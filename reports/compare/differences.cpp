@@ -263,6 +263,10 @@ std::vector<std::string> other_differences(const PointRecord& base, const PointR
   if (base.time && candidate.time) {
     found.add_unless_equal("time.attention_backend", base.time->attention_backend,
                            candidate.time->attention_backend);
+    found.add_unless_equal("time.peak_requested_bytes", base.time->peak_requested,
+                           candidate.time->peak_requested);
+    found.add_unless_equal("time.peak_allocated_bytes", base.time->peak_allocated,
+                           candidate.time->peak_allocated);
   }
   add_part(found, "parity", base.parity, candidate.parity);
   add_part(found, "effect", base.effect, candidate.effect);

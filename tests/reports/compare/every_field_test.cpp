@@ -60,6 +60,7 @@ constexpr std::array kSilent = {
     Silent{"/points/0/time/control", "is against the own run's reference"},
     Silent{"/points/0/time/quality", kVaries},
     Silent{"/points/0/time/device_state", kVaries},
+    Silent{"/points/0/time/peak_reserved_bytes", kVaries},
     Silent{"/points/0/kernels/kernel_time_ns", kVaries},
     Silent{"/points/0/kernels/dropped_records", "makes the kernels' count invalid, which is said"},
     Silent{"/points/0/kernels/lost_records", "makes the kernels' count invalid, which is said"},
