@@ -55,9 +55,10 @@ SCALES = {"s": 1e3, "GB": 1e9, "MB": 1e6, "GiB": 2 ** 30, "MiB": 2 ** 20}
 
 
 def is_rounded(figure, cell):
-    """Whether the figure is the cell's number, in the figure's unit and rounded to its digits."""
+    """Whether the figure is the cell's number, in the figure's unit and rounded to its digits. A README says the
+    direction of a deviation in words, so the cell's sign does not count."""
     value, digits = value_of(figure)
-    number = re.match(r"[\d,]+\.?\d*", cell)
+    number = re.match(r"[\d,]+\.?\d*", cell.lstrip("+-"))
     if not number:
         return False
     unit = re.sub(r"^[\d.,\s]+", "", figure)

@@ -198,7 +198,7 @@ def ceilings(evidence):
 
 def predicted(evidence):
     """Predicted step times beside measured ones. Ratios are to the first policy of the model."""
-    columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "off", "by data sheet, ms", "off",
+    columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "profile off", "by data sheet, ms", "sheet off",
                "measured ratio", "by data sheet"]
     rows = {}
     for card, entries in evidence.predicted.items():

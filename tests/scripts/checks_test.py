@@ -183,6 +183,12 @@ class TextTest(CheckoutTest):
         self.write("notes.txt", "a\n" * 150_000)
         self.expect_problem("text", "notes.txt:1: 300000 bytes")
 
+    def test_a_report_of_a_gpu_may_be_larger(self):
+        self.write("reports/results/gpu/h100/x.report.json", "a\n" * 150_000)
+        self.expect_clean("text")
+        self.write("reports/results/gpu/h100/x.report.json", "a\n" * 600_000)
+        self.expect_problem("text", "x.report.json:1: 1200000 bytes")
+
     def test_a_path_of_one_machine_is_found(self):
         self.write("README.md", "see /" + "home/somebody/notes\n")
         self.expect_problem("text", "README.md:1:", "one machine")

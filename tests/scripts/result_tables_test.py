@@ -140,6 +140,25 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(made["questions"].rows["h100/overhead"][2:],
                          ["passed: full: 1.288 of none's step [0.0404, 41.1]", "abcdef01, 2026-11-27"])
 
+    def test_predicted_steps_stand_beside_measured_ones(self):
+        entry = {"model": "llama3_1b", "size": "4 x 2,048", "profile": "profile.report.json"}
+        rows = self.made(
+            times__report=run_report(point(), point("full", step_ns=250_000_000)),
+            predicted={"predictions": [
+                {**entry, "policy": "none", "predicted_by_profile_ns": 198_000_000,
+                 "predicted_by_data_sheet_ns": 120_000_000},
+                {**entry, "policy": "full", "predicted_by_profile_ns": 251_000_000,
+                 "predicted_by_data_sheet_ns": 150_000_000},
+                {**entry, "policy": "save_mm", "predicted_by_profile_ns": 1, "predicted_by_data_sheet_ns": 1}]}
+        )["predicted"].rows
+        self.assertEqual(list(rows), ["H100, llama3_1b, 4 x 2,048, none", "H100, llama3_1b, 4 x 2,048, full"])
+        self.assertEqual(rows["H100, llama3_1b, 4 x 2,048, full"][4:],
+                         ["250.0", "251.0", "+0.4 %", "150.0", "-40 %", "1.250", "1.250"])
+
+    def test_a_deviation_is_quoted_without_its_sign(self):
+        self.assertTrue(quotes.is_rounded("1.4 %", "-1.4 %"))
+        self.assertFalse(quotes.is_rounded("1.3 %", "-1.4 %"))
+
     def test_the_published_run_stands_beside_ours(self):
         def wan(policy, tokens, step_ns, ops="eager", attention="cudnn"):
             identity = {"dimensions": {"batch": 1, "tokens": tokens}, "ops": ops}
