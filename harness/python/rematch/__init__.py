@@ -26,10 +26,11 @@ Needs torch 2.11.0: the engine is bound to its dispatcher. Import it before `rem
 
 from rematch._library import RematchError, allocated_bytes, count_memory
 from rematch.automatic import auto
+from rematch.blocks import find_blocks
 from rematch.planning import Checkpoint, SearchedCheckpoint, predict, render, resolve, search
 from rematch.profiling import profile
 from rematch.recording import recording
-from rematch.scopes import BlockScopes, find_blocks, remove_scopes, scopes
+from rematch.scopes import BlockScopes, remove_scopes, scopes
 from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 

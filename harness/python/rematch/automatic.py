@@ -9,6 +9,8 @@ import torch
 
 from rematch._library import RematchError
 from rematch._progress import announced, say
+from rematch._scope import listed
+from rematch.blocks import choose_blocks
 from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, predict, resolve, search, size_text
 from rematch.profiling import profile as measure_profile
 from rematch.tracing import distributed_parameter
@@ -31,6 +33,8 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
         raise RematchError(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
                            "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
                            "and broadcast its plan")
+    if blocks is None:
+        _say_which_layers(model)
     with announced("tracing a step"):
         traced = record_trace(model, step, blocks=blocks)
     predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
@@ -41,6 +45,16 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
     with announced("running the plan once"):
         _run_once(model, step, checkpoint, blocks, predict(traced, checkpoint.plan, schedule))
     return checkpoint
+
+
+def _say_which_layers(model: torch.nn.Module) -> None:
+    """Where the model has other lists too, which the caller may mean."""
+    taken, passed_over = choose_blocks(model)
+    if not passed_over:
+        return
+    names = ", ".join(f"{name} ({len(modules)})" for name, modules in taken.items())
+    say(f"the layers are {names}; also found, and not taken: {listed(list(passed_over))}. To choose, name the lists: "
+        "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
 def _answer_of(front: dict[str, Any], budget: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which modules are the model's layers, and scopes around their calls."""
+"""Scopes around the calls of a model's layers and of the modules in them."""
 
 from __future__ import annotations
 
@@ -8,38 +8,10 @@ from typing import Any
 import torch
 
 from rematch._scope import Scope, ScopeGroup, end_watch, is_of_scope, note_change, watch_calls_inside
+from rematch.blocks import Blocks, children_of, find_blocks, unwrapped
 from rematch.planning import Checkpoint, require_checkpoint
 
 NO_INDEX = -1
-
-
-def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
-    """The model inside torch's data-parallel wrappers, whose names a plan does not have."""
-    while isinstance(model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
-        model = model.module
-    return model
-
-
-def find_blocks(model: torch.nn.Module) -> dict[str, list[torch.nn.Module]]:
-    """The model's lists of layers by name: the outermost ModuleLists and Sequentials of two or more modules of one
-    class which have parameters and children. A model that is such a list itself is named "layers"."""
-    found: dict[str, list[torch.nn.Module]] = {}
-
-    def visit(module: torch.nn.Module, path: str) -> None:
-        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)) and _is_block_list(list(module)):
-            found[path or "layers"] = list(module)
-            return
-        for name, child in module.named_children():
-            visit(child, f"{path}.{name}" if path else name)
-
-    visit(_unwrapped(model), "")
-    return found
-
-
-def _is_block_list(modules: list[torch.nn.Module]) -> bool:
-    if len(modules) < 2 or len({type(module) for module in modules}) != 1:
-        return False
-    return any(True for _ in modules[0].parameters()) and any(True for _ in modules[0].children())
 
 
 class BlockScopes:
@@ -48,7 +20,7 @@ class BlockScopes:
     Modules that contain a list of blocks open none, so that blocks are top-level. With `only`, scopes of other names
     are not opened: each costs a call its two hooks."""
 
-    def __init__(self, model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]], only: set[str] | None = None):
+    def __init__(self, model: torch.nn.Module, blocks: Blocks, only: set[str] | None = None):
         self.blocks = blocks
         self._only = only
         self._opened: set[str] = set()
@@ -59,9 +31,9 @@ class BlockScopes:
         self._shared = {module for module, count in calls.items() if count > 1}
         self._index_of = {id(block): (path, index)
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
-        self._around_blocks = {".".join(path.split(".")[:count])
-                               for path in blocks for count in range(path.count(".") + 2)} | {""}
-        self._visit(model, "", "", "")
+        self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
+        self._visited: set[int] = set()
+        self._visit(model, "", "")
         note_change()
         if only is not None and not only <= self._opened:
             self.remove()
@@ -82,21 +54,28 @@ class BlockScopes:
     def __exit__(self, *_: object) -> None:
         self.remove()
 
-    def _visit(self, module: torch.nn.Module, path: str, scope: str, name: str) -> None:
+    def _visit(self, module: torch.nn.Module, scope: str, name: str) -> None:
         """`scope` is around the module, `name` is the module's in it."""
         is_block = id(module) in self._index_of
         block, index = self._index_of.get(id(module), ("", NO_INDEX))
         if is_block:
             name = f"{block}.{index}"
         whole = _joined(scope, name)
-        is_scope = is_block or (path not in self._around_blocks
-                                and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)))
-        if is_scope and (self._only is None or whole in self._only):
-            self._hook(module, Scope(whole, block if is_block else name, index, self._group), is_block)
+        if self._is_scope(module, whole) and (self._only is None or whole in self._only):
             self._opened.add(whole)
+            if id(module) not in self._visited:  # a module of two layers opens one scope
+                self._hook(module, Scope(whole, block if is_block else name, index, self._group), is_block)
             scope, name = whole, ""
-        for child_name, child in module.named_children():
-            self._visit(child, _joined(path, child_name), scope, _joined(name, child_name))
+        self._visited.add(id(module))
+        for child_name, child in children_of(module):
+            self._visit(child, scope, _joined(name, child_name))
+
+    def _is_scope(self, module: torch.nn.Module, whole: str) -> bool:
+        if id(module) in self._index_of:
+            return True
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) or whole in self._block_names:
+            return False  # nobody calls a list; a norm between the layers of a list has the name of one
+        return not any(id(each) in self._index_of for each in module.modules())
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
         # Inside the hooks of FSDP: behind its gather, before its free.
@@ -124,11 +103,11 @@ def _refuse_scopes_on(model: torch.nn.Module) -> None:
                              "rematch.remove_scopes(model)")
 
 
-def _names_of(blocks: dict[str, list[torch.nn.Module]]) -> str:
+def _names_of(blocks: Blocks) -> str:
     return ", ".join(f"{path}.0 to {path}.{len(modules) - 1}" for path, modules in blocks.items())
 
 
-def _refuse_others(model: torch.nn.Module, blocks: dict[str, list[torch.nn.Module]]) -> None:
+def _refuse_others(model: torch.nn.Module, blocks: Blocks) -> None:
     known = {id(module) for module in model.modules()}
     for path, modules in blocks.items():
         if not modules:
@@ -144,19 +123,20 @@ def _joined(path: str, name: str) -> str:
 
 
 def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
-           blocks: dict[str, list[torch.nn.Module]] | None = None) -> BlockScopes:
+           blocks: Blocks | None = None) -> BlockScopes:
     """Names the stretches of the model's forward pass that a plan speaks of: `layers.3`, `layers.3.attention`.
 
     Once per model; the scopes stay until remove(), or for a `with` block, and a model that has them is refused. With a
     checkpoint only the scopes that its plan's regions begin and end at are opened, which costs less; other plans then
     need scopes of their own. `blocks` names the lists of layers where find_blocks() does not find them. Raises
     ValueError for layers or a plan that are not this model's."""
-    model = _unwrapped(model)
+    model = unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:
         raise ValueError(f"{type(model).__name__} has no list of equal layers; name them: "
                          "blocks={'layers': [model.first, model.second]}")
     _refuse_others(model, blocks)
+    blocks = {path: [unwrapped(module) for module in modules] for path, modules in blocks.items()}
     only = None
     if checkpoint is not None:
         require_checkpoint(checkpoint)

@@ -1,0 +1,105 @@
+"""Which modules of a model are its layers, the units that a plan governs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+Blocks = dict[str, list[torch.nn.Module]]
+
+_CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.Sequential)
+_FSDP_INSIDE = "_fsdp_wrapped_module"
+
+
+def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
+    """The module inside torch's data-parallel wrappers, whose names a plan does not have."""
+    while True:
+        if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
+            module = module.module
+        elif isinstance(inside := module._modules.get(_FSDP_INSIDE), torch.nn.Module):
+            module = inside
+        else:
+            return module
+
+
+def children_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """The module's children by name, each without its wrappers."""
+    for name, child in module.named_children():
+        yield name, unwrapped(child)
+
+
+def find_blocks(model: torch.nn.Module) -> Blocks:
+    """The model's lists of layers by name, in the order of its modules: the outermost ModuleLists, ModuleDicts and
+    Sequentials of two or more modules that have parameters and children.
+
+    Modules of a Sequential or a ModuleDict must be of one class, since such containers hold other parts too. A list of
+    whole towers, each with a longer list of layers, is passed over for their lists. A module beside lists that has the
+    layers' own parts, as the middle of a U-Net, is a layer too. Where there is no list of two, one of a single module
+    is taken, which may run many times. A model that is a list itself is named "layers"."""
+    return choose_blocks(model)[0]
+
+
+def choose_blocks(model: torch.nn.Module) -> tuple[Blocks, Blocks]:
+    """What find_blocks() takes, and the lists that it passed over, by name, which the caller could take instead."""
+    model = unwrapped(model)
+    name_of = {module: name for name, module in model.named_modules()}
+    for min_size in (2, 1):
+        passed_over: Blocks = {}
+        taken = _blocks_in(model, "", min_size, passed_over)
+        if taken:
+            break
+    for modules in taken.values():
+        for module in modules:
+            for name, child in children_of(module):
+                passed_over |= _blocks_in(child, f"{name_of[module]}.{name}", 2, passed_over)
+    return taken, passed_over
+
+
+def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: Blocks) -> Blocks:
+    layers = _layers_of(module)
+    is_one_layer_repeated = len(layers) == 1 and len(module._modules) > len(list(module.children()))
+    if len(layers) >= min_size or is_one_layer_repeated:
+        if not _is_list_of_towers(layers):
+            return {path or "layers": layers}
+        passed_over[path] = layers
+    found: dict[torch.nn.Module, Blocks] = {}
+    for name, child in children_of(module):
+        # Stages of one layer belong to the stages beside them, which have more.
+        is_stage = isinstance(module, torch.nn.ModuleList) and isinstance(child, torch.nn.ModuleList)
+        found[child] = _blocks_in(child, f"{path}.{name}" if path else name, 1 if is_stage else min_size, passed_over)
+    parts = {type(part) for child in found if isinstance(child, _CONTAINERS) for blocks in found[child].values()
+             for block in blocks for part in block.modules()}
+    taken: Blocks = {}
+    for (name, child), blocks in zip(children_of(module), found.values(), strict=True):
+        is_layer = not isinstance(child, _CONTAINERS) and {type(layer) for each in blocks.values() for layer in each} <= parts
+        taken |= {f"{path}.{name}" if path else name: [child]} if blocks and is_layer else blocks
+    return taken
+
+
+def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
+    """The layers in a container, each once; none if it is no list of layers."""
+    if not isinstance(module, _CONTAINERS):
+        return []
+    children = [child for _, child in children_of(module)]
+    layers = [child for child in children if _is_layer(child)]
+    if isinstance(module, torch.nn.ModuleList):
+        return layers
+    has_other_parts = len(layers) != len(children) or len({type(layer) for layer in layers}) > 1
+    return [] if has_other_parts else layers
+
+
+def _is_layer(module: torch.nn.Module) -> bool:
+    if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
+        return False  # nobody calls it
+    return any(True for _ in module.parameters()) and any(True for _ in module.children())
+
+
+def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
+    """Whether each module is the only one of its class, and has layers of its own in a list of more than there are modules
+    here. The blocks of a U-Net share the classes of the modules in their lists."""
+    if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
+        return False
+    lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]
+    kinds = [kind for lists in lists_of for kind in {type(layer) for each in lists for layer in each}]
+    return all(max(map(len, lists)) > len(layers) for lists in lists_of) and len(kinds) == len(set(kinds))

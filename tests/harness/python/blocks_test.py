@@ -1,0 +1,244 @@
+"""Which modules are taken for the layers of models of many shapes, and that plans govern them with equal bits."""
+
+import contextlib
+import importlib.util
+import io
+import unittest
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+from rematch.blocks import choose_blocks  # noqa: E402
+from rematch.selftest import Layer  # noqa: E402
+from torch.nn import Linear, ModuleDict, ModuleList, Sequential  # noqa: E402
+
+DIM = 32
+
+
+class Mixer(Layer):
+    """A layer of another class."""
+
+
+class Experts(Layer):
+    """A layer with a list of experts, which are no layers of the model."""
+
+    def __init__(self, dim, num_experts=6):
+        super().__init__(dim)
+        self.experts = ModuleList(Sequential(Linear(dim, dim), torch.nn.GELU()) for _ in range(num_experts))
+
+    def forward(self, x):
+        return sum((expert(x) for expert in self.experts), start=super().forward(x))
+
+
+class Stage(torch.nn.Module):
+    """An outer block of a U-Net, or a tower."""
+
+    def __init__(self, *layers):
+        super().__init__()
+        self.resnets = ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.resnets:
+            x = layer(x)
+        return x
+
+
+class OtherStage(Stage):
+    """A stage of another class."""
+
+
+class Chain(torch.nn.Module):
+    """Runs `order(self)`, modules, one after the other."""
+
+    def __init__(self, order, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self.order = order
+
+    def forward(self, x):
+        for module in self.order(self):
+            x = module(x)
+        return x.square().mean()
+
+
+def layers(count, kind=Layer):
+    return [kind(DIM) for _ in range(count)]
+
+
+def of_list(modules):
+    return Chain(lambda chain: chain.layers, layers=ModuleList(modules))
+
+
+def u_net():
+    return Chain(lambda chain: [*chain.down, chain.middle, *chain.up],
+                 down=ModuleList([Stage(*layers(2)), OtherStage(*layers(3))]),
+                 up=ModuleList([OtherStage(*layers(3)), Stage(*layers(3))]), middle=Stage(*layers(2)))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.x = torch.randn(16, DIM)
+
+    def assert_governed(self, model, names, blocks=None):
+        """The layers of a plan for the model are `names`, as in the trace's order; the plan runs as predicted."""
+        trace = rematch.trace(model, lambda: model(self.x), blocks=blocks)
+        plan = rematch.resolve(trace, "full")
+        self.assertEqual([region["first_scope"] for region in plan["regions"]], names)
+        found = rematch.check(model, lambda: model(self.x), rematch.Checkpoint(plan), blocks=blocks)
+        self.assertTrue(found["bits_equal"])
+        self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], rematch.predict(trace, plan)["recomputed_ops"])
+
+
+class FoundTest(Case):
+    def assert_found(self, model, expected, passed_over=(), names=None):
+        """`expected` is the number of layers by list; `names` are those of a full plan, if other than the lists' in order."""
+        taken, others = choose_blocks(model)
+        self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
+        self.assertEqual(list(others), list(passed_over))
+        self.assertEqual(rematch.find_blocks(model), taken)
+        in_order = [f"{name}.{index}" for name, count in expected.items() for index in range(count)]
+        self.assert_governed(model, names or in_order)
+
+    def test_a_dict_of_layers(self):
+        model = Chain(lambda chain: chain.layers.values(), layers=ModuleDict(zip("abc", layers(3))))
+        self.assert_found(model, {"layers": 3})
+
+    def test_a_dict_that_holds_the_list(self):
+        model = Chain(lambda chain: [chain.body["embed"], *chain.body["h"]],
+                      body=ModuleDict({"embed": Linear(DIM, DIM), "h": ModuleList(layers(2))}))
+        self.assert_found(model, {"body.h": 2})
+
+    def test_layers_of_several_classes(self):
+        self.assert_found(of_list([*layers(2), *layers(1, Mixer), *layers(1)]), {"layers": 4})
+        self.assert_found(of_list([*layers(1), *layers(1, Mixer)]), {"layers": 2})
+
+    def test_norms_between_the_layers(self):
+        first, second = layers(2)
+        self.assert_found(of_list([first, torch.nn.LayerNorm(DIM), second]), {"layers": 2})
+
+    def test_layers_with_experts(self):
+        self.assert_found(of_list([*layers(1), *layers(1, Experts), *layers(1)]), {"layers": 3}, ["layers.1.experts"])
+
+    def test_a_u_net(self):
+        self.assert_found(u_net(), {"down": 2, "up": 2, "middle": 1},
+                          ["down.0.resnets", "down.1.resnets", "up.0.resnets", "up.1.resnets", "middle.resnets"],
+                          ["down.0", "down.1", "middle.0", "up.0", "up.1"])
+
+    def test_lists_of_lists(self):
+        model = Chain(lambda chain: [layer for stage in chain.stages for layer in stage],
+                      stages=ModuleList([ModuleList(layers(1)), ModuleList(layers(3))]))
+        self.assert_found(model, {"stages.0": 1, "stages.1": 3})
+
+    def test_towers(self):
+        model = Chain(lambda chain: chain.towers, towers=ModuleList([Stage(*layers(3)), OtherStage(*layers(3, Mixer))]))
+        self.assert_found(model, {"towers.0.resnets": 3, "towers.1.resnets": 3}, ["towers"])
+
+    def test_an_encoder_and_a_decoder(self):
+        model = Chain(lambda chain: [chain.encoder, chain.decoder], encoder=Stage(*layers(2)), decoder=Stage(*layers(2)))
+        self.assert_found(model, {"encoder.resnets": 2, "decoder.resnets": 2})
+
+    def test_a_layer_that_runs_several_times(self):
+        (layer,) = layers(1)
+        self.assert_found(of_list([layer] * 3), {"layers": 1}, names=["layers.0"] * 3)
+        self.assert_found(Chain(lambda chain: [chain.group[0]] * 3, group=ModuleList(layers(1))), {"group": 1},
+                          names=["group.0"] * 3)
+
+    def test_heads_beside_layers_are_no_layers(self):
+        model = Chain(lambda chain: [*chain.layers, chain.head], layers=ModuleList(layers(2)),
+                      head=Sequential(Linear(DIM, DIM), torch.nn.GELU()))
+        self.assert_found(model, {"layers": 2})
+
+    def test_a_model_without_lists(self):
+        model = Chain(lambda chain: [chain.first, chain.second], first=layers(1)[0], second=layers(1)[0])
+        self.assertEqual(choose_blocks(model), ({}, {}))
+
+    def test_a_sequence_with_other_parts(self):
+        self.assertEqual(choose_blocks(Sequential(Layer(DIM), torch.nn.LayerNorm(DIM), Layer(DIM))), ({}, {}))
+
+
+class NamedTest(Case):
+    def test_layers_that_are_no_children_of_the_model(self):
+        first, second = layers(2)
+        model = Chain(lambda chain: [chain.body], body=Sequential(first, torch.nn.LayerNorm(DIM), second))
+        self.assert_governed(model, ["layers.0", "layers.1"], blocks={"layers": [first, second]})
+
+    def test_lists_that_were_passed_over(self):
+        model = u_net()
+        blocks = {name: list(model.get_submodule(name).children()) for name in choose_blocks(model)[1]}
+        self.assert_governed(model, ["down.0.resnets.0", "down.0.resnets.1", *(f"down.1.resnets.{i}" for i in range(3)),
+                                     "middle.resnets.0", "middle.resnets.1", *(f"up.0.resnets.{i}" for i in range(3)),
+                                     *(f"up.1.resnets.{i}" for i in range(3))], blocks=blocks)
+
+    def test_a_module_of_two_layers_opens_one_scope(self):
+        first, second = layers(2)
+        second.norm = first.norm
+        model = of_list([first, second])
+        self.assert_governed(model, ["layers.0", "layers.1"])
+        with rematch.scopes(model):
+            self.assertEqual(len(first.norm._forward_pre_hooks), 1)
+
+
+class WrappedTest(Case):
+    def test_data_parallel_wrappers(self):
+        model = of_list(layers(2))
+        wrapped = torch.nn.DataParallel(model)
+        self.assertEqual(choose_blocks(wrapped), choose_blocks(model))
+
+    def test_layers_that_are_wrapped_one_by_one(self):
+        class Wrapper(torch.nn.Module):
+            """As FullyShardedDataParallel holds its module, which needs a process group."""
+
+            def __init__(self, module):
+                super().__init__()
+                self._fsdp_wrapped_module = module
+
+            def forward(self, x):
+                return self._fsdp_wrapped_module(x)
+
+        model = of_list(layers(3))
+        checkpoint = rematch.Checkpoint(rematch.resolve(rematch.trace(model, lambda: model(self.x)), "full"))
+        inside = list(model.layers)
+        for index, layer in enumerate(inside):
+            layer.feed_forward = Wrapper(layer.feed_forward)
+            model.layers[index] = Wrapper(layer)
+        wrapped = Wrapper(model)
+        self.assertEqual(rematch.find_blocks(wrapped), {"layers": inside})
+        self.assertTrue(rematch.check(wrapped, lambda: wrapped(self.x), checkpoint)["bits_equal"])
+        self.assert_governed(wrapped, ["layers.0", "layers.1", "layers.2"])
+        self.assert_governed(wrapped, ["mine.0", "mine.1", "mine.2"], blocks={"mine": list(model.layers)})
+
+    @unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"), "no peft here")
+    def test_adapters(self):
+        from peft import LoraConfig, get_peft_model
+        from zoo import llama
+
+        model, step = llama()
+        model = get_peft_model(model, LoraConfig(target_modules=["q_proj", "v_proj"]))
+        self.assertEqual([len(modules) for modules in rematch.find_blocks(model).values()], [model.config.num_hidden_layers])
+        checkpoint = rematch.Checkpoint(rematch.resolve(rematch.trace(model, step), "full"))
+        self.assertTrue(rematch.check(model, step, checkpoint)["bits_equal"])
+
+
+class AutoTest(Case):
+    def said_by_auto(self, model):
+        words = io.StringIO()
+        with contextlib.redirect_stderr(words):
+            rematch.auto(model, lambda: model(self.x), budget="1GiB", device="h100")
+        return words.getvalue()
+
+    def test_says_which_lists_it_took_where_there_are_others(self):
+        words = self.said_by_auto(u_net())
+        self.assertIn("the layers are down (2), up (2), middle (1); also found, and not taken: down.0.resnets, down.1.resnets "
+                      "and 3 more.", words)
+        self.assertIn("blocks={name: list(model.get_submodule(name).children()) for name in ['down.0.resnets']}", words)
+
+    def test_says_nothing_where_there_is_no_choice(self):
+        self.assertNotIn("the layers are", self.said_by_auto(of_list(layers(2))))
+
+
+if __name__ == "__main__":
+    unittest.main()
