@@ -107,6 +107,7 @@ void Record::clear() {
   copies.clear();
   numbers.clear();
   waits.clear();
+  contexts.clear();
   generator_states.clear();
   streams.clear();
   host_copies.clear();
@@ -155,6 +156,7 @@ const at::Tensor& Record::outside_of(std::int32_t value) const {
 void Recorder::open(Record* record, const std::string* region) {
   record_ = record;
   region_ = region;
+  context_index_ = std::nullopt;
 }
 
 void Recorder::close() {
@@ -179,6 +181,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
                 .num_uses = 0,
                 .num_outputs = 0,
+                .context = note_context(),
                 .generator_state = std::nullopt,
                 .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : std::nullopt,
                 .side_effect = false,
@@ -234,6 +237,16 @@ void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch:
     note_outputs(op, *stack, keep);
   }
   if (facts.collective == CollectivePart::kStart) note_start(op);
+}
+
+std::int32_t Recorder::note_context() {
+  if (context_index_.has_value() && context_.is_current()) return *context_index_;
+  context_ = KernelContext::current();
+  std::vector<KernelContext>& known = record_->contexts;
+  const auto found = std::find(known.begin(), known.end(), context_);
+  context_index_ = static_cast<std::int32_t>(found - known.begin());
+  if (found == known.end()) known.push_back(context_);
+  return *context_index_;
 }
 
 BasicOptionalIndex<std::int16_t> Recorder::note_stream(const OpFacts& facts,

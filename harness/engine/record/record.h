@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "harness/engine/offload/host_copy.h"
+#include "harness/engine/record/kernel_context.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/outside.h"
 #include "harness/engine/record/pointer_map.h"
@@ -45,13 +46,14 @@ struct RecordedOp {
   std::uint32_t first_output;
   std::uint16_t num_uses;
   std::uint16_t num_outputs;
+  std::int32_t context;                     // see Note [What kernels read]
   OptionalIndex generator_state;            // absent: draws nothing
   BasicOptionalIndex<std::int16_t> stream;  // absent: the op's device has none
   bool side_effect : 1;                     // writes to a tensor from outside: never repeated
   bool in_place : 1;                        // writes to a tensor of the region
   bool side_writes : 1;                     // see Note [Side writes]
 };
-static_assert(sizeof(RecordedOp) == 40, "every step writes thousands of these");
+static_assert(sizeof(RecordedOp) == 48, "every step writes thousands of these");
 
 struct RecordedValue {
   OptionalIndex op;  // absent: from outside the region
@@ -129,6 +131,7 @@ struct Record {
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
+  std::vector<KernelContext> contexts;  // that ops ran under; mostly one
   std::vector<GeneratorState> generator_states;
   std::vector<c10::Stream> streams;  // that ops ran on; mostly one
   std::vector<HostCopy> host_copies;
@@ -194,6 +197,7 @@ class Recorder {
  private:
   void run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                         std::size_t depth, Keep keep);
+  std::int32_t note_context();
   BasicOptionalIndex<std::int16_t> note_stream(const OpFacts& facts,
                                                const torch::jit::Stack& stack);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
@@ -257,6 +261,8 @@ class Recorder {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
+  KernelContext context_;        // of the op that ran last
+  OptionalIndex context_index_;  // in the record; absent: no op has run
   std::size_t next_tensor_ = 0;  // to be looked at
   std::size_t next_storage_ = 0;
 };

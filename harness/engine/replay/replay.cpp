@@ -14,7 +14,8 @@
 namespace rematch {
 namespace {
 
-// The context of recorded ops: below autograd, out of sight of modes, with grad mode as in forward.
+// Where recorded ops run: below autograd, out of sight of modes. Grad mode is the one that most of
+// them had, so that it is seldom changed for one.
 struct BelowAutograd {
   c10::impl::ExcludeDispatchKeyGuard below{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                            c10::DispatchKeySet(c10::DispatchKey::Fake)};
@@ -85,18 +86,20 @@ void Replay::run(const std::vector<std::int32_t>& ops) {
   if (ops.empty()) return;
   const ObservedRegion observed(region_, Phase::kRecompute);
   BelowAutograd guard;
+  KernelContextGuard context(record_.contexts);
   for (const std::int32_t op : ops) {
-    if (planner_.is_planned(op)) execute(op);
+    if (planner_.is_planned(op)) execute(op, context);
   }
 }
 
-void Replay::execute(std::int32_t op_index) {
+void Replay::execute(std::int32_t op_index, KernelContextGuard& context) {
   const RecordedOp& op = record_.ops[op_index];
   if (!may_run(op_index)) return;
   if (op.stream.has_value()) check_stream(op);
   planner_.start(op_index);
   stack_.clear();
   fill_arguments(op, stack_);
+  context.enter(op.context);
   std::optional<GeneratorStateGuard> generator;
   if (op.generator_state.has_value() && !has_fault(Fault::kGeneratorNotRestored)) {
     generator.emplace(record_.generator_states[*op.generator_state]);

@@ -49,7 +49,7 @@ class Replay {
   void hold_kept_values();
   void adopt_kept_values();
   void run(const std::vector<std::int32_t>& ops);
-  void execute(std::int32_t op);
+  void execute(std::int32_t op, KernelContextGuard& context);
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
   bool gets_scratch(const RecordedOp& op, const RecordedUse& use) const;

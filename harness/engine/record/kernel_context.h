@@ -1,0 +1,81 @@
+// The state of thread and process that kernels read beside their arguments: autocast, the flags of
+// at::Context, the default dtype, the number of threads. An op is recomputed under the state that
+// it ran under in forward, whatever the program has set since.
+//
+// Note [What kernels read]
+// A kernel may call other ops, and those go through autocast again. A kernel may also choose its
+// algorithm by a flag. A block that sets such state has reset it by the time of backward, and
+// backward may run under state that forward did not have. The state of a region's ops nearly never
+// changes, so the recorder compares it before each op and stores it once.
+#pragma once
+
+#include <ATen/Context.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/ScalarType.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "policies/base/id.h"
+
+namespace rematch {
+
+class KernelContext {
+ public:
+  // That of the calling thread.
+  static KernelContext current();
+
+  // Does the calling thread have this context? Called before every recorded op.
+  bool is_current() const;
+
+  // Gives it to the calling thread. Flags of at::Context are the process's.
+  void apply() const;
+
+  bool operator==(const KernelContext&) const = default;
+
+ private:
+  static constexpr std::size_t kMaxFlagBytes = 128;
+  static constexpr std::size_t kNumPrecisions = 9;  // of at::Context::fp32_precision
+  static constexpr std::size_t kNumAutocastDevices = 10;
+
+  bool is_under_autocast() const { return autocast_off_ != c10::autocast_dispatch_keyset; }
+  bool has_current_flags() const;
+  bool has_current_autocast() const;
+
+  c10::DispatchKeySet autocast_off_;  // keys of devices without autocast
+  std::uint32_t float_control_ = 0;   // rounding and denormals
+  int num_threads_ = 0;
+  c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;
+  bool grad_mode_ = false;
+  bool autocast_cache_ = false;
+  std::array<c10::ScalarType, kNumAutocastDevices> autocast_dtypes_{};
+  std::array<at::Float32Precision, kNumPrecisions> precisions_{};
+  std::array<std::byte, kMaxFlagBytes> flags_{};
+};
+
+// Gives the thread one recorded context after the other, and at last the one it had before.
+class KernelContextGuard {
+ public:
+  explicit KernelContextGuard(const std::vector<KernelContext>& contexts) : contexts_(contexts) {}
+  ~KernelContextGuard() {
+    if (before_.has_value()) before_->apply();
+  }
+  KernelContextGuard(const KernelContextGuard&) = delete;
+  KernelContextGuard& operator=(const KernelContextGuard&) = delete;
+
+  void enter(std::int32_t context) {
+    if (entered_ != OptionalIndex(context)) change_to(context);
+  }
+
+ private:
+  void change_to(std::int32_t context);
+
+  const std::vector<KernelContext>& contexts_;
+  OptionalIndex entered_;
+  std::optional<KernelContext> before_;
+};
+
+}  // namespace rematch
