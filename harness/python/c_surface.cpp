@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -24,6 +25,8 @@ struct RematchCheckpoint {
 };
 struct RematchRecording {
   rematch::Recording recording;
+  // The recording as the scopes know it, to which they would leave after its end.
+  rematch::ScopeListener* listener = rematch::scope_listener();
 };
 struct RematchTrace {
   rematch::CountingGuard counts;  // the bytes that are born in backward
@@ -33,7 +36,9 @@ struct RematchTrace {
 namespace rematch::c_call {
 namespace {
 
-thread_local std::vector<ScopeListener*> listeners;  // of the open scopes; null: nobody listened
+// Of the open scopes; null: nobody listened, or the recording has ended. An interrupted forward
+// never leaves its scopes.
+thread_local std::vector<ScopeListener*> listeners;
 
 std::int64_t allocated_bytes(const c10::Device& device) {
   if (device.is_meta()) return current_meta_memory().total.count;
@@ -114,6 +119,8 @@ RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint) {
 
 int rematch_end_recording(RematchRecording* recording, int is_whole) {
   const std::unique_ptr<RematchRecording> owned(recording);
+  std::replace(listeners.begin(), listeners.end(), owned->listener,
+               static_cast<ScopeListener*>(nullptr));
   return call_or(-1, [&] {
     if (is_whole == 0) return 0;
     return static_cast<int>(owned->recording.finish());

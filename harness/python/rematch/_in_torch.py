@@ -29,11 +29,12 @@ def recorded_step() -> Iterator[None]:
     _refuse_checkpointed_functions()
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
-    _thread.num_recorded_steps += 1
+    of_thread = vars(_thread)  # a generator may be closed on another thread
+    of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:
         yield
     finally:
-        _thread.num_recorded_steps -= 1
+        of_thread["num_recorded_steps"] -= 1
 
 
 def is_in_recorded_step() -> bool:

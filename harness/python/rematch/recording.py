@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import torch
 
 from rematch._in_torch import recorded_step
-from rematch._library import LIBRARY, call
+from rematch._library import LIBRARY, RematchError, call
 from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, warn_of_bypassed_scopes
 from rematch.planning import Checkpoint, require_checkpoint
 
@@ -28,6 +29,49 @@ class _Notes:
 _notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionary()
 
 
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.steps: list[_Step] = []  # that are open, the innermost last
+
+
+_thread = _Thread()
+
+
+class _Step:
+    """A recorded step. The engine's recordings of a thread end from the innermost to the outermost, on that thread; a
+    program that holds one in a generator may end it elsewhere, or in another order."""
+
+    def __init__(self, checkpoint: Checkpoint):
+        self._steps = _thread.steps
+        self._is_ended = False
+        self._free_ended()
+        self._handle = call("begin_recording", checkpoint.handle)
+        self._steps.append(self)
+
+    def end(self, *, is_whole: bool) -> int:
+        """What ran; NO_REGION_WITHOUT_GRAD where the engine's recording has to wait for those inside it."""
+        if self._steps is not _thread.steps:
+            self._is_ended = True
+            if is_whole:
+                raise RematchError("rematch.recording was left on another thread than it was entered on; enter and leave it on "
+                                   "the thread that runs forward")
+            return NO_REGION_WITHOUT_GRAD
+        if self._steps[-1] is not self:
+            self._is_ended = True
+            return NO_REGION_WITHOUT_GRAD
+        self._steps.pop()
+        try:
+            if is_whole:
+                return int(call("end_recording", self._handle, 1))
+            return int(LIBRARY.rematch_end_recording(self._handle, 0))
+        finally:
+            self._free_ended()
+
+    def _free_ended(self) -> None:
+        while self._steps and self._steps[-1]._is_ended:
+            LIBRARY.rematch_end_recording(self._steps.pop()._handle, 0)
+
+
 @contextlib.contextmanager
 def recording(checkpoint: Checkpoint) -> Iterator[None]:
     """Runs forward passes inside it, on this thread, as the plan says; backward may run inside or after.
@@ -39,14 +83,14 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
     notes = _notes.setdefault(checkpoint, _Notes())
     is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()
     missing = _missing_scopes(checkpoint, notes) if is_unchecked else []
-    handle = call("begin_recording", checkpoint.handle)
+    step = _Step(checkpoint)
     try:
         with recorded_step():
             yield
     except BaseException:
-        LIBRARY.rematch_end_recording(handle, 0)
+        step.end(is_whole=False)
         raise
-    ran = call("end_recording", handle, 1)
+    ran = step.end(is_whole=True)
     if has_watched_groups() and warn_of_bypassed_scopes():
         notes.is_told = True
     if is_unchecked and ran != NO_REGION_WITHOUT_GRAD:
