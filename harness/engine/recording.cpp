@@ -9,6 +9,7 @@
 
 #include "harness/engine/frame.h"
 #include "harness/engine/interception.h"
+#include "harness/engine/open_region.h"
 #include "harness/engine/prepared_plan.h"
 #include "harness/engine/record/op_stream.h"
 #include "models/scope/scope.h"
@@ -223,6 +224,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::optional<OpModeGuard> mode_guard;
   std::optional<SavedTensorGuard> saved_tensor_guard;
 };
+
+bool is_region_open() { return num_open_regions > 0; }
 
 Recording::Recording(const Checkpoint& checkpoint)
     : state_(std::make_unique<State>(checkpoint.prepared())) {}

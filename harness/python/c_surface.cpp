@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/open_region.h"
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/memory.h"
@@ -103,6 +104,8 @@ void rematch_leave_scope() {
 }
 
 int rematch_is_in_scope() { return !listeners.empty() && listeners.back() != nullptr ? 1 : 0; }
+
+int rematch_is_in_region() { return is_region_open() ? 1 : 0; }
 
 RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule) {
   return call_or<RematchCheckpoint*>(nullptr, [&] {

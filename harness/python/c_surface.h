@@ -37,6 +37,8 @@ REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
 REMATCH_PYTHON_EXPORT void rematch_leave_scope();
 // 1 while this thread is in a scope of a step that is recorded or traced, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_scope();
+// 1 while this thread's ops are recorded for a region of the plan, else 0.
+REMATCH_PYTHON_EXPORT int rematch_is_in_region();
 
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,
                                                                  const char* schedule);

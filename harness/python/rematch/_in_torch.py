@@ -11,12 +11,19 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_frame_callback
+
 from rematch import _distributed
 from rematch._library import LIBRARY, RematchError
 
 
+COMPILED = ("a function of torch.compile runs in a layer of a step that is recorded, which cannot see its ops; leave the layers "
+            "eager, and compile what runs outside of them")
+
+
 class _Thread(threading.local):
     num_recorded_steps = 0  # that are open; they nest
+    is_traced = False
 
 
 _thread = _Thread()
@@ -35,6 +42,29 @@ def recorded_step() -> Iterator[None]:
         yield
     finally:
         of_thread["num_recorded_steps"] -= 1
+
+
+@contextlib.contextmanager
+def traced_step() -> Iterator[None]:
+    """A recorded step in which compiled functions outside of the layers run eagerly, so that their ops are seen."""
+    with recorded_step(), run_compiled_eagerly():
+        _thread.is_traced = True
+        try:
+            yield
+        finally:
+            _thread.is_traced = False
+
+
+def run_compiled_eagerly() -> contextlib.AbstractContextManager[Any]:
+    """The ops of a step are then the same whether its functions are compiled or not."""
+    if "torch._dynamo.eval_frame" not in sys.modules:
+        return contextlib.nullcontext()  # nothing is compiled, and the import takes seconds
+    return sys.modules["torch"].compiler.set_stance("force_eager")
+
+
+def is_compiled() -> bool:
+    """Whether the Python code that runs is a part of a function of torch.compile."""
+    return "torch._dynamo.eval_frame" in sys.modules and _get_eval_frame_callback() not in (None, False)
 
 
 def is_in_recorded_step() -> bool:
@@ -63,9 +93,9 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 def _refuse_compiled_functions() -> None:
     def make(callback_from_stance: Any) -> Any:
         def refusing(callback: Any) -> Any:
-            if callable(callback) and _thread.num_recorded_steps > 0:
-                raise RematchError("a function of torch.compile runs in a step that is recorded, which cannot see its ops; "
-                                   "leave the model eager, and call compiled functions outside of rematch.recording")
+            is_hidden = LIBRARY.rematch_is_in_scope() if _thread.is_traced else LIBRARY.rematch_is_in_region()
+            if callable(callback) and is_hidden:
+                raise RematchError(COMPILED)
             return callback_from_stance(callback)
         return refusing
 

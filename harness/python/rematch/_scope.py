@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from rematch._in_torch import is_in_recorded_step
-from rematch._library import LIBRARY, last_error
+from rematch._in_torch import COMPILED, is_compiled, is_in_recorded_step
+from rematch._library import LIBRARY, RematchError, last_error
 
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
@@ -56,6 +56,9 @@ class Scope:
         result = _enter_scope(self._encoded, self._index)
         if result == 0:
             self.was_recorded = self.group.is_recorded = True
+            if is_compiled():
+                _leave_scope()
+                raise RematchError(COMPILED)
         elif result < 0:
             raise last_error()
         elif torch.is_grad_enabled():

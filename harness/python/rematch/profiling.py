@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from rematch._in_torch import refuse_in_recorded_step
+from rematch._in_torch import refuse_in_recorded_step, run_compiled_eagerly
 from rematch._library import LIBRARY, RematchError, call
 from rematch._step import left_as_it_was
 
@@ -32,7 +32,7 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
                            "device='h100'")
     handle = call("begin_op_times", json.dumps(trace), 2 * num_steps)
     try:
-        with left_as_it_was(model):
+        with left_as_it_was(model), run_compiled_eagerly():
             for _ in range(NUM_WARM_UP_STEPS):
                 _unwatched_step(model, step)
             for _ in range(num_steps):

@@ -87,8 +87,10 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
     try:
         with recorded_step():
             yield
-    except BaseException:
+    except BaseException as error:
         step.end(is_whole=False)
+        if type(error) is RuntimeError and str(error).startswith("region "):  # thrown by the engine, inside an op
+            raise RematchError(str(error)).with_traceback(error.__traceback__) from None
         raise
     ran = step.end(is_whole=True)
     if has_watched_groups() and warn_of_bypassed_scopes():
@@ -118,7 +120,7 @@ def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: 
                      "first step")
     else:
         _warn(notes, f"the recorded step called no module that the plan governs ({listed(_needed_scopes(checkpoint))}), so "
-                     "nothing is checkpointed; is the model that runs the one that has the scopes?")
+                     "nothing is checkpointed; is the model that runs the one that has the scopes, and is it left eager?")
 
 
 def _needed_scopes(checkpoint: Checkpoint) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from rematch._in_torch import recorded_step, refuse_in_recorded_step
+from rematch._in_torch import refuse_in_recorded_step, traced_step
 from rematch._library import LIBRARY, RematchError, call
 from rematch._scope import warn_of_bypassed_scopes
 from rematch._step import left_as_it_was, loss_of
@@ -63,7 +63,7 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
 def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
     handle = call("begin_trace")
     try:
-        with recorded_step():
+        with traced_step():
             loss = loss_of(model, step)
         warn_of_bypassed_scopes()
         call("end_forward", handle, str(loss.device))

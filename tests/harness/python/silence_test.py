@@ -91,7 +91,7 @@ class FaultTest(Case):
         other = Model()
         with rematch.scopes(self.model, self.checkpoint):
             self.assert_said_once(lambda: self.step(model=other), "called no module that the plan governs (layers.0, layers.1 "
-                                  "and 2 more)", "the one that has the scopes?")
+                                  "and 2 more)", "the one that has the scopes")
 
     def test_a_forgotten_recording(self):
         with rematch.scopes(self.model, self.checkpoint):

@@ -275,6 +275,25 @@ class TrainingTest(Case):
             return torch.cat([torch.tensor(scales), *(p.detach().flatten() for p in self.model.parameters())])
         self.check(train, step=forward)
 
+    def test_compiled_functions_outside_of_layers(self):
+        before = torch.compile(lambda x: x * 2 + 1, backend="aot_eager")
+        after = torch.compile(lambda x: (x * x.sigmoid()).mean(), backend="aot_eager")
+
+        def forward():
+            x = before(self.x)
+            for layer in self.model.layers:
+                x = layer(x)
+            return after(x)
+
+        def train(recorded):
+            loss = recorded(forward)
+            loss.backward()
+            return loss.detach()
+        for policy in ("full", "segments(2)"):
+            self.check(train, step=forward, policy=policy)
+            trace = rematch.trace(self.model, forward)
+            self.assertEqual(rematch.profile(self.model, forward, trace, num_steps=1)["source"], "measured")
+
     def test_two_lists_of_blocks(self):
         class TwoLists(torch.nn.Module):
             def __init__(self):
@@ -372,12 +391,28 @@ class RefusalTest(Case):
         self.model.layers[1].feed_forward[1].forward = compiled
         self.model(self.x)  # compiled before the step
         for run in (self.loss, lambda: rematch.trace(self.model, self.step)):
-            self.assert_refused(run, "a function of torch.compile runs in a step")
+            self.assert_refused(run, "a function of torch.compile runs in a layer of a step")
         self.model(self.x).backward()  # elsewhere it does what it did
 
-    def test_a_compiled_model(self):
-        self.model.compile(backend="eager")
-        self.assert_refused(self.loss, "a function of torch.compile runs in a step")
+    def test_compiled_modules_with_scopes(self):
+        for module in (self.model, self.model.layers[1], self.model.layers[1].feed_forward):
+            with self.subTest(module=type(module).__name__):
+                module.compile(backend="eager")
+                self.assert_refused(self.loss, "a function of torch.compile runs in a layer of a step")
+                module._compiled_call_impl = None
+
+    def test_a_compiled_function_that_runs_the_model(self):
+        compiled = torch.compile(lambda x: self.model(x) * 2, backend="eager")
+
+        def run():
+            with rematch.scopes(self.model), rematch.recording(rematch.Checkpoint(self.plan)):
+                compiled(self.x)
+
+        self.assert_refused(run, "a function of torch.compile runs in a layer of a step")
+        torch.compiler.reset()
+        compiled(self.x)  # without scopes, so that its code opens none
+        with self.assertWarnsRegex(UserWarning, "called no module that the plan governs.*is it left eager"):
+            run()
 
     def checkpoints(self, module, use_reentrant):
         forward = module.forward
@@ -425,7 +460,7 @@ class RefusalTest(Case):
 
     def test_another_model_than_the_plans(self):
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
-        self.assert_refused(self.loss, "region layers.2.*the plan expects aten::gelu")
+        self.assert_refused(self.loss, "region layers.2.*the plan expects aten::gelu", rematch.RematchError)
 
     def test_a_model_with_fewer_layers_than_the_plans(self):
         self.model = Model(num_layers=3)
