@@ -6,6 +6,7 @@ import importlib.util
 import pathlib
 import tempfile
 import unittest
+import warnings
 
 import rematch
 
@@ -72,6 +73,27 @@ class LoopTest(unittest.TestCase):
         self.assertEqual(held_after(2), held_after(NUM_LEAK_STEPS))
 
     def test_a_hugging_face_trainer(self):
+        self.check(self.trained_by_hugging_face)
+
+    def test_a_hugging_face_trainer_that_evaluates(self):
+        def train(model, num_steps, checkpoint):
+            return self.trained_by_hugging_face(model, num_steps, checkpoint, eval_strategy="steps", eval_steps=1)
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="rematch")
+            self.check(train)
+
+    def test_generating_inside_a_recording(self):
+        model = small_llama().eval()  # dropout draws other numbers each time
+        ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
+        checkpoint = rematch.Checkpoint(self.plan())
+        expected = model.generate(ids, max_new_tokens=4, do_sample=False)
+        with warnings.catch_warnings(), rematch.scopes(model, checkpoint):
+            warnings.filterwarnings("error", message="rematch")
+            with rematch.recording(checkpoint):
+                self.assertTrue(torch.equal(model.generate(ids, max_new_tokens=4, do_sample=False), expected))
+
+    def trained_by_hugging_face(self, model, num_steps, checkpoint, **options):
         from transformers import PrinterCallback, Trainer, TrainingArguments
 
         class Recorded(Trainer):
@@ -81,22 +103,20 @@ class LoopTest(unittest.TestCase):
                 with rematch.recording(self.checkpoint):
                     return super().compute_loss(*arguments, **keywords)
 
-        def train(model, num_steps, checkpoint):
-            with tempfile.TemporaryDirectory() as folder:
-                kind = Trainer if checkpoint is None else Recorded
-                trainer = kind(model=model, train_dataset=texts(2 * BATCH_SIZE * num_steps), args=TrainingArguments(
-                    output_dir=str(pathlib.Path(folder)), use_cpu=True, per_device_train_batch_size=BATCH_SIZE,
-                    gradient_accumulation_steps=2, max_steps=num_steps, save_strategy="no", report_to=[], seed=1,
-                    disable_tqdm=True, logging_strategy="no"))
-                trainer.remove_callback(PrinterCallback)
-                if checkpoint is None:
-                    trainer.train()
-                    return
-                trainer.checkpoint = checkpoint
-                with rematch.scopes(model):
-                    trainer.train()
-
-        self.check(train)
+        with tempfile.TemporaryDirectory() as folder:
+            kind = Trainer if checkpoint is None else Recorded
+            data = texts(2 * BATCH_SIZE * num_steps)
+            trainer = kind(model=model, train_dataset=data, eval_dataset=data[:2 * BATCH_SIZE], args=TrainingArguments(
+                output_dir=str(pathlib.Path(folder)), use_cpu=True, per_device_train_batch_size=BATCH_SIZE,
+                per_device_eval_batch_size=BATCH_SIZE, gradient_accumulation_steps=2, max_steps=num_steps, save_strategy="no",
+                report_to=[], seed=1, disable_tqdm=True, logging_strategy="no", **options))
+            trainer.remove_callback(PrinterCallback)
+            if checkpoint is None:
+                trainer.train()
+                return
+            trainer.checkpoint = checkpoint
+            with rematch.scopes(model):
+                trainer.train()
 
     def test_an_accelerate_loop(self):
         from accelerate import Accelerator
