@@ -23,9 +23,9 @@ struct ComparisonSettings {
   int num_steps = 10;                  // in each pass and round
   std::optional<int> num_timed_steps;  // in each round; absent: num_steps
   RoundRule rounds;                    // of time; none at most: no times
-  bool times_only = false;             // no exact pass: neither counts nor bits
-  // Times all points by turns in one process, and the reference once more in a fresh one, as the
-  // control. Not for points on several ranks.
+  bool times_only = false;             // leaves out the exact passes: no counts, no bits
+  // Times all points by turns in one process. The reference runs once more in a fresh process, as
+  // the control. Points must not be on several ranks.
   bool in_process = false;
   ChildRule children;
   // Points whose predicted peak is above it are skipped: where memory runs out the system ends some

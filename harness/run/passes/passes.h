@@ -24,9 +24,9 @@ class OpObserver;
 // request that makes no sense. Call before the first tensor: it chooses the allocator.
 PointRecord run_passes(const PointRequest& request);
 
-// The time passes of several points of one model by turns, in this process. One record for each
-// arm of the request, its time summarized over the rounds. An arm that ends early is left out of
-// the rounds that follow. Call before the first tensor.
+// Runs the time passes of several points of one model by turns, in this process. Returns a record
+// for each arm of the request, with its times summarized over the rounds. An arm that ends early
+// takes no part in later rounds. Call before the first tensor.
 std::vector<PointRecord> run_turns(const TurnsRequest& request);
 
 // The parity pass: what each step leaves behind, bit by bit, in losses, gradients, parameters and
@@ -39,28 +39,27 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
 MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
                          PassPosition& position, std::vector<OpObserver*> beside = {});
 
-// Steps without samples that precede timed ones: at least `least_steps`, and so many that they
-// take `least_time`.
+// The rule for steps that precede timed ones. They end when there are `min_steps` of them and they
+// have taken `min_time`.
 struct WarmUp {
-  int least_steps = kWarmUpSteps;
-  std::chrono::milliseconds least_time{0};
+  int min_steps = kWarmUpSteps;
+  std::chrono::milliseconds min_time{0};
 };
 
-// Of the first timed steps of a process. A GPU needs a second until its clocks and the choices of
-// its libraries have settled.
+// Returns the rule for the first timed steps of a process. A GPU needs a second until its clocks
+// and the kernel choices of its libraries settle.
 WarmUp warm_up_of_process(at::Device device);
 
-// The steps of a time pass: warm-up from step `first` on, then `count` steps with samples.
+// The steps of one time pass. Step `first` begins the warm-up, which `count` timed steps follow.
 struct StepsToTime {
   std::int64_t first = 0;
   int count = 1;
   WarmUp warm_up;
 };
 
-// The time pass: steps with nothing attached but a clock. Fills the point's time: one round of
-// samples and phases; on a GPU what the device did meanwhile and the peaks of its allocator;
-// elsewhere the time of each op class. Returns the number of the step that comes next. Throws
-// LossNotFinite.
+// Runs a time pass: steps with nothing attached but a clock. Fills the point's time with one round
+// of samples and phases. On a GPU it adds the device's state and the peaks of its allocator,
+// elsewhere the time of each op class. Returns the number of the next step. Throws LossNotFinite.
 std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
                        PassPosition& position, PointRecord& record);
 

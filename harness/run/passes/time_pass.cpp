@@ -100,7 +100,7 @@ int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::i
                PassPosition& position) {
   const auto start = now_on(device);
   int num_steps = 0;
-  while (num_steps < rule.least_steps || now_on(device) - start < rule.least_time) {
+  while (num_steps < rule.min_steps || now_on(device) - start < rule.min_time) {
     warm_up(training, first_step + num_steps, 1, position);
     ++num_steps;
   }

@@ -89,7 +89,7 @@ class Turns {
   // The first step under a plan fills the allocator's cache.
   WarmUp warm_up() const {
     if (next_step_ == 0) return warm_up_of_process(job_.device());
-    return {.least_steps = 1};
+    return {.min_steps = 1};
   }
 
   void summarize(const Arm& arm) {

@@ -1,7 +1,6 @@
-// The times of a comparison's points: all that are ok, and the reference once more as the A/A
-// control, in rounds by turns that a killed run finds again on disk. Or all of them in one process,
-// with the control in a process of its own. Knows nothing of counts, bytes
-// and bits.
+// Times the points of a comparison that are ok, and the reference once more as the A/A control.
+// Rounds go by turns, and a killed run finds them again on disk. With in_process all points share
+// one process, and the control has its own. Knows nothing of counts, bytes and bits.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +54,7 @@ class TimedArms {
   Progress& progress_;
   std::string start_;  // the name of this start of the command
   std::optional<std::size_t> reference_;
-  std::vector<Arm> arms_;  // in one process: all rounds of an arm are one entry
+  std::vector<Arm> arms_;  // with in_process, one entry of an arm's `rounds` holds all its rounds
 };
 
 }  // namespace rematch
