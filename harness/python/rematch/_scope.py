@@ -5,6 +5,7 @@ that names what to do."""
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from typing import Any
@@ -16,19 +17,37 @@ from rematch._library import LIBRARY, RematchError, last_error
 
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
+_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
 _watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()  # those that still look for direct calls
 _num_changes = 0  # of scopes, set or removed
 
 
-class ScopeGroup:
-    """What the scopes of one model share. A copy of the model gets a group of its own."""
+class _Thread(threading.local):
+    recorded: object = None  # the checkpoint that is recorded, if some model's scopes were set for it
 
-    def __init__(self) -> None:
+
+_thread = _Thread()
+
+
+class ScopeGroup:
+    """What the scopes of one model share: the checkpoint that they were set for, if any. A copy of the model gets a group of
+    its own."""
+
+    def __init__(self, checkpoint: object = None) -> None:
+        self.checkpoint = checkpoint
         self.is_recorded = False
         self.is_told_to_record = False
         self.bypassed: set[Scope] = set()  # scopes whose module ran without being called
         self.watch_handles: list[Any] = []
+        _groups.add(self)
         _watched_groups.add(self)
+
+    def is_closed(self) -> bool:
+        """Whether this thread records a checkpoint that is another model's, whose layers may have the same names."""
+        return _thread.recorded is not None and self.checkpoint is not None and self.checkpoint is not _thread.recorded
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ScopeGroup:
+        return memo.setdefault(id(self), ScopeGroup(self.checkpoint))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ScopeGroup, ()
@@ -53,6 +72,8 @@ class Scope:
 
     # Every step calls both for every block.
     def enter(self, module: torch.nn.Module, *_: object) -> None:
+        if self.group.is_closed():
+            return
         result = _enter_scope(self._encoded, self._index)
         if result == 0:
             self.was_recorded = self.group.is_recorded = True
@@ -72,7 +93,7 @@ class Scope:
 
     def notice_call_inside(self, *_: object) -> None:
         """The hook of modules inside this one: they run, so this module's forward does."""
-        if self._num_entered == 0 and is_in_recorded_step():
+        if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
     def _notice_unrecorded_call(self, module: torch.nn.Module) -> None:
@@ -87,8 +108,10 @@ class Scope:
                       "rematch.remove_scopes(model) to train without a plan", stacklevel=2)
 
 
-def is_of_scope(hook: object) -> bool:
-    return isinstance(getattr(hook, "__self__", None), Scope)
+def scope_of(hook: object) -> Scope | None:
+    """The scope that a module's hook belongs to."""
+    owner = getattr(hook, "__self__", None)
+    return owner if isinstance(owner, Scope) else None
 
 
 def note_change() -> None:
@@ -99,6 +122,11 @@ def note_change() -> None:
 
 def num_changes() -> int:
     return _num_changes
+
+
+def set_recorded(checkpoint: object) -> None:
+    """Closes the scopes that were set for other checkpoints than the one that this thread records from here on."""
+    _thread.recorded = checkpoint if any(group.checkpoint is checkpoint for group in _groups) else None
 
 
 def names_of_scopes() -> set[str]:
@@ -132,6 +160,12 @@ def warn_of_bypassed_scopes() -> list[str]:
         warnings.warn(f"rematch: {listed(found)} ran by module.forward(x), which opens no scope, so no plan can govern it; "
                       "call it as module(x)", stacklevel=4)
     return found
+
+
+def end_group(group: ScopeGroup) -> None:
+    """After its scopes were removed."""
+    _groups.discard(group)
+    end_watch(group)
 
 
 def end_watch(group: ScopeGroup) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, RematchError, call
-from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, warn_of_bypassed_scopes
+from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, set_recorded, warn_of_bypassed_scopes
 from rematch.planning import Checkpoint, require_checkpoint
 
 SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # RegionsRun of harness/engine/recording.h
@@ -46,7 +46,9 @@ class _Step:
         self._is_ended = False
         self._free_ended()
         self._handle = call("begin_recording", checkpoint.handle)
+        self._checkpoint = checkpoint
         self._steps.append(self)
+        set_recorded(checkpoint)
 
     def end(self, *, is_whole: bool) -> int:
         """What ran; NO_REGION_WITHOUT_GRAD where the engine's recording has to wait for those inside it."""
@@ -70,6 +72,7 @@ class _Step:
     def _free_ended(self) -> None:
         while self._steps and self._steps[-1]._is_ended:
             LIBRARY.rematch_end_recording(self._steps.pop()._handle, 0)
+        set_recorded(self._steps[-1]._checkpoint if self._steps else None)
 
 
 @contextlib.contextmanager

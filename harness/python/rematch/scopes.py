@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rematch._scope import Scope, ScopeGroup, end_watch, is_of_scope, note_change, watch_calls_inside
+from rematch._scope import Scope, ScopeGroup, end_group, note_change, scope_of, watch_calls_inside
 from rematch.blocks import Blocks, children_of, find_blocks, unwrapped
 from rematch.planning import Checkpoint, require_checkpoint
 
@@ -17,15 +17,17 @@ NO_INDEX = -1
 class BlockScopes:
     """Opens a scope for each call of a block and of the modules in it, until remove().
 
-    Modules that contain a list of blocks open none, so that blocks are top-level. With `only`, scopes of other names
-    are not opened: each costs a call its two hooks."""
+    Modules that contain a list of blocks open none, so that blocks are top-level. With a checkpoint, only the scopes that
+    its plan names are opened, since each costs a call its two hooks."""
 
-    def __init__(self, model: torch.nn.Module, blocks: Blocks, only: set[str] | None = None):
+    def __init__(self, model: torch.nn.Module, blocks: Blocks, checkpoint: Checkpoint | None = None):
         self.blocks = blocks
+        only = None if checkpoint is None else {
+            region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")}
         self._only = only
         self._opened: set[str] = set()
         self._handles: list[Any] = []
-        self._group = ScopeGroup()
+        self._group = ScopeGroup(checkpoint)
         _refuse_scopes_on(model)
         calls = Counter(id(child) for module in model.modules() for child in module.children())
         self._shared = {module for module, count in calls.items() if count > 1}
@@ -45,7 +47,7 @@ class BlockScopes:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        end_watch(self._group)
+        end_group(self._group)
         note_change()
 
     def __enter__(self) -> BlockScopes:
@@ -89,16 +91,18 @@ def remove_scopes(model: torch.nn.Module) -> None:
     """Takes all scopes off the model. A copy of a model with scopes has scopes, which no BlockScopes removes."""
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
-            for key in [key for key, hook in hooks.items() if is_of_scope(hook)]:
-                del hooks[key]
-                module._forward_hooks_always_called.pop(key, None)
+            for key, hook in list(hooks.items()):
+                if (scope := scope_of(hook)) is not None:
+                    del hooks[key]
+                    module._forward_hooks_always_called.pop(key, None)
+                    end_group(scope.group)
     note_change()
 
 
 def _refuse_scopes_on(model: torch.nn.Module) -> None:
     """Scopes on scopes would name each layer twice."""
     for name, module in model.named_modules():
-        if any(is_of_scope(hook) for hook in module._forward_pre_hooks.values()):
+        if any(scope_of(hook) for hook in module._forward_pre_hooks.values()):
             raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by "
                              "rematch.remove_scopes(model)")
 
@@ -128,7 +132,8 @@ def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
 
     Once per model; the scopes stay until remove(), or for a `with` block, and a model that has them is refused. With a
     checkpoint only the scopes that its plan's regions begin and end at are opened, which costs less; other plans then
-    need scopes of their own. `blocks` names the lists of layers where find_blocks() does not find them. Raises
+    need scopes of their own, and while that checkpoint is recorded, the scopes that other models have for theirs stay
+    closed, whatever the names of their layers. `blocks` names the lists of layers where find_blocks() does not find them. Raises
     ValueError for layers or a plan that are not this model's."""
     model = unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
@@ -137,8 +142,6 @@ def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
                          "blocks={'layers': [model.first, model.second]}")
     _refuse_others(model, blocks)
     blocks = {path: [unwrapped(module) for module in modules] for path, modules in blocks.items()}
-    only = None
     if checkpoint is not None:
         require_checkpoint(checkpoint)
-        only = {region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")}
-    return BlockScopes(model, blocks, only)
+    return BlockScopes(model, blocks, checkpoint)

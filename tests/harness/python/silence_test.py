@@ -151,6 +151,78 @@ class FaultTest(Case):
         self.assertEqual(hooks(), 0)
 
 
+class TwoModelsTest(unittest.TestCase):
+    """Models whose layers have the same names and run other ops, in one step."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.models = [Model(num_layers=4), Model(dim=64, num_layers=3)]
+        for layer in self.models[1].layers:
+            layer.feed_forward[1] = torch.nn.SiLU()
+        self.inputs = [torch.randn(64, 32), torch.randn(64, 64)]
+        traces = [rematch.trace(model, lambda model=model, x=x: model(x))
+                  for model, x in zip(self.models, self.inputs, strict=True)]
+        plans = [rematch.resolve(trace, "full") for trace in traces]
+        self.num_recomputed = [rematch.predict(trace, plan)["recomputed_ops"]
+                               for trace, plan in zip(traces, plans, strict=True)]
+        self.checkpoints = [rematch.Checkpoint(plan) for plan in plans]
+
+    def losses(self, *indices):
+        return sum(self.models[index](self.inputs[index]) for index in indices)
+
+    def run_step(self, forward):
+        """Number of recomputed ops, loss and gradients."""
+        for model in self.models:
+            model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        with rematch.watch() as figures:
+            loss = forward()
+            loss.backward()
+        gradients = [parameter.grad.clone() for model in self.models for parameter in model.parameters()]
+        return sum(figures["ops"]["recompute"].values()), [loss.detach(), *gradients]
+
+    def test_each_plan_governs_its_own_model(self):
+        def one_after_the_other():
+            with rematch.recording(self.checkpoints[0]):
+                loss = self.losses(0)
+            with rematch.recording(self.checkpoints[1]):
+                return loss + self.losses(1)
+
+        def one_inside_the_other():
+            with rematch.recording(self.checkpoints[0]):
+                loss = self.losses(0)
+                with rematch.recording(self.checkpoints[1]):
+                    return loss + self.losses(1)
+
+        def only(index):
+            with rematch.recording(self.checkpoints[index]):
+                return self.losses(0, 1)
+
+        first, second = self.num_recomputed
+        _, expected = self.run_step(lambda: self.losses(0, 1))
+        steps = ((one_after_the_other, first + second), (one_inside_the_other, first + second), (lambda: only(0), first),
+                 (lambda: only(1), second))
+        with rematch.scopes(self.models[0], self.checkpoints[0]), rematch.scopes(self.models[1], self.checkpoints[1]):
+            for step, count in steps:
+                num_recomputed, found = self.run_step(step)
+                self.assertEqual(num_recomputed, count)
+                for want, have in zip(expected, found, strict=True):
+                    self.assertTrue(torch.equal(want, have))
+
+    def test_scopes_that_were_removed_close_no_others(self):
+        kept = rematch.scopes(self.models[0], self.checkpoints[0])
+        kept.remove()
+        other = rematch.Checkpoint(self.checkpoints[0].plan)
+        for remove in (lambda scopes: scopes.remove(), lambda _: rematch.remove_scopes(self.models[0])):
+            scopes = rematch.scopes(self.models[0], other)
+            with rematch.recording(self.checkpoints[0]):
+                loss = self.losses(0)
+            with rematch.watch() as figures:
+                loss.backward()
+            self.assertEqual(sum(figures["ops"]["recompute"].values()), self.num_recomputed[0])
+            remove(scopes)
+
+
 class EvaluationTest(Case):
     """Without grad mode there is nothing to checkpoint, and nothing to say."""
 
