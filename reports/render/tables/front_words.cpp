@@ -56,7 +56,7 @@ std::string question_of(const FrontRecord& record) {
 
 // A budget that was asked for says itself what tensors may take.
 std::string device_memory_words(const FrontRecord& record) {
-  const std::string whole = format_bytes(*record.device_memory);
+  std::string whole = format_bytes(*record.device_memory);
   if (!record.reserve || record.budget) return whole;
   return whole + ", " + format_bytes(*record.memory_for_tensors()) + " for tensors";
 }
@@ -64,7 +64,7 @@ std::string device_memory_words(const FrontRecord& record) {
 }  // namespace
 
 std::string memory_of(const FrontRecord& record) {
-  const std::string whole = record.device + "'s " + format_bytes(*record.device_memory);
+  std::string whole = record.device + "'s " + format_bytes(*record.device_memory);
   if (!record.reserve) return whole;
   return format_bytes(*record.memory_for_tensors()) + " (" + whole + " less " +
          reserve_words(*record.reserve) + ")";
@@ -72,7 +72,7 @@ std::string memory_of(const FrontRecord& record) {
 
 // --reserve is taken from a budget too; what is reserved by default is not.
 std::string budget_of(const FrontRecord& record) {
-  const std::string for_tensors = format_bytes(*record.budget);
+  std::string for_tensors = format_bytes(*record.budget);
   if (!record.reserve || !record.reserve->asked) return for_tensors;
   return for_tensors + " (" + format_bytes(*record.budget + record.reserve->total()) + " less " +
          reserve_words(*record.reserve) + ")";
