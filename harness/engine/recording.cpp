@@ -1,5 +1,6 @@
 #include "harness/engine/recording.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
@@ -121,7 +122,20 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                     "no_grad for evaluation");
     }
     refuse_hooks_of_program("region", path);
+    if (!at::SavedTensorDefaultHooks::is_enabled()) {
+      warn_that_plan_is_not_followed();
+      return;
+    }
     open_region(next_region++);
+  }
+
+  // Autograd asks for no hooks, so it would keep every tensor beside what a record keeps.
+  void warn_that_plan_is_not_followed() {
+    TORCH_WARN_ONCE(
+        "rematch: region ", path,
+        " runs while saved-tensor hooks are disabled (by torch.func or "
+        "disable_saved_tensors_hooks), so it is not recorded and autograd keeps its tensors");
+    any_region_entered = true;  // the program need not be told again
   }
 
   void open_region(std::size_t region) {

@@ -1,5 +1,6 @@
 // Recordings that follow each other, overlap, fail half-way; backward in every form autograd has.
 #include <ATen/Functions.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -221,6 +222,33 @@ TEST_CASE("a recording says whether regions of its plan ran") {
     const at::NoGradGuard no_grad;
     { const at::Tensor output = forward_with_scopes(network); }
     CHECK(recording.finish() == RegionsRun::kSome);
+  }
+}
+
+struct Warnings final : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { texts.push_back(warning.msg()); }
+  std::vector<std::string> texts;
+};
+
+TEST_CASE("a step without saved-tensor hooks goes on without the plan and warns") {
+  const Fixture f;
+  const Outcome plain = run_plain(f.named);
+  for (const Schedule schedule : kSchedules) {
+    Warnings warnings;
+    const c10::WarningUtils::WarningHandlerGuard handler(&warnings);
+    const c10::WarningUtils::WarnAlways each_time;
+    const Checkpoint checkpoint(f.full, schedule);
+    seed_generator();
+    const Network network = f.named.make();
+    Recording recording(checkpoint);
+    at::SavedTensorDefaultHooks::disable("not here");
+    const at::Tensor loss = loss_of(forward_with_scopes(network));
+    at::SavedTensorDefaultHooks::enable();
+    CHECK(recording.finish() == RegionsRun::kSome);
+    loss.backward();
+    CHECK(first_difference(plain, outcome_of(network, loss)) == "");
+    REQUIRE(!warnings.texts.empty());
+    CHECK_THAT(warnings.texts.front(), Catch::Contains("saved-tensor hooks are disabled"));
   }
 }
 
