@@ -20,7 +20,7 @@ void Frame::offload_inputs() {
   for (const RegionInput& input : type_.offload_inputs) {
     if (input.op >= static_cast<int>(record_.ops.size())) continue;
     const RecordedOp& op = record_.ops[static_cast<std::size_t>(input.op)];
-    if (input.argument >= op.num_uses) continue;
+    if (static_cast<std::uint32_t>(input.argument) >= op.num_uses) continue;
     const std::int32_t id =
         record_.uses[op.first_use + static_cast<std::size_t>(input.argument)].value;
     const RecordedValue& value = record_.values[id];

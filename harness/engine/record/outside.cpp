@@ -1,5 +1,8 @@
 #include "harness/engine/record/outside.h"
 
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseTensorImpl.h>
+
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -67,6 +70,28 @@ std::uint64_t hash_of(const at::Tensor& tensor) {
   const at::Tensor content = content_on_cpu(tensor);
   return std::hash<std::string_view>{}(
       {static_cast<const char*>(content.const_data_ptr()), content.nbytes()});
+}
+
+c10::StorageImpl* storage_of_values(const c10::TensorImpl& impl) {
+  if (const auto* sparse = dynamic_cast<const at::SparseTensorImpl*>(&impl)) {
+    return storage_of(*sparse->values().unsafeGetTensorImpl());
+  }
+  if (const auto* compressed = dynamic_cast<const at::SparseCsrTensorImpl*>(&impl)) {
+    return storage_of(*compressed->values().unsafeGetTensorImpl());
+  }
+  return nullptr;
+}
+
+std::vector<c10::StorageImpl*> storages_never_written(const c10::TensorImpl& impl) {
+  if (const auto* sparse = dynamic_cast<const at::SparseTensorImpl*>(&impl)) {
+    return {storage_of(*sparse->indices().unsafeGetTensorImpl())};
+  }
+  if (const auto* compressed = dynamic_cast<const at::SparseCsrTensorImpl*>(&impl)) {
+    return {storage_of(*compressed->compressed_indices().unsafeGetTensorImpl()),
+            storage_of(*compressed->plain_indices().unsafeGetTensorImpl()),
+            storage_of(*compressed->values().unsafeGetTensorImpl())};
+  }
+  return {};
 }
 
 std::uint32_t version_of(const at::Tensor& tensor) {

@@ -14,6 +14,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
@@ -49,10 +50,20 @@ std::uint64_t hash_of(const at::Tensor& tensor);
 // The tensor's in-place version; 0 for inference tensors, which have none.
 std::uint32_t version_of(const at::Tensor& tensor);
 
+// The storage of a sparse tensor's values, which values() and the tensor that it was made of share;
+// null for other tensors.
+c10::StorageImpl* storage_of_values(const c10::TensorImpl& impl);
+
+// The storages of a sparse tensor that no op of a region may write to: its indices, and the values
+// of a compressed one.
+std::vector<c10::StorageImpl*> storages_never_written(const c10::TensorImpl& impl);
+
 // The storage of a tensor; of a wrapper, that of the one with the data (wrapped_tensor.h). Null for
 // tensors without storage.
 inline c10::StorageImpl* storage_address(const at::Tensor& tensor) {
-  return impl_with_data(tensor).unsafe_storage().unsafeGetStorageImpl();
+  const c10::TensorImpl& impl = impl_with_data(tensor);
+  c10::StorageImpl* const own = impl.unsafe_storage().unsafeGetStorageImpl();
+  return own != nullptr ? own : storage_of_values(impl);
 }
 
 }  // namespace rematch

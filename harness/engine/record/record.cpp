@@ -167,6 +167,7 @@ void Recorder::close() {
   storages_.clear();
   tensor_identities_.clear();
   storage_identities_.clear();
+  never_written_.clear();
 }
 
 void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
@@ -188,7 +189,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
                 .in_place = false,
                 .side_writes = false};
   note_arguments(facts, *stack);
-  op.num_uses = static_cast<std::uint16_t>(record_->uses.size() - op.first_use);
+  op.num_uses = static_cast<std::uint32_t>(record_->uses.size() - op.first_use);
   if (facts.has_effects || checks_hashes()) {
     run_with_effects(op, keys, stack, depth, keep);
   } else {
@@ -272,14 +273,14 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
     } else if (facts.arguments[position] == Kind::kTensorList && argument.isTensorList()) {
       const auto list = argument.toTensorList();
       for (std::size_t item = 0; item < list.size(); ++item) {
-        note_use(list.get(item), position, static_cast<std::int16_t>(item));
+        note_use(list.get(item), position, static_cast<std::int32_t>(item));
       }
       record_->arguments.emplace_back(static_cast<std::int64_t>(list.size()));
     } else if (facts.arguments[position] == Kind::kOptionalTensorList && argument.isList()) {
       const auto list = argument.toOptionalTensorList();
       for (std::size_t item = 0; item < list.size(); ++item) {
         const std::optional<at::Tensor> tensor = list.get(item);
-        if (tensor.has_value()) note_use(*tensor, position, static_cast<std::int16_t>(item));
+        if (tensor.has_value()) note_use(*tensor, position, static_cast<std::int32_t>(item));
       }
       record_->arguments.emplace_back(static_cast<std::int64_t>(list.size()));
     } else {
@@ -288,8 +289,7 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
   }
 }
 
-void Recorder::note_use(const at::Tensor& tensor, std::size_t argument,
-                        BasicOptionalIndex<std::int16_t> item) {
+void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, OptionalIndex item) {
   if (!tensor.defined()) return;
   const std::int32_t value = value_of(tensor);
   const std::int32_t version = record_->storages[record_->values[value].storage].version;
@@ -342,6 +342,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
   if (known.has_value()) {  // in place, or an op that returns its argument
     record_->outputs.push_back(known);
+    if (op.in_place) follow_new_values(*known, tensor);
     return;
   }
   const std::size_t storages_before = record_->storages.size();

@@ -33,9 +33,9 @@ namespace rematch {
 
 struct RecordedUse {
   std::int32_t value;
-  std::int32_t version;                   // of the value's storage, when it was read
-  std::uint16_t argument;                 // position in the schema
-  BasicOptionalIndex<std::int16_t> item;  // in a tensor list; absent: the argument itself
+  std::int32_t version;    // of the value's storage, when it was read
+  std::uint16_t argument;  // position in the schema
+  OptionalIndex item;      // in a tensor list; absent: the argument itself
 };
 
 struct RecordedOp {
@@ -44,8 +44,8 @@ struct RecordedOp {
   std::uint32_t first_argument;
   std::uint32_t first_use;
   std::uint32_t first_output;
-  std::uint16_t num_uses;
-  std::uint16_t num_outputs;
+  std::uint32_t num_uses;
+  std::uint32_t num_outputs;
   std::int32_t context;                     // see Note [What kernels read]
   OptionalIndex generator_state;            // absent: draws nothing
   BasicOptionalIndex<std::int16_t> stream;  // absent: the op's device has none
@@ -201,10 +201,10 @@ class Recorder {
   BasicOptionalIndex<std::int16_t> note_stream(const OpFacts& facts,
                                                const torch::jit::Stack& stack);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
-  void note_use(const at::Tensor& tensor, std::size_t argument,
-                BasicOptionalIndex<std::int16_t> item);
+  void note_use(const at::Tensor& tensor, std::size_t argument, OptionalIndex item);
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
   void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;
+  void check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
   void copy_what_is_overwritten(const RecordedOp& op);
   void copy_if_cheap(const RecordedUse& read);
@@ -233,6 +233,7 @@ class Recorder {
   std::int32_t add_outside(const at::Tensor& tensor);
   void hold_outside(std::int32_t value, const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
+  void follow_new_values(std::int32_t value, const at::Tensor& tensor);
   void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
   void forget_some_dead();
 
@@ -259,6 +260,7 @@ class Recorder {
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> never_written_;  // of sparse tensors
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
   KernelContext context_;        // of the op that ran last

@@ -31,6 +31,11 @@ std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
   }
 }
 
+c10::weak_intrusive_ptr<c10::StorageImpl> weak_storage(c10::StorageImpl* storage) {
+  return c10::weak_intrusive_ptr<c10::StorageImpl>(
+      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage));
+}
+
 }  // namespace
 
 // The outside tensor of which an op's result is a view.
@@ -51,7 +56,10 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
   if (!known.has_value()) return add_outside(tensor);
   const RecordedValue& value = record_->values[*known];
-  if (record_->storages[value.storage].address == storage_address(tensor)) return *known;
+  const void* const address = storage_address(tensor);
+  if (record_->storages[value.storage].address == address) return *known;
+  const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
+  if (has_new_values) return *known;
   if (!value.op.has_value()) return add_outside(tensor);  // reads before this are seen to be stale
   throw Refused(
       "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
@@ -111,7 +119,12 @@ void Recorder::settle_factories() {
 }
 
 std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
-  const void* address = storage_address(tensor);
+  if (!tensor.has_storage()) {
+    for (c10::StorageImpl* each : storages_never_written(impl_with_data(tensor))) {
+      if (each != nullptr) never_written_.push_back(weak_storage(each));
+    }
+  }
+  c10::StorageImpl* const address = storage_address(tensor);
   if (address != nullptr) {
     const OptionalIndex known = storages_.find(address);
     if (known.has_value()) return *known;
@@ -120,9 +133,20 @@ std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
   record_->storages.push_back({.outside = outside, .address = address});
   if (address != nullptr) {
     storages_.set(address, storage);
-    storage_identities_.push_back(impl_with_data(tensor).unsafe_storage().getWeakStorageImpl());
+    storage_identities_.push_back(weak_storage(address));
   }
   return storage;
+}
+
+// An op in place may give a sparse tensor other values. Reads and writes of the old and of the new
+// ones are ordered as if they were one storage.
+void Recorder::follow_new_values(std::int32_t value, const at::Tensor& tensor) {
+  if (tensor.has_storage()) return;
+  c10::StorageImpl* const address = storage_address(tensor);
+  const std::int32_t storage = record_->values[value].storage;
+  if (address == nullptr || storages_.find(address).has_value()) return;
+  storages_.set(address, storage);
+  storage_identities_.push_back(weak_storage(address));
 }
 
 }  // namespace rematch

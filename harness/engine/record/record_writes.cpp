@@ -55,6 +55,7 @@ void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) cons
     if (!is_written(op, use)) continue;
     if (!is_outside(use)) {
       check_is_known(op, use, argument_of(op, use, stack));
+      if (!never_written_.empty()) check_may_be_written(op, argument_of(op, use, stack));
       op.in_place = true;
       ++num_inside;
       continue;
@@ -88,6 +89,20 @@ void Recorder::check_is_known(const RecordedOp& op, const RecordedUse& use,
   throw Refused("region " + *region_ + ": " + op.facts->name + " writes in place into " +
                 describe_tensor(tensor) +
                 ", which shares the data of a result of the region through .data; use detach()");
+}
+
+// A sparse tensor is ordered by writes to its values alone, a compressed one by none.
+void Recorder::check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const {
+  const void* const address = storage_address(tensor);
+  const bool is_forbidden =
+      std::any_of(never_written_.begin(), never_written_.end(),
+                  [&](const auto& each) { return each._unsafe_get_target() == address; });
+  if (address == nullptr || !is_forbidden) return;
+  throw Refused(
+      "region " + *region_ + ": " + op.facts->name + " writes in place into " +
+      describe_tensor(tensor) +
+      ", the indices of a sparse tensor or the values of a compressed one; write to them before "
+      "the sparse tensor is made");
 }
 
 // Batch norm in evaluation reads statistics that another pass may write to meanwhile, unseen.
