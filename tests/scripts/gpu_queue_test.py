@@ -901,6 +901,14 @@ class TypedTest(unittest.TestCase):
         for name in ("doctor", "wan_1_3b_72k_times", "sanitizer"):
             self.assertIn(f" {name} ", listed.stdout)
 
+    def test_a_dry_run_without_programs_does_not_pass(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "bin").mkdir()
+            asked = typed("next", "--dry", "--seconds", "20", "--programs", folder, "--out", f"{folder}/out")
+        self.assertEqual(asked.returncode, 2)
+        self.assertEqual(asked.stderr.count("\n"), 1)
+        self.assertIn("build preset dev", asked.stderr)
+
     def test_help_has_examples(self):
         self.assertIn("scripts/gpu_queue next --seconds 560 --kind h100 --programs", typed("--help").stdout)
 
