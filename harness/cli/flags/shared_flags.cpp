@@ -10,6 +10,7 @@
 #include "models/preset/parallel.h"
 #include "policies/base/json.h"
 #include "policies/search/front/measured_front.h"
+#include "reports/render/format.h"
 
 namespace rematch {
 namespace {
@@ -126,6 +127,12 @@ std::optional<Bytes> parse_reserve(const std::string& text) {
   if (text == "0" || text == "0B") return Bytes{};
   require_unit("--reserve", text);
   return parse_bytes(text);
+}
+
+Bytes memory_less_reserve(Bytes memory, Bytes reserve) {
+  if (reserve < memory) return memory - reserve;
+  throw UsageError("a reserve of " + format_bytes(reserve) + " leaves nothing of a budget of " +
+                   format_bytes(memory) + "; give more memory, or a smaller --reserve");
 }
 
 void add_force(CLI::App& app, bool& force) {

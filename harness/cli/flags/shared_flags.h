@@ -76,6 +76,8 @@ void add_any_card(CLI::App& app, bool& any_card);
 void add_reserve(CLI::App& app, std::string& reserve);
 // Nothing if the flag was not given. 0B is a size here. Throws UsageError.
 std::optional<Bytes> parse_reserve(const std::string& text);
+// Returns what `reserve` leaves of `memory`. Throws UsageError if that is nothing.
+Bytes memory_less_reserve(Bytes memory, Bytes reserve);
 
 // --shard slurm: the share of this task of a job array.
 inline constexpr const char* kSlurmShard = "slurm";

@@ -83,11 +83,7 @@ void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& rec
                                    communicators_of(trace, record.world));
   }
   if (!asked || !record.budget) return;
-  if (*asked >= *record.budget) {
-    throw UsageError("--reserve " + flags.reserve + " leaves nothing of a budget of " +
-                     format_bytes(*record.budget) + "; give more memory, or a smaller reserve");
-  }
-  record.budget = *record.budget - *asked;
+  record.budget = memory_less_reserve(*record.budget, *asked);
 }
 
 std::string doctor_card(const SearchFlags& flags) {

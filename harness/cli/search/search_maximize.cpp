@@ -108,11 +108,7 @@ Bytes budget_for_loads(const SearchFlags& flags, std::optional<Bytes> measured_m
   const MemoryReserve reserve =
       asked ? MemoryReserve{{}, {}, {}, *asked}
             : usual_reserve(&sheet, memory, static_cast<int>(rank_groups(spec).size()));
-  if (reserve.total() >= memory) {
-    throw UsageError("--reserve " + flags.reserve + " leaves nothing of " + format_bytes(memory) +
-                     "; give more memory, or a smaller reserve");
-  }
-  const Bytes budget = memory - reserve.total();
+  const Bytes budget = memory_less_reserve(memory, reserve.total());
   say("tensors may take " + format_bytes(budget) + ": " + format_bytes(memory) + " less " +
       reserve_words(reserve));
   return budget;

@@ -159,7 +159,8 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
   }
   print(text + "\nplan " + plan.id.substr(0, 12) + " in " + plan_file_in(flags.folder) + "\n");
   if (flags.memory.empty()) return;
-  const Bytes limit = parse_bytes(flags.memory) - parse_reserve(flags.reserve).value_or(Bytes{});
+  const Bytes limit = memory_less_reserve(parse_bytes(flags.memory),
+                                          parse_reserve(flags.reserve).value_or(Bytes{}));
   std::vector<std::string> lines;
   for (const PlannedComparison& comparison : plan.comparisons) {
     const auto& predicted = comparison.predicted;

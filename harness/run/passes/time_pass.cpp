@@ -9,6 +9,7 @@
 #include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/gpu_sampler.h"
+#include "harness/profile/recorded_step.h"
 #include "harness/run/passes/passes.h"
 #include "kernels/attention/backend.h"
 #include "reports/statistics/statistics.h"
@@ -178,20 +179,6 @@ std::chrono::nanoseconds median_of(const std::vector<double>& nanoseconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(median(nanoseconds)));
 }
 
-// The timer goes when a step throws, too.
-class Observed {
- public:
-  Observed(const Training& training, MoveObserver& observer) : training_(training) {
-    training_.observe_moves(&observer);
-  }
-  ~Observed() { training_.observe_moves(nullptr); }
-  Observed(const Observed&) = delete;
-  Observed& operator=(const Observed&) = delete;
-
- private:
-  const Training& training_;
-};
-
 }  // namespace
 
 void copy_time_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
@@ -199,7 +186,7 @@ void copy_time_pass(Training& training, at::Device device, std::int64_t first_st
   position = {"copy time", -1, {}};
   Watching listener(position);
   CopyTimer timer;
-  const Observed observed(training, timer);
+  const ObservedMoves observed(training, timer);
   std::vector<double> hidden;
   std::vector<double> exposed;
   for (int step = 0; step < num_steps; ++step) {
