@@ -191,7 +191,7 @@ void add_compare(CLI::App& app, Action& action) {
           "used,\n"
           "3 found what --fail-on names, 4 inconclusive: noise, a figure or a point that is "
           "missing\n"
-          "leaves open what it names, or no point is in both reports, 6 different environments.");
+          "leaves open what it names, or nothing was compared, 6 different environments.");
 }
 
 }  // namespace rematch

@@ -10,6 +10,7 @@ namespace rematch {
 namespace {
 
 constexpr const char* kNothingCompared = "no point is in both reports and finished in both";
+constexpr const char* kNothingKnown = "no metric is known in both reports for any point";
 
 bool has_verdict(const CompareRecord& record, Metric metric,
                  std::initializer_list<CompareVerdict> verdicts) {
@@ -88,6 +89,12 @@ bool ended_badly(const UncomparedPoint& point) {
   return point.candidate_status && point.candidate_status != PointStatus::kOk;
 }
 
+bool has_compared_metric(const ComparedRow& row) {
+  return std::any_of(row.metrics.begin(), row.metrics.end(), [](const MetricRecord& metric) {
+    return metric.verdict != CompareVerdict::kNotMeasured;
+  });
+}
+
 // For conditions other than metrics: a report without points has nothing that could be missing or
 // have failed.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
@@ -152,7 +159,12 @@ std::string why_undecided(const CompareRecord& record, FailOn what) {
 }
 
 std::vector<std::string> undecided(const CompareRecord& record) {
-  if (record.fail_on.empty() && record.rows.empty()) return {kNothingCompared};
+  if (record.fail_on.empty()) {
+    if (record.rows.empty()) return {kNothingCompared};
+    if (std::none_of(record.rows.begin(), record.rows.end(), has_compared_metric)) {
+      return {kNothingKnown};
+    }
+  }
   std::vector<std::string> lines;
   for (const std::string& name : record.fail_on) {
     const std::optional<FailOn> what = from_string<FailOn>(name);

@@ -6,6 +6,7 @@
 #include "reports/gate/check_record.h"
 #include "reports/gate/loss_arms.h"
 #include "reports/gate/loss_checks.h"
+#include "reports/gate/loss_fall.h"
 
 namespace rematch {
 namespace {
@@ -76,6 +77,7 @@ class CurveGate {
   void add_not_finite();
   void add_missing_steps();
   void add_tiers();
+  static void require_fall(CheckRecord& check, const LossArm& reference);
   LossArm arm_of(const std::vector<RunLosses>& curves) const;
   std::string steps_beyond() const;
 
@@ -165,7 +167,17 @@ void CurveGate::add_tiers() {
     curves_.checks.push_back(check_difference(own, other, *settings_.max_loss_difference));
   }
   const std::string beyond = steps_beyond();
-  for (CheckRecord& check : curves_.checks) check.reason += beyond;
+  for (CheckRecord& check : curves_.checks) {
+    require_fall(check, other);
+    check.reason += beyond;
+  }
+}
+
+// A curve that only equals one that does not fall proves nothing. One that differs still fails.
+void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
+  if (check.verdict != GateVerdict::kPass) return;
+  const std::string why = explain_no_fall(reference, check.limit.value_or(0));
+  if (!why.empty()) decide(check, GateVerdict::kInconclusive, check.reason + "; but " + why);
 }
 
 // The steps of the first reference, each by its place among them.

@@ -208,6 +208,25 @@ TEST_CASE("the gate on edited loss curves says what the edit is worth") {
   }
 }
 
+// Five runs whose optimizer does nothing: a candidate like them proves nothing.
+TEST_CASE("curves that do not move are inconclusive and say what to do") {
+  const Curves curves;
+  Lines dead = {"step,loss"};
+  for (int step = 0; step < 20; ++step) dead.push_back(std::to_string(step) + ",10.373490");
+  for (int run = 0; run < 5; ++run) curves.write("D" + std::to_string(run), dead);
+  for (const char* checks : {"", "--loss equivalence", "--max-loss-difference 0.01"}) {
+    CAPTURE(checks);
+    const std::string line =
+        std::string("gate --losses D0 --reference-losses D1 D2 D3 D4 ") + checks;
+    const Outcome outcome = rematch(curves.expand(line));
+    CHECK(outcome.code == 4);
+    if (std::string(checks) != "--loss equivalence") {
+      CHECK_THAT(outcome.out, Catch::Contains("10.37 at all"));
+      CHECK_THAT(outcome.out, Catch::Contains("check that its optimizer"));
+    }
+  }
+}
+
 TEST_CASE("too few runs of a reference are inconclusive and say what to give") {
   const Curves curves;
   const Outcome two = rematch(curves.expand("gate --losses C1 --reference-losses N0 N1"));

@@ -138,6 +138,13 @@ TEST_CASE("a failed point that the base lacks is found, and reports without poin
   CHECK(undecided(compare(base, report_of({}))) ==
         std::vector<std::string>{"no point is in both reports and finished in both"});
   CHECK(undecided(compare(base, base)).empty());
+  // A point in both reports, and no figure of it.
+  PointRecord bare = timed_point("full", kBase);
+  bare.time.reset();
+  CompareSettings times_alone;
+  times_alone.metrics = {Metric::kStepTime};
+  CHECK(undecided(compare(bare, bare, times_alone)) ==
+        std::vector<std::string>{"no metric is known in both reports for any point"});
 }
 
 }  // namespace rematch

@@ -44,20 +44,21 @@ const Runs kReferences = {{5, 4}, {5, 4.25F}, {5, 4.125F}, {5, 4.0625F}};
 TEST_CASE("curves are held to the limits that the runs of a report are held to") {
   for (const float loss : {4.F, 4.3F, 4.74F, 4.76F, 9.F}) {
     CAPTURE(loss);
-    const Runs candidates = {{5, loss}, {5, 4.25F}, {5, 4.125F}, {5, 4}};
+    const Runs references = {{50, 4}, {50, 4.25F}, {50, 4.125F}, {50, 4.0625F}};
+    const Runs candidates = {{50, loss}, {50, 4.25F}, {50, 4.125F}, {50, 4}};
     GateSettings settings;
     settings.loss = LossTier::kEquivalence;
     settings.equivalence_margin = 0.5;
     settings.window_steps = 1;
     settings.max_loss_difference = 0.5;
     const auto own = curves_of("mine", candidates);
-    const auto base = curves_of("base", kReferences);
+    const auto base = curves_of("base", references);
     const auto checks = gate_of(own, base, settings).curves->checks;
     REQUIRE(checks.size() == 2);
     const auto envelope = gate_of(own, base).curves->checks;
     REQUIRE(envelope.size() == 1);
     const LossArm arm = arm_of(candidates);
-    const LossArm reference = arm_of(kReferences);
+    const LossArm reference = arm_of(references);
     const std::vector<std::pair<CheckRecord, CheckRecord>> pairs = {
         {checks[0], check_equivalence(arm, reference, 0.5, 1)},
         {checks[1], check_difference(arm, reference, 0.5)},
@@ -129,6 +130,58 @@ TEST_CASE("a loss that is not finite fails in a candidate and leaves a reference
   auto longer = curves_of("mine", {{5, 4, 3}});
   longer[0].points[2].loss = std::nullopt;
   CHECK(gate_of(longer, base).verdict == GateVerdict::kFail);
+}
+
+// Twice what two runs differ by is 0.5, and the mean loss falls by 0.89.
+TEST_CASE("a reference that does not fall passes nothing and still fails what differs") {
+  struct Case {
+    Runs references;
+    const char* reason;  // empty: the curves pass
+  };
+  const Case rows[] = {
+      {kReferences, ""},
+      {{{5, 4, 3}, {5, 4, 3}, {5, 4, 3}}, ""},
+      {{{5}, {5}, {5}}, "one step shows no loss that falls"},
+      {{{10.375F, 10.375F}, {10.375F, 10.375F}, {10.375F, 10.375F}},
+       "the reference's loss is 10.38 at all 2 steps, so a run that learns nothing would pass; "
+       "check "
+       "that its optimizer steps and its gradients are not zero"},
+      {{{4, 5}, {4, 5}, {4, 5}}, "the reference's loss does not fall over 2 steps"},
+      {{{5, 4}, {5, 4.75F}, {5, 4}},
+       "the reference's loss falls by 0.75 over 2 steps, and 1.5 is allowed"},
+      // It scatters by 1, and no part of it is far above the rest.
+      {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
+       "four standard errors of its scatter"},
+      // The same scatter, and one step at which the training began.
+      {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},
+  };
+  for (const Case& row : rows) {
+    CAPTURE(row.reason);
+    const auto base = curves_of("base", row.references);
+    auto same = curves_of("mine", {row.references.front()});
+    const GateRecord equal = gate_of(same, base);
+    const bool passes = std::string(row.reason).empty();
+    CHECK(equal.verdict == (passes ? GateVerdict::kPass : GateVerdict::kInconclusive));
+    CHECK_THAT(equal.curves->checks.at(0).reason, Catch::Contains(row.reason));
+    same[0].points.back().loss = 100;
+    CHECK(gate_of(same, base).verdict == GateVerdict::kFail);
+  }
+}
+
+TEST_CASE("every check of curves asks for a loss that falls by more than it allows") {
+  const auto base = curves_of("base", {{5, 4}, {5, 4}, {5, 4}, {5, 4}});
+  GateSettings settings;
+  settings.loss = LossTier::kEquivalence;
+  settings.equivalence_margin = 2;
+  settings.max_loss_difference = 0.5;
+  const auto checks =
+      gate_of(curves_of("mine", {{5, 4}, {5, 4}, {5, 4}, {5, 4}}), base, settings).curves->checks;
+  REQUIRE(checks.size() == 2);
+  CHECK(checks[0].verdict == GateVerdict::kInconclusive);
+  CHECK_THAT(checks[0].reason,
+             Catch::Contains("and 2 is allowed, so a run that learns nothing would "
+                             "pass; allow less"));
+  CHECK(checks[1].verdict == GateVerdict::kPass);
 }
 
 TEST_CASE("the record of gated curves fits its schema and reads back") {

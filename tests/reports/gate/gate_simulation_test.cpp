@@ -8,6 +8,7 @@
 #include <string>
 
 #include "reports/gate/loss_checks.h"
+#include "reports/gate/loss_fall.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -129,6 +130,48 @@ double at_most(double rate) {
 }
 
 }  // namespace
+
+// The figure of Note [A loss that falls]: a loss that scatters and does not fall, of one run.
+TEST_CASE("scatter is taken for a loss that falls in at most 4 % of references") {
+  constexpr int kReferences = 4000;
+  const auto scatter = [](std::mt19937& bits) { return std::exponential_distribution<>()(bits); };
+  for (const std::size_t num_steps : {8U, 20U, 100U, 500U}) {
+    for (const bool has_tail : {false, true}) {
+      CAPTURE(num_steps, has_tail);
+      std::mt19937 bits(5);
+      int falls = 0;
+      for (int reference = 0; reference < kReferences; ++reference) {
+        LossArm arm;
+        Steps& steps = arm.runs.emplace_back(num_steps);
+        for (StepRecord& step : steps) step.loss = 5 + (has_tail ? scatter(bits) : normal(bits));
+        falls += explain_no_fall(arm, 0).empty() ? 1 : 0;
+      }
+      CHECK(falls <= 0.04 * kReferences);
+    }
+  }
+}
+
+// Smooth, and with a scatter of a tenth of the fall, as the loss of small batches has.
+TEST_CASE("a loss that falls is seen however few steps its curve has") {
+  std::mt19937 bits(5);
+  for (const std::size_t num_steps : {2U, 3U, 5U, 8U, 20U, 100U, 1000U}) {
+    for (const double scatter : {0.0, 0.1}) {
+      CAPTURE(num_steps, scatter);
+      int falls = 0;
+      for (int reference = 0; reference < 200; ++reference) {
+        LossArm arm;
+        Steps& steps = arm.runs.emplace_back(num_steps);
+        for (std::size_t step = 0; step < num_steps; ++step) {
+          steps[step].loss =
+              3 + std::exp(-5 * static_cast<double>(step) / static_cast<double>(num_steps)) +
+              scatter * normal(bits);
+        }
+        falls += explain_no_fall(arm, 0).empty() ? 1 : 0;
+      }
+      CHECK(falls >= 195);
+    }
+  }
+}
 
 TEST_CASE("T1 fails an equal candidate in at most 0.5 % with three reference runs, 0.3 with four") {
   for (const NamedNoise& noise : {kNoises[0], kNoises[1]}) {
