@@ -138,7 +138,19 @@ std::string hours(std::chrono::milliseconds time) {
   return text.data();
 }
 
-void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const ComparisonPlan& plan) {
+// What tensors may take: --memory less --reserve. Nothing if neither was given.
+std::optional<Bytes> memory_of_tensors(const SweepPlanFlags& flags) {
+  const std::optional<Bytes> reserve = parse_reserve(flags.reserve);
+  if (flags.memory.empty()) {
+    if (reserve) throw UsageError("--reserve is taken off --memory; give both");
+    return std::nullopt;
+  }
+  require_unit("--memory", flags.memory);
+  return memory_less_reserve(parse_bytes(flags.memory), reserve.value_or(Bytes{}));
+}
+
+void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const ComparisonPlan& plan,
+                const std::optional<Bytes>& limit) {
   std::int64_t num_points = 0;
   std::chrono::milliseconds total{0};
   std::chrono::milliseconds longest{0};
@@ -158,21 +170,19 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
             std::to_string(longest.count() / 1000 + 1) + " s";
   }
   print(text + "\nplan " + plan.id.substr(0, 12) + " in " + plan_file_in(flags.folder) + "\n");
-  if (flags.memory.empty()) return;
-  const Bytes limit = memory_less_reserve(parse_bytes(flags.memory),
-                                          parse_reserve(flags.reserve).value_or(Bytes{}));
+  if (!limit) return;
   std::vector<std::string> lines;
   for (const PlannedComparison& comparison : plan.comparisons) {
     const auto& predicted = comparison.predicted;
-    if (!predicted.most_peak || *predicted.most_peak <= limit) continue;
-    const bool none_fits = *predicted.least_peak > limit;
+    if (!predicted.most_peak || *predicted.most_peak <= *limit) continue;
+    const bool none_fits = *predicted.least_peak > *limit;
     lines.push_back(
         comparison_words(comparison) +
         (none_fits
              ? ": no variant fits; the least needs " + format_bytes(*predicted.least_peak)
              : ": some variants do not fit; the most needs " + format_bytes(*predicted.most_peak)));
   }
-  print(std::to_string(lines.size()) + " comparisons do not fit into " + format_bytes(limit) +
+  print(std::to_string(lines.size()) + " comparisons do not fit into " + format_bytes(*limit) +
         " as a whole\n");
   for (std::size_t index = 0; index < std::min(lines.size(), kMostLines); ++index) {
     print("  " + lines[index] + "\n");
@@ -183,9 +193,7 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 }
 
 ExitCode make_plan(const SweepPlanFlags& flags) {
-  if (!flags.reserve.empty() && flags.memory.empty()) {
-    throw UsageError("--reserve is taken off --memory; give both");
-  }
+  const std::optional<Bytes> limit = memory_of_tensors(flags);
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
   // Words that comparisons do not share are the sweep's own.
   if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());
@@ -205,7 +213,7 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
   if (flags.json) {
     print_json(plan_to_json(plan));
   } else {
-    print_plan(flags, sweep, plan);
+    print_plan(flags, sweep, plan, limit);
   }
   return ExitCode::kOk;
 }

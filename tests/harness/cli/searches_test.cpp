@@ -281,5 +281,30 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
                            Catch::Contains("not even batch 4 fits 1.00 KiB"));
 }
 
+// An H100's 79.1 GiB less 0.5 for driver and context, divided by 1.2, is what tensors get unless a
+// reserve is asked for.
+TEST_CASE("the largest batch is searched within what the reserve leaves") {
+  const std::string search = "search " + kSearchedLlama +
+                             "--device h100 --schedule whole_region --maximize tokens_per_second "
+                             "--json --batch 1:2 ";
+  const auto budget_of = [&](const std::string& flags) {
+    const Outcome outcome = rematch(search + flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return Json::parse(outcome.out).at("budget_bytes").get<std::int64_t>();
+  };
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  const std::int64_t whole = budget_of("--reserve 0B");
+  CHECK(budget_of("--reserve 2GiB") == whole - 2 * kGiB);
+  CHECK(std::abs(budget_of("") - (whole - kGiB / 2) * 5 / 6) <= 1);
+  CHECK(budget_of("--budget 3GiB") == 3 * kGiB);
+  CHECK(budget_of("--budget 3GiB --reserve 1GiB") == 2 * kGiB);
+  CHECK_THAT(rematch(search + "--budget 3GiB --reserve 1GiB").err,
+             Catch::Contains("tensors may take 2.00 GiB: 3.00 GiB less"));
+  check_usage_error(search + "--budget 2GiB --reserve 2GiB", "leaves nothing of a budget");
+  check_usage_error(search + "--reserve 200GiB", "a reserve of 200 GiB leaves nothing");
+  check_usage_error(search + "--reserve 2", "'2' has no unit");
+}
+
 }  // namespace
 }  // namespace rematch::testing

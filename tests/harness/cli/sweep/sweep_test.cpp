@@ -47,6 +47,24 @@ TEST_CASE("a sweep's plan is the same bytes each time, and stays as it is") {
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
+// The check comes before the folder: a plan that was written would be taken by workers.
+TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
+  const ScratchFolder scratch;
+  const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("folder");
+  const auto refuse = [&](const std::string& flags, const std::string& part) {
+    check_usage_error(plan + flags, part);
+    CHECK_FALSE(std::filesystem::exists(scratch.file("folder")));
+  };
+  refuse(" --memory 2GiB --reserve 2GiB", "a reserve of 2.00 GiB leaves nothing");
+  refuse(" --memory 2GiB --reserve 3GiB --json", "a reserve of 3.00 GiB leaves nothing");
+  refuse(" --memory 80", "'80' has no unit");
+  refuse(" --memory 80GiB --reserve 2", "'2' has no unit");
+  refuse(" --reserve 2GiB", "--reserve is taken off --memory; give both");
+  const Outcome fits = rematch(plan + " --memory 80GiB --reserve 2GiB");
+  CHECK(fits.code == 0);
+  CHECK_THAT(fits.out, Catch::Contains("do not fit into 78.0 GiB as a whole"));
+}
+
 TEST_CASE("a sweep file that cannot be used is one line with the file and the path") {
   const ScratchFolder scratch;
   const std::string folder = " " + scratch.file("folder");
