@@ -28,7 +28,7 @@ namespace {
 // A profile is of steps that keep everything, whose predicted peak is a lower bound.
 void require_memory(const ProfileSettings& settings, const OptimizerChoice& optimizer,
                     const Trace& trace) {
-  const std::optional<AvailableMemory> limit = available_memory_of(settings.device);
+  const std::optional<AvailableMemory> limit = usual_memory_of(settings.device);
   if (settings.force || !limit) return;
   const OptimizerModel model =
       optimizer.kind == OptimizerKind::kAdamW ? OptimizerModel::kAdamW : OptimizerModel::kNothing;

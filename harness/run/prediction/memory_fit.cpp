@@ -6,6 +6,8 @@
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/machine_memory.h"
 #include "harness/training/device.h"
+#include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/reserve.h"
 #include "policies/predict/step/step.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/format.h"
@@ -17,18 +19,40 @@ Bytes predicted_peak(const Variant& variant) {
   return variant.prediction.memory.peak_allocated.value_or(Bytes{});
 }
 
+std::optional<AvailableMemory> memory_of_machine() {
+  const std::optional<Bytes> available = machine_memory().available;
+  if (!available) return std::nullopt;
+  return AvailableMemory{*available, "available on this machine"};
+}
+
+// NCCL's communicators are left out: their size is known too badly to refuse anything by it.
+MemoryReserve reserve_of(const CudaDevice& card) {
+  return usual_reserve(sheet_of_card(card.name), card.memory, /*num_communicators=*/0);
+}
+
+// Absent where there is no such card.
+std::optional<CudaDevice> card_of(const std::string& device) {
+  if (!names_cuda(device)) return std::nullopt;
+  return cuda_device(device_named(device).index());
+}
+
 }  // namespace
 
 std::optional<AvailableMemory> available_memory_of(const std::string& device) {
-  if (device == "cpu") {
-    const std::optional<Bytes> available = machine_memory().available;
-    if (!available) return std::nullopt;
-    return AvailableMemory{*available, "available on this machine"};
-  }
-  if (!names_cuda(device)) return std::nullopt;
-  const std::optional<CudaDevice> card = cuda_device(device_named(device).index());
+  if (device == "cpu") return memory_of_machine();
+  const std::optional<CudaDevice> card = card_of(device);
   if (!card) return std::nullopt;
-  return AvailableMemory{card->memory, "all that the " + card->name + " has"};
+  return AvailableMemory{card->memory - reserve_of(*card).context,
+                         "all that tensors can have of the " + card->name};
+}
+
+std::optional<AvailableMemory> usual_memory_of(const std::string& device) {
+  if (device == "cpu") return memory_of_machine();
+  const std::optional<CudaDevice> card = card_of(device);
+  if (!card) return std::nullopt;
+  return AvailableMemory{
+      card->memory - reserve_of(*card).total(),
+      "what tensors usually get of the " + format_bytes(card->memory) + " of the " + card->name};
 }
 
 std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit) {

@@ -15,8 +15,13 @@
 namespace rematch {
 
 // The memory of a device of this machine: on the CPU what RAM and control groups leave, on CUDA
-// all that the card has. Absent on meta, which holds nothing, and where it is not known.
+// what driver and context leave of the card. Absent on meta, which holds nothing, and where it is
+// not known. More than that never fits, so a run without a point below it is refused.
 std::optional<AvailableMemory> available_memory_of(const std::string& device);
+
+// The same, and on CUDA less what the allocator's gaps usually take: see Note [What is reserved of
+// a card]. More than that seldom fits. For a profile, where running out of memory is no result.
+std::optional<AvailableMemory> usual_memory_of(const std::string& device);
 
 // "the predicted peak is 112 GiB; available on this machine: 20.9 GiB"; empty: it may fit, or
 // the limit is not known. Pure.

@@ -1,0 +1,61 @@
+// A profile that does not fit a card is refused before a step runs, on the dry device.
+#include <cstdlib>
+
+#include "harness/cli/exit_code.h"
+#include "harness/cli/flags/shared_flags.h"
+#include "harness/cli/libtorch/parts.h"
+#include "harness/run/prediction/memory_fit.h"
+#include "tests/support/cuda.h"
+
+namespace rematch::testing {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+ProfileSettings settings_of_batch(int batch) {
+  CLI::App app;
+  const RunFlags flags(app);
+  app.parse(
+      "--model wan_small --layers 4 --dim 512 --heads 8 --frames 8 --height 64 --width 64 "
+      "--batch " +
+      std::to_string(batch));
+  ProfileSettings settings;
+  settings.model = flags.model.spec();
+  settings.device = "cuda";
+  settings.optimizer = "adamw";
+  settings.num_steps = 1;
+  return settings;
+}
+
+void profile(const ProfileSettings& settings) {
+  profile_here(settings, record_trace(settings.model));
+}
+
+// This file's binary asks for an l40s: 45460 MiB, less 512 MiB of context; of the rest the
+// allocator usually takes a fifth of what tensors get.
+TEST_CASE("what tensors can have of a card lacks the context, and usually the gaps", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);
+  CHECK(available_memory_of("cuda")->bytes.count == (45460 - 512) * kMiB);
+  CHECK(std::abs(usual_memory_of("cuda")->bytes.count - (45460 - 512) * kMiB * 5 / 6) <= 1);
+  CHECK(usual_memory_of("cpu")->what == available_memory_of("cpu")->what);
+  CHECK_FALSE(usual_memory_of("meta").has_value());
+}
+
+// Keeps 37 GiB at its peak: less than the card has, more than tensors usually get of it.
+TEST_CASE("a profile that leaves the card no reserve is refused, unless forced", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  ProfileSettings settings = settings_of_batch(6);
+  CHECK_THROWS_WITH(
+      profile(settings),
+      Catch::Contains("the predicted peak is 37.") &&
+          Catch::Contains("what tensors usually get of the 44.4 GiB of the dry l40s") &&
+          Catch::Contains(": 36.6 GiB; run fewer layers") && Catch::Contains("--force"));
+  CHECK_THROWS_AS(profile(settings), UsageError);
+  settings.force = true;
+  CHECK_NOTHROW(profile(settings));
+  CHECK_NOTHROW(profile(settings_of_batch(5)));
+}
+
+}  // namespace
+}  // namespace rematch::testing
