@@ -14,6 +14,13 @@ KINDS = ("h100", "h200", "a100", "l40s")
 def kind_of_card(name):
     """"h200" of "NVIDIA H200"; None for an unknown card."""
     return next((kind for kind in KINDS if kind in (name or "").lower()), None)
+
+
+def is_of_kind(card, kind):
+    """Whether a card's answer is one to a question that asks for this kind; None: any."""
+    return kind is None or kind_of_card(card) == kind
+
+
 # Documents beside the code change no answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
@@ -125,9 +132,11 @@ class Repository:
 
 
 def why_open(question, repository):
-    """The reason as a sentence, or None where the answer holds."""
+    """The reason as a sentence, or None where the answer holds. Without a kind, a question is answered by any card."""
     if not question.answered:
         return "never answered"
+    if not is_of_kind(question.answered["card"], question.kind):
+        return f"answered by {question.answered['card']}, which is no {question.kind}"
     commit = question.answered["commit"]
     if not repository.has(commit):
         return f"answered by commit {commit}, which git does not have"

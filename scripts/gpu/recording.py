@@ -5,7 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from gpu import archive
+from gpu import archive, questions
 from gpu.machine import results_of
 
 
@@ -25,7 +25,7 @@ def record(source, queue_file, target, commit=None):
 def record_one(entry, folder, target, commit):
     name = entry["name"]
     result = json.loads((folder / f"{name}.json").read_text())
-    reason = why_not(result, commit)
+    reason = why_not(result, commit, entry.get("kind"))
     if reason:
         return f"{name}: not recorded: {reason}"
     place = results_of(result["card"], target)
@@ -47,11 +47,13 @@ def without_folders(text):
     return FOLDERS.sub("", text)
 
 
-def why_not(result, commit):
+def why_not(result, commit, kind=None):
     if result["status"] != "passed":
         return f"{result['status']}: {'; '.join(result['problems'][:3])}"
     if result["dry"]:
         return "it ran on the dry device"
+    if not questions.is_of_kind(result["card"], kind):
+        return f"it asks for an {kind}, and ran on {result['card']}"
     if commit:
         return None
     if not result["commit"]:

@@ -278,6 +278,8 @@ def judge_report(question, machine, out, result):
     report = json.loads(path.read_text())
     late = verdicts.timed_out(report)
     in_time = verdicts.without(report, late)
+    if question.lane == "values":
+        in_time = verdicts.without_slowdowns(in_time)
     if not late or in_time["points"]:
         result["findings"], result["problems"] = verdicts.JUDGES[question.judge](in_time)
     if expected := machine.expected(question):

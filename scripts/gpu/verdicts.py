@@ -50,6 +50,13 @@ def without(report, late):
     return {**report, "points": [point for point in report["points"] if point["status"] != "timeout"]}
 
 
+def without_slowdowns(report):
+    """The report of a question that ran beside others: they slowed its steps, counted or not."""
+    made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
+            for point in report.get("points", [])]
+    return {**report, "points": made} if made else report
+
+
 def wrong_bits(point):
     parity = point["parity"]
     if not parity:
@@ -146,9 +153,9 @@ def judge_counts(report):
             continue
         kernels = point["kernels"]
         slowdown = kernels["slowdown_ratio"]
-        cost = "unknown" if slowdown is None else f"{slowdown - 1:.1%}"
+        cost = "" if slowdown is None else f", counting slowed the step by {slowdown - 1:.1%}"
         findings.append(f"{name}: {ran} attention forward kernels, {kernels['unknown_time_ratio']:.2%} "
-                        f"of kernel time unknown, counting slowed the step by {cost}")
+                        f"of kernel time unknown{cost}")
         findings += [f"{name}: {line}" for line in unknown_kernels(kernels)]
         if kernels.get("note"):
             findings.append(f"{name}: {kernels['note']}")

@@ -197,6 +197,13 @@ class JudgeTest(unittest.TestCase):
         self.assertIn("none, on_demand: the target for counting is 10%: missed", findings)
         self.assertIn("none, on_demand: two more in step 1", findings)
 
+    def test_without_a_slowdown_counts_say_nothing_of_it(self):
+        made = report(point("none"), point("full", kernels=None))
+        bare = verdicts.without_slowdowns(made)
+        self.assertEqual(made["points"][0]["kernels"]["slowdown_ratio"], 1.05)
+        self.assertNotIn("slowed", " ".join(verdicts.judge_counts(bare)[0] + verdicts.judge_steps(bare)[0]))
+        self.assertEqual(verdicts.without_slowdowns({"forward": 1}), {"forward": 1})
+
     def test_kernels_without_a_class_are_named_with_their_time(self):
         times = {"short": 1_000_000, "long": 2_500_000}
         unknown = point("none", kernels=dict(point("none")["kernels"], unknown_time_ns=times))
@@ -412,6 +419,13 @@ class ReopenTest(unittest.TestCase):
         self.assertIn("which git does not have", questions.why_open(asked, self.repository))
         self.assertEqual(questions.why_open(question(), self.repository), "never answered")
 
+    def test_any_card_answers_a_question_without_a_kind_and_only_its_own_one_with_a_kind(self):
+        commit = self.repository.head()
+        for kind, card, reason in ((None, "NVIDIA H200", None), (None, "Made-up GPU", None), ("h200", "NVIDIA H200", None),
+                                   ("h200", "NVIDIA H100 80GB HBM3", "answered by NVIDIA H100 80GB HBM3, which is no h200")):
+            asked = question(kind=kind, answered={"commit": commit, "card": card})
+            self.assertEqual(questions.why_open(asked, self.repository), reason)
+
     def test_the_list_that_goes_along_names_what_was_not_committed(self):
         asked = [self.answered(name="same"), question("new", depends=["other"])]
         self.change("code/a.cpp", "3")
@@ -597,6 +611,12 @@ class RunTest(unittest.TestCase):
     def ran(self, asked):
         self.go(asked)
         return self.result(asked.name)
+
+    def test_what_runs_beside_others_has_no_slowdown(self):
+        for lane, says in (("values", False), ("times", True)):
+            result = self.ran(self.reporting(point("none"), name=f"x_{lane}", lane=lane))
+            self.assertEqual(result["status"], "passed")
+            self.assertEqual("counting slowed" in " ".join(result["findings"]), says)
 
     def reporting(self, *made, name="x", code=0, **changes):
         """A question whose command writes this report."""
@@ -863,6 +883,14 @@ class RecordTest(unittest.TestCase):
         self.assertIsNone(self.answer("x_more"))
         self.assertEqual(sorted(path.name for path in (self.target / "other").iterdir()), ["x.json", "x.report.json"])
 
+    def test_a_card_of_another_kind_gives_no_answer(self):
+        self.queue.write_text(json.dumps(queue_of({"name": "x", "kind": "h200"})))
+        self.came_back(card="NVIDIA H100 80GB HBM3")
+        self.assertEqual(self.record(), ["x: not recorded: it asks for an h200, and ran on NVIDIA H100 80GB HBM3"])
+        self.assertFalse(self.target.exists())
+        self.came_back(card="NVIDIA H200")
+        self.assertEqual(self.record(), ["x: answered by x.json, x.report.json"])
+
     def test_each_kind_of_card_has_a_folder(self):
         for card, kind in (("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100")):
             self.came_back(card=card)
@@ -926,11 +954,14 @@ class TypedTest(unittest.TestCase):
     def test_a_failing_question_in_the_queue_makes_the_dry_run_fail(self):
         with tempfile.TemporaryDirectory() as folder:
             queue = pathlib.Path(folder) / "queue.json"
+            (pathlib.Path(folder) / "bin").mkdir()
+            (pathlib.Path(folder) / "bin/rematch").touch()  # not started, and not built without the dry device
             for code, expected in (("raise SystemExit(1)", 3), ("pass", 0)):
                 queue.write_text(json.dumps(queue_of(
                     {"name": "sound", "commands": [f"{sys.executable} -c pass"]},
                     {"name": "planted", "commands": [f"{sys.executable} -c '{code}'"]})))
-                done = typed("--queue", queue, "next", "--dry", "--seconds", "60", "--out", folder)
+                done = typed("--queue", queue, "next", "--dry", "--seconds", "60", "--programs", folder, "--out",
+                             folder)
                 self.assertEqual(done.returncode, expected, done.stderr)
                 self.assertEqual(json.loads((pathlib.Path(folder) / "sound.json").read_text())["status"], "passed")
                 (pathlib.Path(folder) / "planted.json").unlink()
