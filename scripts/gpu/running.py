@@ -66,7 +66,16 @@ class Run:
         self.skip_impossible()
         while batch := self.next_batch():
             self.run_batch(batch)
-        return self.exit_code()
+        return self.exit_code() if self.statuses or self.machine.dry else self.nothing_ran()
+
+    def nothing_ran(self):
+        """Exit code 0 where no question is open, 2 where time is too short for any."""
+        if not self.asked:
+            say("no question is open")
+            return 0
+        shortest = min(question.seconds for question in self.asked)
+        say(f"no question fits into the time that is left; give --seconds {max(shortest, MIN_SECONDS) + 1} or more")
+        return 2
 
     def open(self):
         return [question for question in self.asked if question.name not in self.statuses]

@@ -612,6 +612,16 @@ class RunTest(unittest.TestCase):
         self.go(asked)
         return self.result(asked.name)
 
+    def test_a_time_in_which_nothing_fits_is_refused_and_no_open_question_is_not(self):
+        said = []
+        with unittest.mock.patch.object(running, "say", said.append):
+            self.assertEqual(self.go(question("x", seconds=40), question("y", seconds=30), seconds=20), 2)
+            self.assertEqual(self.go(question("x", seconds=5), seconds=3), 2)
+            self.assertEqual(self.go(seconds=300), 0)
+        self.assertFalse(list(self.out.glob("*.json")))
+        self.assertEqual([line.rpartition("; ")[2] for line in said], [
+            "give --seconds 31 or more", "give --seconds 11 or more", "no question is open"])
+
     def test_what_runs_beside_others_has_no_slowdown(self):
         for lane, says in (("values", False), ("times", True)):
             result = self.ran(self.reporting(point("none"), name=f"x_{lane}", lane=lane))
