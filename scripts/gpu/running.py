@@ -122,6 +122,10 @@ class Run:
         """On the dry device estimates say nothing, so every question is begun while time is left."""
         return float("inf") if self.machine.dry else self.left()
 
+    def limit(self, question):
+        """Seconds that a question may take. On the dry device all that is left, because estimates are a GPU's."""
+        return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
+
     def reports(self):
         """Names of questions with a report of this run, or a committed one."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
@@ -150,8 +154,7 @@ class Run:
         result = self.blank(question)
         start = time.monotonic()
         try:
-            seconds = max(1, min(question.limit(), self.left()))
-            result["commands"], result["status"] = self.run_commands(question, start + seconds, workers)
+            result["commands"], result["status"] = self.run_commands(question, start + self.limit(question), workers)
             judge(question, self.machine, self.out, result)
         except Exception as error:  # only this question fails
             result["status"] = "failed"

@@ -622,6 +622,13 @@ class RunTest(unittest.TestCase):
         self.assertEqual([line.rpartition("; ")[2] for line in said], [
             "give --seconds 31 or more", "give --seconds 11 or more", "no question is open"])
 
+    def test_estimates_of_a_gpu_end_no_question_on_the_dry_device(self):
+        with unittest.mock.patch.object(questions.Question, "limit", return_value=1):
+            for dry, status in ((False, "unfinished"), (True, "passed")):
+                self.machine.dry = dry
+                slow = question(f"slow_{dry}", code="import time; time.sleep(2)")
+                self.assertEqual(self.ran(slow)["status"], status)
+
     def test_what_runs_beside_others_has_no_slowdown(self):
         for lane, says in (("values", False), ("times", True)):
             result = self.ran(self.reporting(point("none"), name=f"x_{lane}", lane=lane))
