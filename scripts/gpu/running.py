@@ -153,9 +153,10 @@ class Run:
             return
         result = self.blank(question)
         start = time.monotonic()
+        is_cut = self.machine.dry or self.left() < question.limit()  # by the end of this run
         try:
             result["commands"], result["status"] = self.run_commands(question, start + self.limit(question), workers)
-            judge(question, self.machine, self.out, result)
+            judge(question, self.machine, self.out, result, is_cut)
         except Exception as error:  # only this question fails
             result["status"] = "failed"
             result["problems"].append(f"{type(error).__name__}: {error}, in {place_of(error)}")
@@ -273,16 +274,16 @@ def place_of(error):
     return f"{Path(frame.filename).name}, line {frame.lineno}"
 
 
-def judge(question, machine, out, result):
+def judge(question, machine, out, result, is_cut):
     result["problems"] = [f"it says: {line}" for done in result["commands"] for line in done["refused"]]
     result["findings"] = [line for done in result["commands"] for line in done["quoted"]]
     if result["status"] == "failed" and not result["problems"]:
         result["problems"] = last_words(result["commands"][-1])
     if result["status"] == "passed" and question.judge:
-        judge_report(question, machine, out, result)
+        judge_report(question, machine, out, result, is_cut)
 
 
-def judge_report(question, machine, out, result):
+def judge_report(question, machine, out, result, is_cut):
     path = report_file(out, question.name)
     if not path.exists():
         result["status"], result["problems"] = "failed", ["no report was written"]
@@ -302,4 +303,4 @@ def judge_report(question, machine, out, result):
         result["problems"] = ["the run says that bits differ, its report does not say where"]
     result["problems"] += late
     if result["problems"]:
-        result["status"] = "failed"
+        result["status"] = "unfinished" if is_cut and result["problems"] == late else "failed"

@@ -629,6 +629,13 @@ class RunTest(unittest.TestCase):
                 slow = question(f"slow_{dry}", code="import time; time.sleep(2)")
                 self.assertEqual(self.ran(slow)["status"], status)
 
+    def test_points_that_the_end_of_the_run_cut_off_are_unfinished(self):
+        late, wrong = point("none", status="timeout", reason="no result"), point("full", effect=None)
+        for points, seconds, status in (((late,), 20, "unfinished"), ((late,), 1000, "failed"), ((late, wrong), 20, "failed")):
+            asked = self.reporting(*points, seconds=15)
+            self.go(asked, seconds=seconds)
+            self.assertEqual(self.result()["status"], status)
+
     def test_what_runs_beside_others_has_no_slowdown(self):
         for lane, says in (("values", False), ("times", True)):
             result = self.ran(self.reporting(point("none"), name=f"x_{lane}", lane=lane))
