@@ -1,5 +1,6 @@
 #include "harness/trace/tracer.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
@@ -118,33 +119,27 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     holds_.drop_own_reference(storage_of(pack));
     if (in_backward_) {
       observations_.backward.push_back({.kind = BackwardEvent::Kind::kRelease, .pack = pack});
+    } else {
+      observations_.packs[pack].dropped_at = num_ops();
     }
   }
 
   void enter(std::string_view name, std::optional<int> index) override {
     std::string path;
-    if (!open_scopes_.empty())
-      path.append(observations_.scopes[open_scopes_.back()].path).append(1, '.');
+    if (!open_paths_.empty()) path.append(open_paths_.back()).append(1, '.');
     path.append(name);
     if (index) path.append(1, '.').append(std::to_string(*index));
-    const ScopeId scope = observations_.scopes.end_id();
-    observations_.scopes.push_back(
-        {.path = path, .parent = innermost_scope(), .first_op = num_ops(), .end_op = num_ops()});
-    if (index) {
-      observations_.blocks.push_back(
-          {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = *index});
-      if (block_depth_ == 0) block_depth_ = open_scopes_.size() + 1;
-    }
-    open_scopes_.push_back(scope);
-    node_scopes_.enter(scope);
+    open_paths_.push_back(path);
+    // The engine opens no region without grad mode, so such an opening must not count.
+    is_recorded_.push_back(at::GradMode::is_enabled());
+    if (is_recorded_.back()) record_opening(std::move(path), index);
     if (outer_listener_ != nullptr) outer_listener_->enter(name, index);
   }
 
   void leave() noexcept override {
-    observations_.scopes[open_scopes_.back()].end_op = num_ops();
-    if (open_scopes_.size() == block_depth_) block_depth_ = 0;
-    open_scopes_.pop_back();
-    if (!open_scopes_.empty()) node_scopes_.enter(open_scopes_.back());
+    if (is_recorded_.back()) record_closing();
+    is_recorded_.pop_back();
+    open_paths_.pop_back();
     if (outer_listener_ != nullptr) outer_listener_->leave();
   }
 
@@ -155,6 +150,26 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   }
 
  private:
+  void record_opening(std::string path, std::optional<int> index) {
+    const ScopeId scope = observations_.scopes.end_id();
+    observations_.scopes.push_back(
+        {.path = path, .parent = innermost_scope(), .first_op = num_ops(), .end_op = num_ops()});
+    if (index) {
+      observations_.blocks.push_back(
+          {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = *index});
+      if (block_depth_ == 0) block_depth_ = open_scopes_.size() + 1;
+    }
+    open_scopes_.push_back(scope);
+    node_scopes_.enter(scope);
+  }
+
+  void record_closing() noexcept {
+    observations_.scopes[open_scopes_.back()].end_op = num_ops();
+    if (open_scopes_.size() == block_depth_) block_depth_ = 0;
+    open_scopes_.pop_back();
+    if (!open_scopes_.empty()) node_scopes_.enter(open_scopes_.back());
+  }
+
   OpId num_ops() const { return OpId(observations_.record.ops.size()); }
 
   // Gradients that were there before are not backward's, and a program may drop one as soon as it
@@ -311,7 +326,9 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   std::optional<GradientHooks> gradient_hooks_;
   const std::string region_ = "(trace)";
   ScopeListener* outer_listener_;
-  std::vector<ScopeId> open_scopes_;
+  std::vector<std::string> open_paths_;
+  std::vector<bool> is_recorded_;     // by open path
+  std::vector<ScopeId> open_scopes_;  // those recorded
   std::size_t block_depth_ = 0;  // of open scopes, where the outermost block is one; 0: none is
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};

@@ -63,7 +63,22 @@ PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vec
           {trace.scopes[first].first_op, trace.scopes[last].end_op}};
 }
 
-// Chosen blocks in runs of at most n; a layer that is not chosen ends a run.
+// Is there a block of any list among these ops, or does the run hold the scope already? A region
+// ends the first time that its last scope closes, so it cannot hold a second run of one.
+bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
+  const TracedScope& scope = trace.scopes[next];
+  return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
+    const TracedScope& other = trace.scopes[block.scope];
+    const bool lies_between = other.first_op >= run.range.end && other.first_op < other.end_op &&
+                              other.end_op <= scope.first_op;
+    const bool is_second_run = other.path == scope.path && other.first_op >= run.range.first &&
+                               other.end_op <= run.range.end;
+    return lies_between || is_second_run;
+  });
+}
+
+// Chosen blocks in runs of at most n; a layer that is not chosen ends a run, as does one of another
+// list and a second run of the same.
 void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choice, int n,
               std::vector<PlacedRegion>& regions) {
   int in_run = 0;
@@ -73,6 +88,7 @@ void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choi
       continue;
     }
     const PlacedRegion region = region_of(trace, block.scope, block.scope, {block.index});
+    if (in_run > 0 && ends_run(trace, regions.back(), block.scope)) in_run = 0;
     if (in_run == 0) {
       regions.push_back(region);
     } else {

@@ -24,6 +24,7 @@ void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   std::vector<RegionUse> roots;
   std::vector<bool> wanted(graph.values.size(), false);
   for (const RegionSlot& slot : graph.slots) {
+    if (slot.is_dropped) continue;
     roots.push_back(slot.use);
     wanted[slot.use.value] = true;
   }

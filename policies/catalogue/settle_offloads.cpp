@@ -45,7 +45,8 @@ class Holders {
       for (const PackId pack : packs_of(trace_, range)) is_inside[pack] = true;
     }
     for (const PackId pack : trace_.packs.ids()) {
-      if (!is_inside[pack]) is_held_[trace_.values[trace_.packs[pack].value].storage] = true;
+      if (is_inside[pack] || trace_.packs[pack].dropped_at) continue;
+      is_held_[trace_.values[trace_.packs[pack].value].storage] = true;
     }
   }
 

@@ -62,6 +62,7 @@ class Tracker {
     for (const TracedPack& pack : trace_.packs) {
       const StorageId storage = trace_.values[pack.value].storage;
       if (!maker_[storage] || maker_[storage] >= range.end) continue;
+      if (pack.dropped_at && *pack.dropped_at <= range.end) continue;
       if (pack.at_op <= range.end) saved.insert(storage);
       if (pack.at_op <= range.end && maker_[storage] >= range.first) saved_here.insert(storage);
     }

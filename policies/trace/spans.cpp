@@ -25,6 +25,7 @@ void replace_ids(SpanType& type, const SpanIds& ids) {
   for (TracedPack& pack : type.packs) {
     pack.value = ids.value(pack.value);
     pack.at_op = ids.position(pack.at_op);
+    replace(pack.dropped_at, ids.position);
   }
 }
 

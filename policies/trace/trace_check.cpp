@@ -188,6 +188,10 @@ Problem check_packs(const Trace& trace) {
         (producer && *producer >= pack.at_op)) {
       return place.says("is packed after " + to_string(pack.at_op) + " ops, out of order");
     }
+    if (pack.dropped_at &&
+        (*pack.dropped_at < pack.at_op || *pack.dropped_at > trace.ops.end_id())) {
+      return place.says("is dropped after " + to_string(*pack.dropped_at) + " ops, out of order");
+    }
   }
   return std::nullopt;
 }

@@ -46,7 +46,8 @@ Rows saved_tensors(const Trace& trace) {
     rows.push_back((producer ? "the result of op " + to_string(*producer)
                              : std::string("a tensor from outside")) +
                    ", version " + std::to_string(pack.version) + ", after " +
-                   to_string(pack.at_op) + " ops");
+                   to_string(pack.at_op) + " ops" +
+                   (pack.dropped_at ? ", dropped after " + to_string(*pack.dropped_at) : ""));
   }
   return rows;
 }

@@ -63,6 +63,7 @@ void visit_fields(Pack& pack, Visit visit) {
   visit("value", pack.value);
   visit("version", pack.version);
   visit("at_op", pack.at_op);
+  visit({"dropped_at", kLater | kOmitIfEmpty}, pack.dropped_at);
 }
 
 // All but its storages, which a file holds by column: "storage_bytes", "storage_freed_at".

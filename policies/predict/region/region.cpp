@@ -5,6 +5,12 @@
 #include "policies/replay/replay_planner.h"
 
 namespace rematch {
+
+bool has_live_slot(const RegionGraph& graph) {
+  return std::any_of(graph.slots.begin(), graph.slots.end(),
+                     [](const RegionSlot& slot) { return !slot.is_dropped; });
+}
+
 std::vector<StorageId> input_storages(const RegionGraph& graph) {
   std::vector<StorageId> inputs;
   for (std::size_t storage = 0; storage < graph.storages.size(); ++storage) {
@@ -26,7 +32,7 @@ bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {
          a.events == b.events && a.stop == b.stop &&
          std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(),
                     [](const RegionSlot& x, const RegionSlot& y) {
-                      return x.use == y.use && x.at_op == y.at_op;
+                      return x.use == y.use && x.at_op == y.at_op && x.is_dropped == y.is_dropped;
                     });
 }
 

@@ -67,6 +67,7 @@ struct RegionSlot {
   PackId pack;
   RegionUse use;
   int at_op = 0;
+  bool is_dropped = false;  // in forward: backward never comes to it
 };
 
 // Backward from the first event that touches the region to the last. Other regions' slots are left
@@ -94,6 +95,9 @@ struct RegionGraph {
 
 // The storages that are inputs, in the trace, ascending: what the region holds by reading it.
 std::vector<StorageId> input_storages(const RegionGraph& graph);
+
+// Does backward come to the region. Nothing holds the others once autograd dropped their slots.
+bool has_live_slot(const RegionGraph& graph);
 
 // Do two regions behave alike under every schedule, but for a constant amount of other bytes.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);

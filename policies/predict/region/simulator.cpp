@@ -30,6 +30,10 @@ class RegionPlayer {
         state_(graph, kept_values(graph, type.ops)),
         steps_(graph.slots.size(), nullptr),
         alive_(graph.slots.size(), true) {
+    for (std::size_t slot = 0; slot < alive_.size(); ++slot) {
+      alive_[slot] = !graph.slots[slot].is_dropped;
+    }
+    num_alive_ = static_cast<std::size_t>(std::count(alive_.begin(), alive_.end(), true));
     for (const DemandStep& step : type.demand_steps) {
       if (is_slot(step.pack)) steps_[step.pack] = &step;
     }
@@ -38,7 +42,6 @@ class RegionPlayer {
   RegionSimulation play() {
     result_.kept = state_.held();
     result_.timeline.kept = state_.originals();
-    num_alive_ = graph_.slots.size();
     for (const RegionStorage& storage : graph_.storages) {
       if (storage.is_input) result_.inputs += storage.bytes;
     }

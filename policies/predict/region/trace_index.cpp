@@ -180,8 +180,10 @@ class GraphBuilder {
   void add_slots() {
     for (PackId pack : packs_of(trace_, graph_.range)) {
       const TracedPack& traced = trace_.packs[pack];
-      graph_.slots.push_back(
-          {pack, {value(traced.value), traced.version}, traced.at_op - graph_.range.first});
+      graph_.slots.push_back({pack,
+                              {value(traced.value), traced.version},
+                              traced.at_op - graph_.range.first,
+                              traced.dropped_at.has_value()});
       graph_.stop = std::max(graph_.stop, graph_.slots.back().at_op);
     }
     graph_.stop = stop_behind_writes(
@@ -286,26 +288,36 @@ TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace), pack_events_(trace.
 }
 
 std::vector<OpRange> TraceIndex::ranges(const Plan& plan) const {
-  std::vector<std::size_t> first_seen(openings_.size());
-  std::vector<std::size_t> last_seen(openings_.size());
+  std::unordered_map<std::string_view, std::size_t> seen;  // openings, by path
   std::vector<OpRange> ranges;
   ranges.reserve(plan.regions.size());
+  OpId done;
   for (const PlannedRegion& region : plan.regions) {
-    const ScopeId first = next_opening(region.first_scope, first_seen);
-    const ScopeId last = next_opening(region.last_scope, last_seen);
-    ranges.push_back({trace_->scopes[first].first_op, trace_->scopes[last].end_op});
+    const ScopeId first = opening(region.first_scope, seen[region.first_scope], done);
+    const OpId start = trace_->scopes[first].first_op;
+    ScopeId last = first;
+    if (region.last_scope != region.first_scope) {
+      std::size_t from = 0;
+      last = opening(region.last_scope, from, start);
+    }
+    ranges.push_back({start, trace_->scopes[last].end_op});
+    done = ranges.back().end;
   }
   return ranges;
 }
 
-ScopeId TraceIndex::next_opening(const std::string& path, std::vector<std::size_t>& seen) const {
+ScopeId TraceIndex::opening(const std::string& path, std::size_t& from, OpId first_op) const {
   const auto found = paths_.find(path);
-  if (found == paths_.end() || seen[found->second] >= openings_[found->second].size()) {
-    throw std::invalid_argument("the plan has a region at scope '" + path +
-                                "', which the trace of model '" + trace_->model +
-                                "' does not open; was the plan made for another model?");
+  if (found != paths_.end()) {
+    const std::vector<ScopeId>& openings = openings_[found->second];
+    while (from < openings.size()) {
+      const ScopeId scope = openings[from++];
+      if (trace_->scopes[scope].first_op >= first_op) return scope;
+    }
   }
-  return openings_[found->second][seen[found->second]++];
+  throw std::invalid_argument("the plan has a region at scope '" + path +
+                              "', which the trace of model '" + trace_->model +
+                              "' does not open; was the plan made for another model?");
 }
 
 RegionGraph TraceIndex::graph(OpRange range) const {

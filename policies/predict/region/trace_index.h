@@ -20,8 +20,9 @@ class TraceIndex {
   explicit TraceIndex(const Trace& trace);
 
   // The ranges of the plan's regions, in the plan's order. A scope that opens several times is
-  // counted: the i-th region that starts with it starts at its i-th opening. Throws
-  // std::invalid_argument if the trace lacks a scope: the plan was made for another model.
+  // counted: the i-th region that starts with it starts at its i-th opening outside of other
+  // regions, and ends where its last scope closes first. Throws std::invalid_argument if the trace
+  // lacks a scope: the plan was made for another model.
   std::vector<OpRange> ranges(const Plan& plan) const;
 
   RegionGraph graph(OpRange range) const;
@@ -33,7 +34,8 @@ class TraceIndex {
   };
 
  private:
-  ScopeId next_opening(const std::string& path, std::vector<std::size_t>& seen) const;
+  // From the `from`-th opening of the path, the first one at `first_op` or behind it.
+  ScopeId opening(const std::string& path, std::size_t& from, OpId first_op) const;
 
   const Trace* trace_;
   std::unordered_map<std::string_view, std::size_t> paths_;  // into openings_

@@ -48,7 +48,8 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   const std::vector<OpRange> ranges = index.ranges(plan);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = index.graph(ranges[i]);
-    if (graph.slots.empty()) continue;  // nothing refers to the region after forward
+    for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
+    if (!has_live_slot(graph)) continue;  // nothing refers to the region after forward
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;
     if (i + 1 < ranges.size()) gone = ids_of(graph, offloaded_storages(graph, type));
@@ -59,11 +60,11 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
     for (StorageId storage : input_storages(graph)) {
       if (!gone.contains(storage)) inputs.insert(storage);
     }
-    for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
   }
   std::set<StorageId> unmanaged;
   for (const PackId pack : trace.packs.ids()) {
-    if (!in_region[pack]) unmanaged.insert(trace.values[trace.packs[pack].value].storage);
+    if (in_region[pack] || trace.packs[pack].dropped_at) continue;
+    unmanaged.insert(trace.values[trace.packs[pack].value].storage);
   }
   inputs = without(inputs, kept);
   unmanaged = without(without(without(unmanaged, kept), inputs), alive_anyway(trace));

@@ -95,6 +95,7 @@ class StepSimulator::Run {
       hold_packs_before(op);
       for (const StorageId storage : facts_.born.at(op)) bear(storage);
       for (const StorageId storage : facts_.freed.at(op)) let_go(storage);
+      drop_packs(op);
       note_forward(op);
     }
   }
@@ -104,6 +105,7 @@ class StepSimulator::Run {
     close_region(end);
     hold_packs_before(end);
     for (const StorageId storage : facts_.freed.at(end)) let_go(storage);
+    drop_packs(end);
     result_.after_forward = facts_.baseline + alive_;
     if (boundaries_ != nullptr || peak_op_) held_after_forward_ = holders_;
     if (boundaries_ == nullptr) return;
@@ -131,11 +133,31 @@ class StepSimulator::Run {
     Region& region = regions_[num_closed_];
     if (region.standing->range.end != op) return;
     ++num_closed_;
-    const bool is_idle = region.standing->packs.empty();
+    const bool is_idle = region.standing->dropped_at.has_value();
     if (region.offload != nullptr) copy_out(region, is_idle);
     if (closed_last_ != nullptr) leave_device(*closed_last_);
     closed_last_ = is_idle ? nullptr : &region;
-    if (is_idle) drop(region);
+    if (is_idle) idle_.push_back(&region);
+    drop_idle(op);
+  }
+
+  // Ends what autograd drops before backward.
+  void drop_packs(OpId op) {
+    for (; next_drop_ < facts_.dropped.size() && facts_.dropped[next_drop_].at <= op;
+         ++next_drop_) {
+      const PackId pack = facts_.dropped[next_drop_].pack;
+      const OptionalIndex storage = facts_.pack_storage[pack];
+      if (storage.has_value() && !region_of_pack_[pack].has_value()) let_go(StorageId(*storage));
+    }
+    drop_idle(op);
+  }
+
+  void drop_idle(OpId op) {
+    std::erase_if(idle_, [&](Region* region) {
+      if (*region->standing->dropped_at > op) return false;
+      drop(*region);
+      return true;
+    });
   }
 
   // Nothing refers to a region that saved nothing for backward.
@@ -392,6 +414,8 @@ class StepSimulator::Run {
   std::size_t next_region_ = 0;
   PackId next_pack_;
   std::size_t num_closed_ = 0;     // regions
+  std::size_t next_drop_ = 0;      // of the facts
+  std::vector<Region*> idle_;      // closed, and backward will not come to them
   Region* closed_last_ = nullptr;  // that region, if backward will come to it
   Bytes alive_;                    // made by forward
   Bytes brought_back_;             // by all regions, from the host

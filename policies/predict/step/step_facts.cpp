@@ -1,5 +1,7 @@
 #include "policies/predict/step/step_facts.h"
 
+#include <algorithm>
+
 namespace rematch {
 namespace {
 
@@ -24,6 +26,26 @@ IdTable<StorageId, std::optional<OpId>> frees(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> freed_at;
   for (const TracedStorage& storage : trace.storages) freed_at.push_back(storage.freed_at);
   return freed_at;
+}
+
+std::vector<DroppedPack> dropped_packs(const Trace& trace) {
+  std::vector<DroppedPack> dropped;
+  for (const PackId pack : trace.packs.ids()) {
+    if (trace.packs[pack].dropped_at) dropped.push_back({*trace.packs[pack].dropped_at, pack});
+  }
+  std::stable_sort(dropped.begin(), dropped.end(),
+                   [](const DroppedPack& a, const DroppedPack& b) { return a.at < b.at; });
+  return dropped;
+}
+
+// Absent if any pack lives until backward.
+std::optional<OpId> last_drop(const Trace& trace, const StandingRegion& region) {
+  OpId last = region.range.first;
+  for (const PackId pack : region.packs) {
+    if (!trace.packs[pack].dropped_at) return std::nullopt;
+    last = std::max(last, *trace.packs[pack].dropped_at);
+  }
+  return last;
 }
 
 std::vector<BackwardPart> parts_of(const std::vector<BackwardEvent>& events) {
@@ -68,6 +90,7 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
       born_at(births(traced)),
       born(born_at, traced.ops.size()),
       freed(frees(traced), traced.ops.size() + 1),
+      dropped(dropped_packs(traced)),
       backward_parts(parts_of(traced.backward)),
       index(traced),
       top_scopes_(top_scopes(traced)) {
@@ -89,6 +112,7 @@ const StandingRegion& StepSimulator::Facts::region(OpRange range) {
     if (graph.storages[local].outside && is_born(storage)) region.inputs.push_back(storage);
   }
   for (const RegionSlot& slot : graph.slots) region.packs.push_back(slot.pack);
+  region.dropped_at = last_drop(trace, region);
   for (const auto& known : graphs_) {
     if (!same_behaviour(*known, graph)) continue;
     region.graph = known;

@@ -23,6 +23,9 @@ struct StandingRegion {
   std::vector<StorageId> storages;  // by local storage
   std::vector<StorageId> inputs;    // made by earlier ops
   std::vector<PackId> packs;        // by slot
+  // The number of ops that had run when autograd had dropped the last of them in forward. Absent:
+  // backward comes to the region.
+  std::optional<OpId> dropped_at;
 };
 
 // Storages by the op that each belongs to, if to any; ascending.
@@ -36,6 +39,12 @@ class StoragesByOp {
  private:
   IdTable<OpId, std::size_t> first_;  // and one behind the last
   std::vector<StorageId> storages_;
+};
+
+// A saved tensor that autograd drops in forward.
+struct DroppedPack {
+  OpId at;
+  PackId pack;
 };
 
 // Backward as far as bytes go: an event of a pack, or all ops up to the next one. Only backward's
@@ -66,6 +75,7 @@ class StepSimulator::Facts {
   StoragesByOp born;
   StoragesByOp freed;                           // by op, and behind the last
   IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: from outside
+  std::vector<DroppedPack> dropped;             // by op
   std::vector<BackwardPart> backward_parts;
   TraceIndex index;
   std::optional<Profile> profile;

@@ -54,7 +54,7 @@ bool GatheredParameters::runs_gathers_alone(OpRange range, const RegionType& typ
   const RegionGraph graph = make_region_graph(trace_, range);
   std::vector<RegionUse> roots;
   for (const RegionSlot& slot : graph.slots) {
-    if (can_be_recomputed(graph, slot.use)) roots.push_back(slot.use);
+    if (!slot.is_dropped && can_be_recomputed(graph, slot.use)) roots.push_back(slot.use);
   }
   const std::vector<bool> executed = closure_of(graph, kept_values(graph, type.ops), roots);
   bool some_gather = false;

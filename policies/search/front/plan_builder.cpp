@@ -6,6 +6,7 @@
 
 #include "policies/search/region/block_front.h"
 #include "policies/search/region/offload_options.h"
+#include "policies/search/region/save_sets.h"
 #include "policies/trace/trace_op.h"
 
 namespace rematch {
@@ -37,27 +38,68 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   plan.dimensions = trace_.dimensions;
   plan.dtype = trace_.dtype;
   plan.trace_sha256 = trace_sha256_;
+  const std::set<std::string_view> counted = counted_blocks(mix);
   int first = 0;
   for (int chosen : mix) {
-    const SpanOption& option = options_.lists[map_.spans[first].kind][chosen];
+    const Span& span = map_.spans[first];
+    const SpanOption& option = options_.lists[span.kind][chosen];
     const int last = first + option.figures.num_layers - 1;
-    for (const PickedRegion& region : option.regions) {
-      const OpId start = map_.spans[first].range.first;
-      const OpRange range = {start + region.range.first, start + region.range.end};
-      const Place place = place_of(range, first, last);
-      PlannedRegion planned{trace_.scopes[place.first].path, trace_.scopes[place.last].path, 0, {}};
-      for (int i = first; i <= last; ++i) {
-        planned.layers.push_back(trace_.blocks[*map_.spans[i].block].index);
-      }
-      const RegionType& type = type_of(range, region, first, last);
-      const auto same = std::find(plan.types.begin(), plan.types.end(), type);
-      planned.type = static_cast<int>(same - plan.types.begin());
-      if (same == plan.types.end()) plan.types.push_back(type);
-      plan.regions.push_back(std::move(planned));
-    }
+    const bool must_count = option.regions.empty() && span.is_repeated &&
+                            counted.contains(trace_.scopes[*span.scope].path);
+    add_regions(plan, must_count ? fastest_region(first) : option.regions, first, last);
     first = last + 1;
   }
   return plan;
+}
+
+// Note [Runs are counted]
+// The i-th region that starts with a scope is its i-th run, for the engine as for the simulator. So
+// where one run of a block has a region, all of them must have one.
+std::set<std::string_view> PlanBuilder::counted_blocks(const std::vector<int>& mix) const {
+  std::set<std::string_view> counted;
+  int first = 0;
+  for (int chosen : mix) {
+    const Span& span = map_.spans[first];
+    const SpanOption& option = options_.lists[span.kind][chosen];
+    if (span.is_repeated && !option.regions.empty()) {
+      counted.insert(trace_.scopes[*span.scope].path);
+    }
+    first += option.figures.num_layers;
+  }
+  return counted;
+}
+
+void PlanBuilder::add_regions(Plan& plan, const std::vector<PickedRegion>& regions, int first,
+                              int last) {
+  for (const PickedRegion& region : regions) {
+    const OpId start = map_.spans[first].range.first;
+    const OpRange range = {start + region.range.first, start + region.range.end};
+    const Place place = place_of(range, first, last);
+    PlannedRegion planned{trace_.scopes[place.first].path, trace_.scopes[place.last].path, 0, {}};
+    for (int i = first; i <= last; ++i) {
+      planned.layers.push_back(trace_.blocks[*map_.spans[i].block].index);
+    }
+    const RegionType& type = type_of(range, region, first, last);
+    const auto same = std::find(plan.types.begin(), plan.types.end(), type);
+    planned.type = static_cast<int>(same - plan.types.begin());
+    if (same == plan.types.end()) plan.types.push_back(type);
+    plan.regions.push_back(std::move(planned));
+  }
+}
+
+// The region of a whole block that keeps what autograd would hold; it runs views again, no more.
+std::vector<PickedRegion> PlanBuilder::fastest_region(int span) const {
+  const OpRange range = map_.spans[span].range;
+  const RegionGraph graph = map_.index.graph(range);
+  std::set<int> saves;
+  for (const int slot : demanded_slots(graph)) {
+    OptionalIndex op = graph.values[graph.slots[slot].use.value].producer;
+    while (op.has_value() && graph.ops[*op].is_view && !graph.ops[*op].reads.empty()) {
+      op = graph.values[graph.ops[*op].reads.front().value].producer;
+    }
+    if (op.has_value()) saves.insert(*op);
+  }
+  return {{{0, range.end - range.first}, {saves.begin(), saves.end()}}};
 }
 
 // The scopes that start and end with the range: blocks, or scopes side by side in one, outermost

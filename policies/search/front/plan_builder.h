@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -28,6 +29,9 @@ class PlanBuilder {
     ScopeId first;
     ScopeId last;
   };
+  std::set<std::string_view> counted_blocks(const std::vector<int>& mix) const;
+  void add_regions(Plan& plan, const std::vector<PickedRegion>& regions, int first, int last);
+  std::vector<PickedRegion> fastest_region(int span) const;
   Place place_of(OpRange range, int first, int last) const;
   const RegionType& type_of(OpRange range, const PickedRegion& region, int first, int last);
   RegionType make_type(OpRange range, const PickedRegion& region, int first) const;

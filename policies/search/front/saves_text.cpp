@@ -68,6 +68,62 @@ Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
   return covers ? Coverage::kCovers : Coverage::kElsewhere;
 }
 
+// Which of its runs a block of the trace is, from 0; absent: it runs once.
+std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
+  std::map<std::string_view, int> total;
+  for (const TracedBlock& block : trace.blocks) ++total[trace.scopes[block.scope].path];
+  std::map<std::string_view, int> seen;
+  std::vector<OptionalIndex> runs;
+  for (const TracedBlock& block : trace.blocks) {
+    const std::string& path = trace.scopes[block.scope].path;
+    const int run = seen[path]++;
+    runs.push_back(total[path] > 1 ? OptionalIndex(run) : std::nullopt);
+  }
+  return runs;
+}
+
+// Finds the regions of the plan that a block has. Of a block that runs several times the i-th
+// region is the i-th run's; see Note [Runs are counted].
+class RegionsOfBlock {
+ public:
+  RegionsOfBlock(const TracedBlock& block, const std::string& path, OptionalIndex run)
+      : block_(block), path_(path), run_(run) {}
+
+  // Asked of every region of the plan in turn.
+  Coverage next(const PlannedRegion& region) {
+    const Coverage coverage = coverage_of(region, block_, path_);
+    const bool is_counted = run_.has_value() && region.first_scope == path_;
+    return is_counted && seen_++ != *run_ ? Coverage::kElsewhere : coverage;
+  }
+
+ private:
+  const TracedBlock& block_;
+  const std::string& path_;
+  OptionalIndex run_;
+  int seen_ = 0;
+};
+
+// "0-3", and of layers that run several times "0 (2 runs), 2-5".
+std::string ranges_of_runs(const std::vector<int>& layers) {
+  std::map<int, int> num_runs;
+  for (const int layer : layers) ++num_runs[layer];
+  std::vector<std::string> parts;
+  for (auto first = num_runs.begin(); first != num_runs.end();) {
+    std::vector<int> alike;
+    auto end = first;
+    for (; end != num_runs.end() && end->second == first->second; ++end) {
+      alike.push_back(end->first);
+    }
+    parts.push_back(layer_ranges(alike));
+    if (first->second > 1) {
+      parts.back() +=
+          " (" + std::to_string(first->second) + (alike.size() > 1 ? " runs each)" : " runs)");
+    }
+    first = end;
+  }
+  return joined(parts);
+}
+
 // "ffn_norm to ffn"
 std::string name_inside(const PlannedRegion& region, const std::string& path) {
   std::string name = without_prefix(region.first_scope, path);
@@ -83,12 +139,13 @@ struct TypeWords {
 
 // `types`: words of the plan's types, which many regions share.
 LayerSaves saves_of(const Plan& plan, const std::vector<TypeWords>& types, const TracedBlock& block,
-                    const std::string& path) {
+                    const std::string& path, OptionalIndex run) {
+  RegionsOfBlock regions(block, path, run);
   LayerSaves saves;
   saves.list = block.list;
   LayerRun& words = saves.words;
   for (const PlannedRegion& region : plan.regions) {
-    const Coverage coverage = coverage_of(region, block, path);
+    const Coverage coverage = regions.next(region);
     if (coverage == Coverage::kElsewhere) continue;
     words.is_checkpointed = true;
     saves.types.push_back(region.type);
@@ -112,8 +169,10 @@ std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
   std::vector<TypeWords> types;
   for (const RegionType& type : plan.types) types.push_back({saved_ops(type), offloaded_by(type)});
   std::vector<LayerSaves> saves;
-  for (const TracedBlock& block : trace.blocks) {
-    saves.push_back(saves_of(plan, types, block, trace.scopes[block.scope].path));
+  const std::vector<OptionalIndex> runs_of = runs_of_blocks(trace);
+  for (std::size_t index = 0; index < trace.blocks.size(); ++index) {
+    const TracedBlock& block = trace.blocks[index];
+    saves.push_back(saves_of(plan, types, block, trace.scopes[block.scope].path, runs_of[index]));
   }
   std::vector<LayerRun> runs;
   for (std::size_t first = 0, end = 0; first < saves.size(); first = end) {
@@ -122,7 +181,7 @@ std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
       indices.push_back(trace.blocks[end].index);
     }
     runs.push_back(saves[first].words);
-    runs.back().layers = layer_ranges(indices);
+    runs.back().layers = ranges_of_runs(indices);
   }
   return runs;
 }
@@ -192,14 +251,15 @@ void add_kept(const RegionType& type, bool is_segment, int place, const IsGather
 }
 
 Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& path,
-               GatheredParameters& gathered) {
+               OptionalIndex run, GatheredParameters& gathered) {
+  RegionsOfBlock regions(block, path, run);
   Layer layer;
   layer.index = block.index;
   layer.holds_gathers = gathered.are_held(block);
   layer.drops_gathers_alone = gathered.are_all_that_is_dropped(block);
   for (std::size_t index = 0; index < plan.regions.size(); ++index) {
     const PlannedRegion& region = plan.regions[index];
-    const Coverage coverage = coverage_of(region, block, path);
+    const Coverage coverage = regions.next(region);
     if (coverage == Coverage::kElsewhere) continue;
     layer.is_checkpointed = true;
     const auto& layers = region.layers;
@@ -279,7 +339,7 @@ void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts
   for (const KeptTogether& group : kept_together(layers)) {
     const bool is_more =
         std::includes(keeping.begin(), keeping.end(), group.layers.begin(), group.layers.end());
-    parts.push_back(layer_ranges(group.layers) + (is_more ? " also " : ": keep ") +
+    parts.push_back(ranges_of_runs(group.layers) + (is_more ? " also " : ": keep ") +
                     words_of(group.ops));
     std::vector<int> all;
     std::set_union(keeping.begin(), keeping.end(), group.layers.begin(), group.layers.end(),
@@ -300,7 +360,7 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
     most = std::max(most, layer.num_in_segment);
   }
   if (inside.empty()) return;
-  std::string words = layer_ranges(inside) + " in segments of " + std::to_string(least);
+  std::string words = ranges_of_runs(inside) + " in segments of " + std::to_string(least);
   if (most > least) words.append(" to ").append(std::to_string(most));
   parts.push_back(std::move(words));
 }
@@ -313,7 +373,7 @@ void add_layers(const std::vector<Layer>& layers, const Holds& holds, const char
   for (const Layer& layer : layers) {
     if (holds(layer)) indices.push_back(layer.index);
   }
-  if (!indices.empty()) parts.push_back(layer_ranges(indices) + words);
+  if (!indices.empty()) parts.push_back(ranges_of_runs(indices) + words);
 }
 
 std::string words_of(const std::vector<Layer>& layers) {
@@ -342,7 +402,7 @@ std::string words_of(const std::vector<Layer>& layers) {
     if (!layer.regions.empty()) of_regions[joined(layer.regions)].push_back(layer.index);
   }
   for (const auto& [regions, of_layers] : of_regions) {
-    parts.push_back("regions of " + layer_ranges(of_layers) + ": " + regions);
+    parts.push_back("regions of " + ranges_of_runs(of_layers) + ": " + regions);
   }
   return joined(parts, "; ");
 }
@@ -353,10 +413,17 @@ std::string saves_text(const Plan& plan, const Trace& trace) {
   std::vector<std::string> lists;
   std::map<std::string, std::vector<Layer>> by_list;
   GatheredParameters gathered(plan, trace);
-  for (const TracedBlock& block : trace.blocks) {
+  const std::vector<OptionalIndex> runs_of = runs_of_blocks(trace);
+  for (std::size_t index = 0; index < trace.blocks.size(); ++index) {
+    const TracedBlock& block = trace.blocks[index];
     std::vector<Layer>& layers = by_list[block.list];
     if (layers.empty()) lists.push_back(block.list);
-    layers.push_back(layer_of(plan, block, trace.scopes[block.scope].path, gathered));
+    layers.push_back(
+        layer_of(plan, block, trace.scopes[block.scope].path, runs_of[index], gathered));
+  }
+  for (auto& [list, layers] : by_list) {
+    std::stable_sort(layers.begin(), layers.end(),
+                     [](const Layer& a, const Layer& b) { return a.index < b.index; });
   }
   std::string text;
   for (const std::string& list : lists) {

@@ -64,7 +64,7 @@ struct SimpleSearch::Plans {
         judge(whole_trace, profile, space),
         trace(judge.trace()),
         times(mean_times(trace, profile.forward)),
-        map(make_spans(trace, times)),
+        map(make_spans(trace, times, Repeats::kNoBlocks)),  // its rules are of modules
         rules(simple_rules({trace, map, times, space}, kMostPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, profile.trace_sha256, map, rules.options, space),

@@ -237,7 +237,7 @@ class RuleMaker {
               [](LocalRange a, LocalRange b) { return a.first < b.first; });
     std::vector<PickedRegion> regions;
     for (const LocalRange range : ranges) {
-      if (pricers_[kind].graph(range).slots.empty()) continue;
+      if (!has_live_slot(pricers_[kind].graph(range))) continue;
       PickedRegion region{range, {}};
       for (int op = range.first; op < range.end; ++op) {
         const std::string& name = names_[kind][static_cast<std::size_t>(op)];

@@ -94,7 +94,7 @@ class BlockOptionFinder {
     std::vector<RegionCandidate> candidates;
     for (const LocalRange range : runs_) {
       if (space_.is_stopped()) break;
-      if (!pricer_.graph(range).slots.empty() && may_be_region(range))
+      if (has_live_slot(pricer_.graph(range)) && may_be_region(range))
         candidates.push_back(candidate(range));
     }
     BlockOptions found;

@@ -27,7 +27,7 @@ class OffloadOptions {
 
   std::vector<SpanOption> run(const std::vector<std::vector<int>>& save_sets) {
     std::vector<SpanOption> options;
-    if (pricer_.graph(pricer_.whole()).slots.empty()) return options;  // nothing comes back to it
+    if (!has_live_slot(pricer_.graph(pricer_.whole()))) return options;  // nothing comes back to it
     const CanLeave can_leave = leave_everywhere();
     for (const std::vector<int>& saves : save_sets) {
       PickedRegion picked{pricer_.whole(), saves, {}, can_leave.inputs};

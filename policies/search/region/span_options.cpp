@@ -66,7 +66,7 @@ class OptionMaker {
 
   void add_offloads(int span, BlockOptions& block) {
     SpanPricer pricer(searched_, span, 1);
-    if (pricer.graph(pricer.whole()).slots.empty()) {  // a region that nothing refers to
+    if (!has_live_slot(pricer.graph(pricer.whole()))) {  // a region that nothing refers to
       std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
       return;
     }
@@ -142,7 +142,8 @@ class OptionMaker {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      if (!map_.spans[i].is_block()) return;
+      // The end of a region is the first time that its last scope closes, whichever run that is.
+      if (!map_.spans[i].is_block() || map_.spans[i].is_repeated) return;
       kinds.push_back(map_.spans[i].kind);
     }
     std::vector<SpanOption>& list = result_.lists[kinds[0]];
@@ -152,7 +153,7 @@ class OptionMaker {
     }
     SpanPricer pricer(searched_, first, size);
     const LocalRange whole = pricer.whole();
-    if (space_.offload && pricer.graph(whole).slots.empty()) return;
+    if (space_.offload && !has_live_slot(pricer.graph(whole))) return;
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
       if (size > kMostThatKeep && !saves.empty()) continue;
       SpanOption option{{}, {{whole, repeated(saves, first, size)}}};

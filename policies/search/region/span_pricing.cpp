@@ -58,8 +58,11 @@ namespace {
 // is held; `start` is when backward of the piece begins.
 Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& counted, Bytes start) {
   std::vector<int> holders(graph.storages.size(), 0);
-  std::vector<bool> alive(graph.slots.size(), true);
-  for (const RegionSlot& slot : graph.slots) ++holders[graph.values[slot.use.value].storage];
+  std::vector<bool> alive;
+  for (const RegionSlot& slot : graph.slots) {
+    alive.push_back(!slot.is_dropped);
+    if (alive.back()) ++holders[graph.values[slot.use.value].storage];
+  }
   Bytes held = start;
   Bytes peak = held + graph.other_bytes_before;
   for (const RegionEvent& event : graph.events) {
@@ -102,10 +105,11 @@ bool SpanTally::hold(StorageId storage) {
 PieceFigures SpanTally::add_unmanaged(LocalRange range) {
   const SpanPricer::Piece& piece = pricer_->piece(range);
   const RegionGraph& graph = piece.graph;
-  if (graph.slots.empty()) return {};
+  if (!has_live_slot(graph)) return {};
   held_here_ = late_ = {};
   std::vector<bool> counted(graph.storages.size(), false);
   for (const RegionSlot& slot : graph.slots) {
+    if (slot.is_dropped) continue;
     const int storage = graph.values[slot.use.value].storage;
     if (hold(graph.storage_ids[storage])) counted[storage] = true;
   }
@@ -153,7 +157,7 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   for (const PickedRegion& region : regions) {
     add_unmanaged(region.range.first);
     done = region.range.end;
-    if (graph(region.range).slots.empty()) continue;  // nothing refers to it after forward
+    if (!has_live_slot(graph(region.range))) continue;  // nothing refers to it after forward
     const SaveSetCosts priced = costs(region.range);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
     add(tally.add_region(played(region.range, point)));

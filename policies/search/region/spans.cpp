@@ -7,9 +7,8 @@
 namespace rematch {
 namespace {
 
-// Blocks that lie side by side, in forward order, and the spans between them. One that runs
-// several times is no block here: a plan could not say which of its runs it means.
-std::vector<Span> cut(const Trace& trace) {
+// Blocks that lie side by side, in forward order, and the spans between them.
+std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   std::map<std::string_view, int> openings = num_openings(trace);
   std::vector<int> blocks;
   for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
@@ -28,12 +27,14 @@ std::vector<Span> cut(const Trace& trace) {
       span.range = {done, end};
       if (block.has_value()) span.scope = trace.blocks[*block].scope;
       span.block = block;
+      span.is_repeated = block.has_value() && openings[trace.scopes[*span.scope].path] > 1;
     }
     done = std::max(done, end);
   };
   for (int block : blocks) {
     const TracedScope& scope = scope_of(block);
-    if (scope.first_op < done || openings[scope.path] > 1) continue;  // inside another, or many
+    if (scope.first_op < done) continue;  // inside another
+    if (openings[scope.path] > 1 && repeats == Repeats::kNoBlocks) continue;
     add(scope.first_op, std::nullopt);
     add(scope.end_op, block);
   }
@@ -109,7 +110,8 @@ class KindFinder {
   bool is_same(std::size_t a, std::size_t b) const {
     const Span& first = map_.spans[a];
     const Span& second = map_.spans[b];
-    if (first.is_block() != second.is_block() || !same_behaviour(graphs_[a], graphs_[b])) {
+    if (first.is_block() != second.is_block() || first.is_repeated != second.is_repeated ||
+        !same_behaviour(graphs_[a], graphs_[b])) {
       return false;
     }
     if (first.is_block() && trace_.blocks[*first.block].list != trace_.blocks[*second.block].list) {
@@ -159,8 +161,8 @@ std::map<std::string_view, int> num_openings(const Trace& trace) {
   return openings;
 }
 
-SpanMap make_spans(const Trace& trace, const OpTimes& times) {
-  SpanMap map{.index = TraceIndex(trace), .spans = cut(trace)};
+SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats) {
+  SpanMap map{.index = TraceIndex(trace), .spans = cut(trace, repeats)};
   std::vector<RegionGraph> graphs;
   for (Span& span : map.spans) {
     graphs.push_back(map.index.graph(span.range));

@@ -34,7 +34,8 @@ struct Span {
   std::optional<ScopeId> scope;  // the block's; absent: between blocks, so it has one option only
   OptionalIndex block;           // into Trace::blocks, as `scope`
   int kind = 0;
-  Bytes born;  // by later spans' backward, when this one's begins
+  bool is_repeated = false;  // the block runs several times in a step
+  Bytes born;                // by later spans' backward, when this one's begins
   bool is_block() const { return scope.has_value(); }
 };
 
@@ -56,7 +57,11 @@ struct SpanMap {
 // one of its openings.
 std::map<std::string_view, int> num_openings(const Trace& trace);
 
-SpanMap make_spans(const Trace& trace, const OpTimes& times);
+// Whether each run of a block that runs several times in a step is a block of its own, or none. A
+// plan counts the runs; what wraps a module treats all of them alike.
+enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
+
+SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks);
 
 enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on the convex hull
 

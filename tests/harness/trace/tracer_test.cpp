@@ -137,6 +137,16 @@ at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::add(at::mm(x, w), at::native::wrapped_scalar_tensor(1e-5)));
 }
 
+// Results that backward never reads: autograd drops what it saved for them while forward runs, for
+// the second when half of the layer has run.
+at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
+  at::mm(at::sigmoid(at::mm(x, w.t())), w);
+  at::Tensor unread = at::silu(at::sigmoid(at::mm(x, w)));
+  const at::Tensor y = at::tanh(at::mm(x, w));
+  unread.reset();
+  return at::silu(at::mm(y, w.t()));
+}
+
 std::vector<NamedNetwork> networks() {
   buffer();  // is there before any network
   return {network_of("rotary embedding in place", &rotate_both),
@@ -146,7 +156,8 @@ std::vector<NamedNetwork> networks() {
           network_of("data", &through_data),
           network_of("number", &with_number),
           network_of("factories", &with_factories),
-          network_of("side effect", &with_side_effect)};
+          network_of("side effect", &with_side_effect),
+          network_of("dead branches", &with_dead_branches)};
 }
 
 struct Step {
@@ -254,6 +265,39 @@ TEST_CASE("what a plain run holds follows from its trace, to the byte") {
     CHECK(measured(network, Plan{}, Schedule::kOnDemand) ==
           predicted(trace, Plan{}, Schedule::kOnDemand));
   }
+}
+
+// Self-conditioning: the engine opens no region for the first pass, so the trace counts the second
+// alone.
+TEST_CASE("a pass without grad mode opens no scopes in a trace") {
+  install_counting_allocators();
+  const auto step_of = [](const Network& network) {
+    at::Tensor guess;
+    {
+      const at::NoGradGuard no_grad;
+      guess = forward_with_scopes(network);
+    }
+    return loss_of(forward_with_scopes(network) + guess);
+  };
+  const NamedNetwork named = network_of(
+      "tanh", [](const at::Tensor& x, const at::Tensor& w) { return at::tanh(at::mm(x, w)); });
+  const Network traced = named.make();
+  const Trace trace = record_trace([&] { return step_of(traced); });
+  CHECK(trace.blocks.size() == 3);
+  CHECK(trace.scopes.size() == 3);
+  CHECK(trace.scopes[trace.blocks[0].scope].first_op == OpId(6));
+  const Plan full = plan_of_blocks(trace, [](int, int) { return false; });
+  const Network network = named.make();
+  StepMeter meter;
+  at::Tensor loss;
+  {
+    Recording recording(full, Schedule::kOnDemand);
+    loss = step_of(network);
+  }
+  meter.note_after_forward();
+  loss.backward();
+  const Step step{meter.after_forward_bytes(), meter.peak_bytes(), meter.num_recomputed()};
+  CHECK(step == predicted(trace, full, Schedule::kOnDemand));
 }
 
 TEST_CASE("what a checkpointed run holds and recomputes follows from its trace") {

@@ -81,6 +81,43 @@ TEST_CASE("a layer that is not chosen ends a segment") {
   CHECK(regions[2].planned.layers == std::vector<int>{7});
 }
 
+// As in a U-Net, where lists run in turns: down 0, middle 0, down 1, down 2.
+TEST_CASE("a block of another list ends a segment") {
+  testing::TraceBuilder build("unet");
+  ValueId x = build.outside({2, 2}, "float32", true);
+  for (const auto& [list, index] :
+       {std::pair("down", 0), {"middle", 0}, {"down", 1}, {"down", 2}}) {
+    const auto scope = build.scope(list, index);
+    x = build.call("aten::silu", {x}, {2, 2}, {{0}, {}});
+  }
+  const auto regions = placed(policy("segments(2)"), build.finish());
+  REQUIRE(regions.size() == 3);
+  CHECK(regions[0].range == OpRange{OpId(0), OpId(1)});
+  CHECK(regions[1].range == OpRange{OpId(1), OpId(2)});
+  CHECK(regions[2].range == OpRange{OpId(2), OpId(4)});
+}
+
+// Layers 0 and 1 run twice. A region ends the first time that its last scope closes.
+TEST_CASE("a segment holds no layer twice") {
+  testing::TraceBuilder build("looped");
+  ValueId x = build.outside({2, 2}, "float32", true);
+  for (int run = 0; run < 4; ++run) {
+    const auto scope = build.scope("blocks", run % 2);
+    x = build.call("aten::silu", {x}, {2, 2}, {{0}, {}});
+  }
+  Policy by_hand = policy("segments(2)");
+  by_hand.regions.n = 2;
+  const Trace trace = build.finish();
+  for (const int n : {1, 2}) {
+    by_hand.regions.n = n;
+    const auto regions = placed(by_hand, trace);
+    CHECK(regions.size() == static_cast<std::size_t>(4 / n));
+    for (const PlacedRegion& region : regions) {
+      CHECK(region.range.end - region.range.first == n);
+    }
+  }
+}
+
 TEST_CASE("root is one region, from the first top-level scope to the last before the loss") {
   const Trace trace = toy_llama({.layers = 3});
   const auto regions = placed(policy("root"), trace);

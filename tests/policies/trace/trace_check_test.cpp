@@ -62,6 +62,8 @@ TEST_CASE("every way to break a trace is noticed and named") {
       {[](Trace& t) { t.packs[5_pack].version = -1; }, "pack 5: has version -1"},
       {[](Trace& t) { t.packs.back().at_op = 0_op; }, "is packed after 0 ops"},
       {[](Trace& t) { t.packs[5_pack].at_op = 9999_op; }, "pack 5: is packed after 9999 ops"},
+      {[](Trace& t) { t.packs[5_pack].dropped_at = 0_op; }, "pack 5: is dropped after 0 ops"},
+      {[](Trace& t) { t.packs[5_pack].dropped_at = 9999_op; }, "is dropped after 9999 ops"},
       {[](Trace& t) { t.backward[0].op.clear(); }, "backward event 0: is no op"},
       {[](Trace& t) { t.backward[0].pack = 0_pack; },
        "backward event 0 (aten::ones_like): is no op"},

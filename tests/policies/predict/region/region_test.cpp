@@ -27,6 +27,22 @@ TEST_CASE("regions of a plan are found in the trace, several openings of a scope
                     Catch::Contains("blocks.0") && Catch::Contains("another model"));
 }
 
+// Layers 0 and 1, then again: layers 0 and 1 as one region, and each of the second pass alone.
+TEST_CASE("openings inside another region are not counted") {
+  TraceBuilder build("looped");
+  ValueId x = build.outside({2, 2}, "float32", true);
+  for (int run = 0; run < 4; ++run) {
+    const auto scope = build.scope("blocks", run % 2);
+    x = build.call("aten::silu", {x}, {2, 2}, {{0}, {}});
+  }
+  Plan plan;
+  plan.regions = {{"blocks.0", "blocks.1", 0, {0, 1}},
+                  {"blocks.0", "blocks.0", 0, {0}},
+                  {"blocks.1", "blocks.1", 0, {1}}};
+  CHECK(region_ranges(build.finish(), plan) ==
+        std::vector<OpRange>{{0_op, 2_op}, {2_op, 3_op}, {3_op, 4_op}});
+}
+
 // silu | mul | silu: what is packed between two ops belongs to the one that saves it.
 TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved it") {
   TraceBuilder build("edges");

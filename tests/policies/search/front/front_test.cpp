@@ -64,7 +64,8 @@ const char* const kKnownPolicies =
     "skip_list([2,3]),attn_only,ops_block,save_mm,save_compute,sac_titan,sac_titan_2024,"
     "segments(2),segments(3)";
 
-TEST_CASE("what runs twice under one name is no layer to choose for") {
+// A plan counts the runs of a scope, so where one has a region both have.
+TEST_CASE("each run of a layer that runs twice is chosen for") {
   Trace trace = small_llama();
   const std::string first = trace.scopes[trace.blocks[0].scope].path;
   const std::string second = trace.scopes[trace.blocks[1].scope].path;
@@ -79,12 +80,22 @@ TEST_CASE("what runs twice under one name is no layer to choose for") {
     space.schedule = schedule;
     const Front front = FrontSearch(trace, profile_of(trace), space).front(16, {});
     REQUIRE(front.points.size() > 4);
+    bool any_differ = false;
     for (const FrontPoint& point : front.points) {
       CHECK(simulator.simulate(point.plan, schedule).peak_bytes() == point.figures.peak);
+      std::vector<int> types;
       for (const PlannedRegion& region : point.plan.regions) {
-        CHECK_FALSE(region.first_scope.starts_with(first));
+        if (!region.first_scope.starts_with(first)) continue;
+        CHECK(region.first_scope == first);
+        CHECK(region.last_scope == first);
+        types.push_back(region.type);
       }
+      CHECK((types.empty() || types.size() == 2));
+      any_differ |= types.size() == 2 && types[0] != types[1];
     }
+    CHECK(any_differ);
+    const std::string text = saves_text(front.points.front().plan, trace);
+    CHECK_THAT(text, Catch::Contains("(2 runs)"));
   }
 }
 
