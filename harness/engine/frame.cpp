@@ -23,20 +23,21 @@ std::string name_of(const PlannedRegion& region) {
 
 Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region)
     : prepared_(std::move(prepared)),
-      type_(prepared_->types[prepared_->plan.regions[region].type]),
+      region_index_(region),
+      type_(&prepared_->types[prepared_->plan.regions[region].type]),
       region_name_(name_of(prepared_->plan.regions[region])),
       buffers_(prepared_->buffers.take()),
       record_(buffers_->record),
       slots_(buffers_->slots) {
-  record_.outside_check = prepared_->outside_check;
+  record_.outside_check = prepared_->options.outside_check;
   const bool is_last = region + 1 == prepared_->plan.regions.size();
   record_.host = is_last ? nullptr : &prepared_->host;
-  record_.ops.reserve(type_.ops.size());
-  record_.arguments.reserve(4 * type_.ops.size());
-  record_.uses.reserve(2 * type_.ops.size());
-  record_.outputs.reserve(type_.ops.size() + 8);
-  record_.values.reserve(2 * type_.ops.size());
-  record_.storages.reserve(2 * type_.ops.size());
+  record_.ops.reserve(type_->ops.size());
+  record_.arguments.reserve(4 * type_->ops.size());
+  record_.uses.reserve(2 * type_->ops.size());
+  record_.outputs.reserve(type_->ops.size() + 8);
+  record_.values.reserve(2 * type_->ops.size());
+  record_.storages.reserve(2 * type_->ops.size());
 }
 
 Frame::~Frame() {
@@ -52,7 +53,7 @@ void Frame::close(std::exception_ptr fault) {
   fault_ = std::move(fault);
   if (!prepared_->offloads) return;
   try {
-    if (fault_ == nullptr && !slots_.empty()) offload_inputs();
+    if (fault_ == nullptr && !has_left_plan_ && !slots_.empty()) offload_inputs();
   } catch (...) {
     fault_ = std::current_exception();
   }
@@ -119,6 +120,12 @@ at::Tensor Frame::unpack_alone(const Slot& slot) {
   return replay.take(slot.wanted.value);
 }
 
+// A pass that left the plan runs what backward needs, not what its plan's forward ran.
+ReplayExtent Frame::extent() const {
+  const bool as_forward = type_->extent == ReplayExtent::kPrefix;
+  return has_left_plan_ && as_forward ? ReplayExtent::kWholeClosure : type_->extent;
+}
+
 void Frame::begin_replay(int graph_task) {
   std::vector<WantedValue>& wanted = buffers_->wanted;
   wanted.clear();
@@ -128,14 +135,14 @@ void Frame::begin_replay(int graph_task) {
     slot.planned = slot.alive && value.op.has_value() && !is_stale(slot);
     if (slot.planned) wanted.push_back(slot.wanted);
   }
-  const bool as_forward = type_.extent == ReplayExtent::kPrefix;
+  const bool as_forward = extent() == ReplayExtent::kPrefix;
   const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
   replay_.emplace(record_, region_name_, wanted,
                   as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
-                  type_.early_stop ? early_stop() : num_ops, Replay::KeptValues::kTake,
+                  type_->early_stop ? early_stop() : num_ops, Replay::KeptValues::kTake,
                   buffers_->replay);
   replay_task_ = graph_task;
-  const bool at_once = type_.extent == ReplayExtent::kWholeClosure && !is_partial_backward();
+  const bool at_once = extent() == ReplayExtent::kWholeClosure && !is_partial_backward();
   if (as_forward || at_once) replay_->run_all();
 }
 
@@ -157,9 +164,9 @@ std::int32_t Frame::early_stop() const {
 }
 
 void Frame::make_available(int slot) {
-  const auto step = type_.demand_steps.find(slot);
-  const bool ordered = step != type_.demand_steps.end() &&
-                       type_.extent == ReplayExtent::kLazyClosure && !is_partial_backward();
+  const auto step = type_->demand_steps.find(slot);
+  const bool ordered = !has_left_plan_ && step != type_->demand_steps.end() &&
+                       extent() == ReplayExtent::kLazyClosure && !is_partial_backward();
   materialize_in_order(slot, ordered ? step->second : nullptr,
                        [this](int each) { materialize_planned(each); });
 }

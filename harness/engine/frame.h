@@ -26,8 +26,14 @@ class Frame {
   Frame& operator=(const Frame&) = delete;
 
   const std::string& region_name() const { return region_name_; }
-  const PreparedRegionType& type() const { return type_; }
+  std::size_t region_index() const { return region_index_; }
+  const PlannedRegion& region() const { return prepared_->plan.regions[region_index_]; }
+  const PreparedRegionType& type() const { return *type_; }
   Record& record() { return record_; }
+
+  // See Note [Leaving the plan].
+  void leave_plan() { has_left_plan_ = true; }
+  bool has_left_plan() const { return has_left_plan_; }
 
   // Forward is done with the region. Every later use of the frame throws the fault, if there is
   // one.
@@ -47,6 +53,7 @@ class Frame {
  private:
   using Slot = SavedSlot;
 
+  ReplayExtent extent() const;
   void check_not_written_since(const Slot& slot) const;
   void check_outside(const Slot& slot) const;
   bool is_stale(const Slot& slot) const;
@@ -62,7 +69,8 @@ class Frame {
   void materialize_planned(int slot);
 
   const std::shared_ptr<const Checkpoint::Prepared> prepared_;
-  const PreparedRegionType& type_;
+  const std::size_t region_index_;
+  const PreparedRegionType* type_;
   const std::string region_name_;
   std::mutex mutex_;
   std::unique_ptr<FrameBuffers> buffers_;
@@ -70,6 +78,7 @@ class Frame {
   std::vector<Slot>& slots_;
   std::int32_t stop_ = 0;  // ops that had run at the last pack: a re-run may stop there
   bool open_ = true;
+  bool has_left_plan_ = false;
   std::exception_ptr fault_;
   std::optional<Replay> replay_;
   int replay_task_ = 0;  // of autograd, that replay_ is for

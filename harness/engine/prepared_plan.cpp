@@ -1,6 +1,10 @@
 #include "harness/engine/prepared_plan.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 namespace rematch {
 namespace {
@@ -18,26 +22,50 @@ Keep keep_for(const PlannedOp& op) {
   return Keep::kOutputs;
 }
 
-PreparedRegionType prepare(const RegionType& type, Schedule schedule) {
+// "+2.attention" is 2: so far is the op's layer from the region's first.
+std::optional<int> layer_distance(std::string_view scope) {
+  if (!scope.starts_with('+')) return std::nullopt;
+  int distance = 0;
+  const auto read = std::from_chars(scope.data() + 1, scope.data() + scope.size(), distance);
+  return read.ec == std::errc() ? std::optional(distance) : std::nullopt;
+}
+
+// "blocks." for a region whose first scope is layer blocks.3; empty: that scope is no layer.
+std::string list_of(const PlannedRegion& region) {
+  if (region.layers.empty()) return {};
+  const std::string layer = std::to_string(region.layers.front());
+  const std::string_view scope = region.first_scope;
+  if (!scope.ends_with(layer)) return {};
+  const std::string_view list = scope.substr(0, scope.size() - layer.size());
+  return list.ends_with('.') ? std::string(list) : std::string();
+}
+
+PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch on_mismatch) {
   PreparedRegionType prepared;
   prepared.extent = replay_extent(type, schedule);
   prepared.early_stop = type.early_stop;
   for (const PlannedOp& op : type.ops) {
     const OpFacts* facts = find_facts(op.name);
-    if (facts == nullptr) {
+    if (facts == nullptr && on_mismatch == OnMismatch::kRefuse) {
       throw StreamMismatch("plan names op " + op.name + " (scope " + op.scope +
                            "), which this build of LibTorch does not have; was the plan made for "
                            "another version, or is the library that registers the op not linked?");
     }
-    if (facts->collective == CollectivePart::kStartWithHandle) {
+    if (facts != nullptr && facts->collective == CollectivePart::kStartWithHandle) {
       throw Refused("plan has " + op.name + " (scope " + op.scope +
                     ") in a region: it returns before it is done, and no op tells when; call the "
                     "functional collective (_c10d_functional) and wait_tensor in its place, or "
                     "keep it outside regions");
     }
+    const std::optional<int> distance = layer_distance(op.scope);
+    if (distance) prepared.first_op_of_layer.try_emplace(*distance, prepared.ops.size());
+    prepared.layer_of_op.push_back(distance.value_or(-1));
     prepared.ops.push_back(facts);
+    prepared.ids.push_back(facts == nullptr ? -1 : facts->id);
     prepared.keep.push_back(keep_for(op));
+    if (op.treatment != Treatment::kRecompute) prepared.kept_bytes += op.bytes;
   }
+  prepared.first_op_of_layer.erase(0);
   prepared.offload_inputs = type.offload_inputs;
   for (const DemandStep& step : type.demand_steps) prepared.demand_steps[step.pack] = &step;
   return prepared;
@@ -45,19 +73,34 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule) {
 
 }  // namespace
 
-Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule,
-                               OutsideCheck given_outside_check)
-    : plan(std::move(given_plan)), schedule(given_schedule), outside_check(given_outside_check) {
-  for (const RegionType& type : plan.types) types.push_back(prepare(type, schedule));
+Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options given_options)
+    : plan(std::move(given_plan)),
+      schedule(given_schedule),
+      options(given_options),
+      departures(plan.types.size()) {
+  for (const RegionType& type : plan.types) {
+    types.push_back(prepare(type, schedule, options.on_mismatch));
+    types.back().index = static_cast<int>(types.size()) - 1;
+  }
   offloads = std::any_of(plan.types.begin(), plan.types.end(), offloads_anything);
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
-    region_by_first_scope[plan.regions[i].first_scope] = i;
+    const PlannedRegion& region = plan.regions[i];
+    region_by_first_scope[region.first_scope] = i;
+    const std::string list = list_of(region);
+    if (list.empty()) continue;
+    for (const auto& [distance, first_op] : types[region.type].first_op_of_layer) {
+      const int layer = region.layers.front() + distance;
+      inner_layers[list + std::to_string(layer)] = {i, distance};
+    }
   }
 }
 
-Checkpoint::Checkpoint(const Plan& plan, Schedule schedule, OutsideCheck outside_check)
-    : prepared_(std::make_shared<const Prepared>(plan, schedule, outside_check)) {}
+Checkpoint::Checkpoint(const Plan& plan, Schedule schedule, Options options)
+    : prepared_(std::make_shared<const Prepared>(plan, schedule, options)) {}
 Checkpoint::~Checkpoint() = default;
+
+std::vector<Departures> Checkpoint::departures() const { return prepared_->departures.all(); }
+std::int64_t Checkpoint::num_left() const { return prepared_->departures.num_left(); }
 
 bool Checkpoint::offloads() const { return prepared_->offloads; }
 HostMemory Checkpoint::host_memory() const { return prepared_->host.memory(); }

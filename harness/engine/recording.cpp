@@ -3,7 +3,9 @@
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/engine.h>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -14,18 +16,32 @@
 #include "harness/engine/prepared_plan.h"
 #include "harness/engine/record/op_stream.h"
 #include "models/scope/scope.h"
-#include "policies/trace/trace_op.h"
+#include "policies/replay/op_alignment.h"
 
 namespace rematch {
 namespace {
 
 thread_local int num_open_regions = 0;
 
-// How to record an op that runs where the plan has `planned`; null for another op.
-const OpFacts* if_planned(const OpFacts& planned, const c10::OperatorHandle& op) {
-  if (planned.schema == &op.schema()) return &planned;
+// How to record an op that runs where the plan has op `index`; null for another op.
+const OpFacts* if_planned(const PreparedRegionType& type, std::size_t index,
+                          const c10::OperatorHandle& op) {
+  if (index >= type.ops.size()) return nullptr;
+  const OpFacts* const planned = type.ops[index];
+  if (planned != nullptr && planned->schema == &op.schema()) return planned;
   const OpFacts& ran = facts_of(op);
-  return is_same_op(ran.name, planned.name) ? &ran : nullptr;
+  return ran.id == type.ids[index] ? &ran : nullptr;
+}
+
+bool runs_in_backward() { return torch::autograd::get_current_graph_task_id() >= 0; }
+
+Bytes bytes_kept(const Record& record) {
+  Bytes bytes;
+  for (const RecordedValue& value : record.values) {
+    if (!value.op.has_value() || !value.kept.defined() || !value.kept.has_storage()) continue;
+    bytes += Bytes{static_cast<std::int64_t>(value.kept.storage().nbytes())};
+  }
+  return bytes;
 }
 
 std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -67,6 +83,9 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       path += '.';
       path += std::to_string(*index);
     }
+    if (frame != nullptr && path_lengths.size() == region_depth && !refuses()) {
+      go_on_in_scope(index);
+    }
     if (frame != nullptr) return;
     if (!at::GradMode::is_enabled()) {
       any_scope_without_grad = true;
@@ -81,25 +100,90 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void leave() noexcept override {
-    if (frame != nullptr && path == *last_scope && path_lengths.size() == region_depth) {
-      close_region(find_fault());
-    }
+    const bool is_last = frame != nullptr && path_lengths.size() == region_depth &&
+                         path == frame->region().last_scope;
+    const bool is_around = frame != nullptr && path_lengths.size() < region_depth;
+    if (is_last || is_around) close_region(find_fault());
     path.resize(path_lengths.back());
     path_lengths.pop_back();
   }
 
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth) override {
-    const PreparedRegionType& type = frame->type();
     const std::size_t index = frame->record().ops.size();
-    const OpFacts* facts = index < type.ops.size() ? if_planned(*type.ops[index], op) : nullptr;
-    if (facts == nullptr) {
-      const std::string message = describe_mismatch(index, op, *stack);
-      call_next(op, keys, stack, depth);  // an op that fails is the model's to catch
-      throw StreamMismatch(message);
+    const OpFacts* facts = frame->has_left_plan() ? nullptr : if_planned(frame->type(), index, op);
+    Keep keep = Keep::kNothing;
+    if (facts != nullptr) {
+      keep = frame->type().keep[index];
+    } else if (is_behind_region()) {
+      close_region(find_fault());
+      call_next(op, keys, stack, depth);
+      return;
+    } else {
+      if (!frame->has_left_plan()) {
+        const std::string difference = describe_difference(index, op, *stack);
+        if (refuses()) {
+          call_next(op, keys, stack, depth);  // an op that fails is the model's to catch
+          throw StreamMismatch("region " + frame->region_name() + ", " + difference +
+                               ". Was the plan made for another model or other dimensions?");
+        }
+        leave_plan(difference);
+      }
+      facts = &facts_of(op);
+      keep = keep_off_plan(*facts);
     }
-    recorder.run(*facts, keys, stack, depth, type.keep[index]);
+    recorder.run(*facts, keys, stack, depth, keep);
     if (frame->record().streams.size() > 1) refuse_second_stream(*facts);
+  }
+
+  bool refuses() const { return prepared->options.on_mismatch == OnMismatch::kRefuse; }
+
+  void leave_plan(const std::string& difference) {
+    frame->leave_plan();
+    first_difference = difference;
+    alignment.emplace(frame->type().ids, frame->record().ops.size());
+  }
+
+  // See Note [Leaving the plan].
+  Keep keep_off_plan(const OpFacts& facts) {
+    const OptionalIndex planned = alignment->next(facts.id);
+    if (planned.has_value()) return frame->type().keep[static_cast<std::size_t>(*planned)];
+    return facts.collective == CollectivePart::kNothing ? Keep::kNothing : Keep::kOutputs;
+  }
+
+  // Whether the last scope of the region did not run, and the program is in backward already, or in
+  // a scope behind it.
+  bool is_behind_region() const {
+    if (refuses()) return false;
+    if (path_lengths.size() < region_depth) return runs_in_backward();
+    return !frame->type().first_op_of_layer.empty() && !is_in_layer;
+  }
+
+  // A scope beside the region's first one opens: a further layer of the region, or, where layers
+  // are left out, repeated or in another order, one that is not of it.
+  void go_on_in_scope(std::optional<int> index) {
+    const PreparedRegionType& type = frame->type();
+    if (type.first_op_of_layer.empty()) return;
+    const PlannedRegion& region = frame->region();
+    const auto inner = prepared->inner_layers.find(path);
+    const bool is_inner = index && inner != prepared->inner_layers.end() &&
+                          inner->second.region == frame->region_index();
+    is_in_layer = is_inner || path == region.first_scope;
+    const std::size_t num_ops = frame->record().ops.size();
+    const bool is_next = is_in_layer && !frame->has_left_plan() &&
+                         num_ops < type.layer_of_op.size() &&
+                         type.layer_of_op[num_ops] == (is_inner ? inner->second.distance : 0);
+    if (is_next) return;
+    if (is_inner) {
+      const std::size_t first_op = type.first_op_of_layer.at(inner->second.distance);
+      if (!frame->has_left_plan()) {
+        leave_plan("scope " + path + " opened after " + std::to_string(num_ops) +
+                   " ops; the plan expects it after " + std::to_string(first_op));
+      }
+      alignment->skip_to(first_op);
+    } else if (frame->has_left_plan() || prepared->region_by_first_scope.count(path) != 0) {
+      close_region(find_fault());
+    }
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
@@ -111,10 +195,17 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     const auto& regions = prepared->plan.regions;
     if (next_region >= regions.size()) next_region = 0;
     if (regions.empty()) return;
+    std::optional<int> distance;  // from the region's first layer, which did not run
     if (regions[next_region].first_scope != path) {
       const auto found = prepared->region_by_first_scope.find(path);
-      if (found == prepared->region_by_first_scope.end()) return;
-      next_region = found->second;
+      if (found != prepared->region_by_first_scope.end()) {
+        next_region = found->second;
+      } else {
+        const auto inner = prepared->inner_layers.find(path);
+        if (inner == prepared->inner_layers.end() || refuses()) return;
+        next_region = inner->second.region;
+        distance = inner->second.distance;
+      }
     }
     if (c10::InferenceMode::is_enabled()) {
       throw Refused("region " + path +
@@ -127,6 +218,9 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       return;
     }
     open_region(next_region++);
+    if (!distance) return;
+    leave_plan("the scopes before " + path + " did not open");
+    alignment->skip_to(frame->type().first_op_of_layer.at(*distance));
   }
 
   // Autograd asks for no hooks, so it would keep every tensor beside what a record keeps.
@@ -141,8 +235,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   void open_region(std::size_t region) {
     frame = std::make_shared<Frame>(prepared, region);
     if (prepared->offloads) frame->follow(before);
-    last_scope = &prepared->plan.regions[region].last_scope;
     region_depth = path_lengths.size();
+    is_in_layer = true;
     exceptions_at_open = std::uncaught_exceptions();
     recorder.open(&frame->record(), &frame->region_name());
     observed.emplace(frame->region_name(), Phase::kForward);
@@ -158,6 +252,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     mode_guard.reset();
     --num_open_regions;
     recorder.close();
+    count_pass();
     if (fault != nullptr) pending_fault = fault;
     frame->close(std::move(fault));
     if (prepared->offloads) {
@@ -167,17 +262,37 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     frame.reset();
   }
 
+  void count_pass() noexcept {
+    prepared->departures.add_pass(frame->type().index);
+    if (!frame->has_left_plan()) return;
+    const Bytes beyond = bytes_kept(frame->record()) - frame->type().kept_bytes;
+    const bool is_first = prepared->departures.add({.type = frame->type().index,
+                                                    .region = frame->region_name(),
+                                                    .first_difference = first_difference,
+                                                    .extra_ops = alignment->num_extra(),
+                                                    .missing_ops = alignment->num_missing(),
+                                                    .kept_beyond_plan = std::max(Bytes{}, beyond)});
+    alignment.reset();
+    if (is_first && prepared->options.on_mismatch == OnMismatch::kFollow) {
+      TORCH_WARN("rematch: region ", frame->region_name(), " left its plan (", first_difference,
+                 "). Loss and gradients stay those of the step without the plan; its memory and "
+                 "recomputation are not as predicted. Make the plan for this step as well");
+    }
+  }
+
   // The fault of the region that is about to close; null if it has none.
-  std::exception_ptr find_fault() const {
+  std::exception_ptr find_fault() {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
     if (unwinding) return nullptr;
-    const PreparedRegionType& type = frame->type();
     const std::size_t num_ops = frame->record().ops.size();
-    if (num_ops < type.ops.size()) {
-      return std::make_exception_ptr(StreamMismatch(
-          "region " + frame->region_name() + " ended after " + std::to_string(num_ops) + " of " +
-          std::to_string(type.ops.size()) + " planned ops; the next was to be " +
-          type.ops[num_ops]->name + ". Was the plan made for another model or other dimensions?"));
+    if (!frame->has_left_plan() && num_ops < frame->type().ops.size()) {
+      const std::string difference = describe_early_end(num_ops);
+      if (refuses()) {
+        return std::make_exception_ptr(
+            StreamMismatch("region " + frame->region_name() + " " + difference +
+                           ". Was the plan made for another model or other dimensions?"));
+      }
+      leave_plan(difference);
     }
     for (const RecordedWait& wait : frame->record().waits) {
       if (wait.wait.has_value()) continue;
@@ -191,14 +306,22 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     return nullptr;
   }
 
-  std::string describe_mismatch(std::size_t index, const c10::OperatorHandle& op,
-                                const torch::jit::Stack& stack) const {
-    const PreparedRegionType& type = frame->type();
-    const std::string expected = index < type.ops.size() ? type.ops[index]->name : "its end";
-    return "region " + frame->region_name() + ", op " + std::to_string(index) +
-           ": the plan expects " + expected + ", the model ran " + facts_of(op).name +
-           describe_arguments(op, stack) +
-           ". Was the plan made for another model or other dimensions?";
+  const std::vector<PlannedOp>& planned_ops() const {
+    return prepared->plan.types[static_cast<std::size_t>(frame->type().index)].ops;
+  }
+
+  std::string describe_difference(std::size_t index, const c10::OperatorHandle& op,
+                                  const torch::jit::Stack& stack) const {
+    const std::string expected =
+        index < planned_ops().size() ? planned_ops()[index].name : "its end";
+    return "op " + std::to_string(index) + ": the plan expects " + expected + ", the model ran " +
+           facts_of(op).name + describe_arguments(op, stack);
+  }
+
+  std::string describe_early_end(std::size_t num_ops) const {
+    return "ended after " + std::to_string(num_ops) + " of " +
+           std::to_string(planned_ops().size()) + " planned ops; the next was to be " +
+           planned_ops()[num_ops].name;
   }
 
   // The last op is the first on the last stream, or follows one that was refused for it.
@@ -231,8 +354,10 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   // State of the open region.
   Recorder recorder;
   std::shared_ptr<Frame> frame;
-  const std::string* last_scope = nullptr;
   std::size_t region_depth = 0;
+  bool is_in_layer = false;              // of the region; of one that is no run of layers: always
+  std::optional<OpAlignment> alignment;  // of a pass that left its plan
+  std::string first_difference;
   int exceptions_at_open = 0;
   std::optional<ObservedRegion> observed;
   std::optional<OpModeGuard> mode_guard;
@@ -243,7 +368,6 @@ bool is_region_open() { return num_open_regions > 0; }
 
 Recording::Recording(const Checkpoint& checkpoint)
     : state_(std::make_unique<State>(checkpoint.prepared())) {}
-Recording::Recording(const Plan& plan, Schedule schedule) : Recording(Checkpoint(plan, schedule)) {}
 Recording::~Recording() = default;
 
 RegionsRun Recording::finish() {

@@ -14,13 +14,16 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "policies/base/bytes.h"
 #include "policies/plan/plan.h"
 
 namespace rematch {
 
-// The model ran other ops than the plan was made for. Names region, index, expected and found op.
+// The model ran other ops than the plan was made for, under OnMismatch::kRefuse. Names region,
+// index, expected and found op.
 struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -66,6 +69,33 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // by its content too: for finding a fault, not for training
 };
 
+// What to do where a pass of forward through a region runs other ops than the plan has.
+//
+// Note [Leaving the plan]
+// Such a pass leaves its plan and goes on. Its ops are aligned with the planned ones: an op that
+// the plan has is treated as planned, an extra one is recomputed, and an extra collective is kept,
+// since other ranks may not run it. What backward needs is then recomputed from the record, which
+// never depended on the plan. So bits are those of the step without the plan; leaving costs memory
+// or recomputation. Under on_demand the plan's order of recomputation, and on either schedule its
+// offloaded inputs, are not followed in such a pass.
+enum class OnMismatch : std::uint8_t {
+  kFollow,         // leave the plan, with a warning for each region type (TORCH_WARN)
+  kFollowQuietly,  // the caller says it: Checkpoint::departures()
+  kRefuse,         // throw StreamMismatch: for who proves counts
+};
+
+// The passes through regions of one type, and those among them that left the plan.
+struct Departures {
+  int type = 0;  // index into Plan::types
+  std::int64_t passes = 0;
+  std::int64_t left = 0;
+  std::string region;            // the first that left
+  std::string first_difference;  // there: "op 3: the plan expects aten::mm, the model ran ..."
+  std::int64_t extra_ops = 0;    // that ran and are not planned, of all passes
+  std::int64_t missing_ops = 0;  // planned and did not run
+  Bytes kept_beyond_plan;        // in the pass where it was most
+};
+
 class MoveObserver;
 
 // Host memory that holds what a plan offloads.
@@ -80,12 +110,17 @@ struct HostMemory {
 
 // A plan made ready to run: op names looked up, regions indexed. Immutable; one serves any number
 // of recordings, on any thread. Owns the host memory of what they offload, so a plan that offloads
-// needs one Checkpoint for all steps. Throws StreamMismatch if the plan names an op that this
-// LibTorch does not have, Refused for one that it cannot recompute.
+// needs one Checkpoint for all steps. Throws Refused if the plan has an op that cannot be
+// recomputed, and, under kRefuse, StreamMismatch for one that this LibTorch does not have.
 class Checkpoint {
  public:
-  Checkpoint(const Plan& plan, Schedule schedule,
-             OutsideCheck outside_check = OutsideCheck::kVersions);
+  struct Options {
+    OutsideCheck outside_check = OutsideCheck::kVersions;
+    OnMismatch on_mismatch = OnMismatch::kFollow;
+  };
+
+  Checkpoint(const Plan& plan, Schedule schedule, Options options);
+  Checkpoint(const Plan& plan, Schedule schedule) : Checkpoint(plan, schedule, Options()) {}
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
@@ -97,6 +132,11 @@ class Checkpoint {
   // Who is told of copies to the host and back and of waits for them; null: nobody. Must outlive
   // the steps that it is told of. Not while a step runs.
   void observe_moves(MoveObserver* observer) const;
+
+  // Of every region type that a pass went through, on all threads, since the Checkpoint was made.
+  std::vector<Departures> departures() const;
+  // The passes among them that left the plan: costs one atomic read.
+  std::int64_t num_left() const;
 
   struct Prepared;
   const std::shared_ptr<const Prepared>& prepared() const { return prepared_; }
@@ -115,13 +155,13 @@ enum class RegionsRun : std::uint8_t { kSome, kNone, kNoneWithoutGrad };
 class Recording {
  public:
   explicit Recording(const Checkpoint& checkpoint);
-  Recording(const Plan& plan, Schedule schedule);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Ends recording early and throws what a destructor must swallow: StreamMismatch if a region
-  // ended before its last planned op. Says whether regions ran, as a step without any is legal.
+  // Ends recording early and throws what a destructor must swallow: under kRefuse, StreamMismatch
+  // if a region ended before its last planned op. Says whether regions ran, as a step without any
+  // is legal.
   RegionsRun finish();
 
  private:

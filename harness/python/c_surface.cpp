@@ -107,9 +107,34 @@ int rematch_is_in_scope() { return !listeners.empty() && listeners.back() != nul
 
 int rematch_is_in_region() { return is_region_open() ? 1 : 0; }
 
-RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule) {
+RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule,
+                                           int refuses_mismatch) {
   return call_or<RematchCheckpoint*>(nullptr, [&] {
-    return new RematchCheckpoint{Checkpoint(plan_of_text(plan_json), schedule_named(schedule))};
+    const Checkpoint::Options options{
+        .on_mismatch = refuses_mismatch != 0 ? OnMismatch::kRefuse : OnMismatch::kFollowQuietly};
+    return new RematchCheckpoint{
+        Checkpoint(plan_of_text(plan_json), schedule_named(schedule), options)};
+  });
+}
+
+std::int64_t rematch_num_left(const RematchCheckpoint* checkpoint) {
+  return checkpoint->checkpoint.num_left();
+}
+
+const char* rematch_departures(const RematchCheckpoint* checkpoint) {
+  return call_or<const char*>(nullptr, [&] {
+    Json list = Json::array();
+    for (const Departures& each : checkpoint->checkpoint.departures()) {
+      list.push_back({{"type", each.type},
+                      {"passes", each.passes},
+                      {"left", each.left},
+                      {"region", each.region},
+                      {"first_difference", each.first_difference},
+                      {"extra_ops", each.extra_ops},
+                      {"missing_ops", each.missing_ops},
+                      {"kept_beyond_plan_bytes", each.kept_beyond_plan.count}});
+    }
+    return as_text(list);
   });
 }
 

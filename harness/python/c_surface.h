@@ -40,8 +40,14 @@ REMATCH_PYTHON_EXPORT int rematch_is_in_scope();
 // 1 while this thread's ops are recorded for a region of the plan, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_region();
 
+// `refuses_mismatch` is 1 for OnMismatch::kRefuse, 0 for kFollowQuietly.
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,
-                                                                 const char* schedule);
+                                                                 const char* schedule,
+                                                                 int refuses_mismatch);
+// How many passes through regions left the plan, of all threads.
+REMATCH_PYTHON_EXPORT std::int64_t rematch_num_left(const RematchCheckpoint* checkpoint);
+// Checkpoint::departures() as a JSON list.
+REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* checkpoint);
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
 // From here to its end this thread's forward passes are recorded. `is_whole` is 0 where the program
 // failed meanwhile: then nothing is asked of the plan's regions. Ended whatever is returned: -1, or

@@ -44,7 +44,8 @@ Training::Training(const TrainingSettings& settings)
 
 void Training::use_plan(const Plan& plan, Schedule schedule) {
   checkpoint_.reset();
-  if (!plan.regions.empty()) checkpoint_.emplace(plan, schedule);
+  if (plan.regions.empty()) return;
+  checkpoint_.emplace(plan, schedule, Checkpoint::Options{.on_mismatch = OnMismatch::kRefuse});
 }
 
 std::optional<HostMemory> Training::host_memory() const {

@@ -23,6 +23,7 @@
 #include "tests/support/random_plan.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/seeds.h"
+#include "tests/support/strict.h"
 
 using namespace rematch;
 
@@ -211,7 +212,7 @@ void check_rank(const LayoutCase& which) {
   for (const Plan& plan : plans_of(trace)) {
     for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
       CAPTURE(plan.policy, to_string(schedule));
-      const Checkpoint checkpoint(plan, schedule);
+      const Checkpoint checkpoint = testing::strict(plan, schedule);
       const Step step = run_step(*model, batch, &checkpoint, current_cpu_memory);
       CHECK(equal_bits(step.gradients, plain.gradients));
       const Step predicted = run_step(*meta, meta_batch, &checkpoint, current_meta_memory);

@@ -18,6 +18,7 @@
 #include "tests/support/in_tree.h"
 #include "tests/support/model_step.h"
 #include "tests/support/rank_processes.h"
+#include "tests/support/strict.h"
 
 namespace rematch {
 namespace {
@@ -96,7 +97,7 @@ class Subject {
     {
       const OpObserverGuard observe(&log);
       log.begin_step();
-      Recording recording(plan, Schedule::kWholeRegion);
+      Recording recording(testing::strict(plan, Schedule::kWholeRegion));
       loss = model_->loss(batch_);
       recording.finish();
       loss.backward();

@@ -18,6 +18,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch {
 namespace {
@@ -82,7 +83,7 @@ class Subject {
     at::Tensor loss;
     {
       testing::StepMeter meter;
-      Recording recording(plan, Schedule::kWholeRegion);
+      Recording recording(testing::strict(plan, Schedule::kWholeRegion));
       loss = model_->loss(batch_);
       recording.finish();
       meter.note_after_forward();

@@ -8,6 +8,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -61,7 +62,7 @@ ModelStep run_step(ModelInstance& instance, const Checkpoint* checkpoint) {
 }
 
 ModelStep run_step(const ModelCase& which, const Plan& plan, Schedule schedule) {
-  const Checkpoint checkpoint(plan, schedule);
+  const Checkpoint checkpoint = strict(plan, schedule);
   ModelInstance instance(which);
   return run_step(instance, &checkpoint);
 }

@@ -11,6 +11,7 @@
 #include "harness/trace/tracer.h"
 #include "models/scope/scope.h"
 #include "policies/predict/region/order.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -138,7 +139,7 @@ Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedul
                    OutsideCheck outside_check) {
   seed_generator();
   const Network network = named.make();
-  Recording recording(Checkpoint(plan, schedule, outside_check));
+  Recording recording(strict(plan, schedule, outside_check));
   const at::Tensor loss = loss_of(forward_with_scopes(network));
   loss.backward();
   recording.finish();

@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 
@@ -78,7 +79,7 @@ inline void check_refused(const Case& given, const std::string& word,
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
     CAPTURE(to_string(schedule));
-    const Checkpoint checkpoint(plan, schedule, check);
+    const Checkpoint checkpoint = strict(plan, schedule, check);
     CHECK_THROWS_WITH(given.run_engine(checkpoint),
                       Catch::Contains("region blocks.1") && Catch::Contains(word));
     CHECK_THROWS_AS(given.run_engine(checkpoint), Refused);
@@ -90,7 +91,7 @@ inline void check_equal(const Case& given, OutsideCheck check = OutsideCheck::kV
   const Outcome plain = given.run_plain();
   for (const Schedule schedule : kSchedules) {
     CAPTURE(to_string(schedule));
-    const Checkpoint checkpoint(plan, schedule, check);
+    const Checkpoint checkpoint = strict(plan, schedule, check);
     CHECK(first_difference(plain, given.run_engine(checkpoint)) == "");
   }
 }

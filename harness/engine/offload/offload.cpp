@@ -17,7 +17,7 @@ bool is_alone_on_storage(const Record& record, const RecordedValue& value) {
 
 // Leaves belong to the program, and so may what a region reads through two tensors.
 void Frame::offload_inputs() {
-  for (const RegionInput& input : type_.offload_inputs) {
+  for (const RegionInput& input : type_->offload_inputs) {
     if (input.op >= static_cast<int>(record_.ops.size())) continue;
     const RecordedOp& op = record_.ops[static_cast<std::size_t>(input.op)];
     if (static_cast<std::uint32_t>(input.argument) >= op.num_uses) continue;

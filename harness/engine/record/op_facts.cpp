@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "policies/trace/op_class.h"
+#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {
@@ -95,7 +96,12 @@ const OpFacts& intern(const c10::OperatorHandle& op) {
   static auto* table = new Table;  // leaked: threads may still record while the process ends
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<OpFacts>& facts = (*table)[&op.schema()];
-  if (facts == nullptr) facts = std::make_unique<OpFacts>(read_facts(op));
+  if (facts == nullptr) {
+    static auto* ids = new std::unordered_map<std::string, std::int32_t>;
+    facts = std::make_unique<OpFacts>(read_facts(op));
+    const auto next = static_cast<std::int32_t>(ids->size());
+    facts->id = ids->try_emplace(std::string(one_name(facts->name)), next).first->second;
+  }
   return *facts;
 }
 

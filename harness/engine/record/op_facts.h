@@ -20,7 +20,8 @@ struct OpFacts {
 
   c10::OperatorHandle op;
   const c10::FunctionSchema* schema = nullptr;  // identifies the op
-  std::string name;  // "aten::add.Tensor"; the default overload is left out
+  std::string name;      // "aten::add.Tensor"; the default overload is left out
+  std::int32_t id = -1;  // equal for the names of one op: Note [One op, two names]
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
   std::vector<std::uint16_t> written;       // positions of tensor arguments it mutates

@@ -14,24 +14,56 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 
           "TB": 10**12}
 
 
+_ON_MISMATCH = ("follow", "refuse")
+
+
+class Report(list[dict[str, Any]]):
+    """A dict for each type of region that ran: `type`, its index in the plan's types; `passes` through it, and how many
+    `left` the plan; the first `region` that did, and its `first_difference`; `extra_ops` and `missing_ops` of all passes;
+    `kept_beyond_plan_bytes`, in the pass where it was most. Prints as a table."""
+
+    def __str__(self) -> str:
+        rows = ["| region type | passes | left the plan | extra ops | missing ops | kept beyond it | first difference |",
+                "| --- | --- | --- | --- | --- | --- | --- |"]
+        for row in self:
+            first = f"{row['region']}, {row['first_difference']}" if row["left"] else "-"
+            rows.append(f"| {row['type']} | {row['passes']} | {row['left']} | {row['extra_ops']} | {row['missing_ops']} "
+                        f"| {size_text(row['kept_beyond_plan_bytes'])} | {first} |")
+        return "\n".join(rows)
+
+
 class Checkpoint:
     """A plan made ready to run; serves any number of recordings.
 
     `plan` is a dict of schema rematch.plan, or a file of one; a point of a front is "front.json#3". `schedule` is
     "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint.
 
+    A step may run other ops than the plan was made for: a padded batch, another branch, a layer left out. With
+    `on_mismatch` "follow" such a layer leaves the plan: planned ops are treated as planned, others are recomputed, and
+    bits are those of the step without a plan. recording() warns once for each kind of layer, and report() counts.
+    With "refuse" the step raises RematchError.
+
     A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle writes the plan, and prepares
     it again when it is loaded."""
 
     handle: int | None = None  # also of an object whose __init__ failed
 
-    def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand"):
+    def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand", *, on_mismatch: str = "follow"):
+        if on_mismatch not in _ON_MISMATCH:
+            raise ValueError(f"on_mismatch is {on_mismatch!r}; allowed are 'follow', which goes on without the plan where a step "
+                             "runs other ops, and 'refuse', which raises RematchError there")
         self.plan: dict[str, Any] = plan if isinstance(plan, dict) else _read_plan(str(plan))
         self.schedule = schedule
+        self.on_mismatch = on_mismatch
         self._prepare()
 
     def _prepare(self) -> None:
-        self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule)
+        self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule, int(self.on_mismatch == "refuse"))
+
+    def report(self) -> Report:
+        """How often steps left the plan since this checkpoint was made; prints as a table."""
+        require_checkpoint(self)
+        return Report(json.loads(call("departures", self.handle)))
 
     def __del__(self) -> None:
         if self.handle is not None:

@@ -24,6 +24,8 @@ class _Notes:
     num_changes = -1  # of scopes, when they were compared with the plan
     is_told = False
     has_run = False
+    num_left = 0  # passes that left the plan, when they were last looked at
+    types_told: frozenset[int] = frozenset()
 
 
 _notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionary()
@@ -80,8 +82,8 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
     """Runs forward passes inside it, on this thread, as the plan says; backward may run inside or after.
 
     Needs rematch.scopes(model, checkpoint) on the model; warns once where the scopes are missing or never open.
-    Without grad mode, as in an evaluation, nothing is recorded. Raises RematchError, with the region's name, where the
-    model runs other ops than the plan was made for."""
+    Without grad mode, as in an evaluation, nothing is recorded. Where the model runs other ops than the plan was made
+    for, it does as the checkpoint's `on_mismatch` says, and warns once for each type of region that left the plan."""
     require_checkpoint(checkpoint)
     notes = _notes.setdefault(checkpoint, _Notes())
     is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()
@@ -96,10 +98,23 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
             raise RematchError(str(error)).with_traceback(error.__traceback__) from None
         raise
     ran = step.end(is_whole=True)
+    if LIBRARY.rematch_num_left(checkpoint.handle) != notes.num_left:
+        _say_what_left(checkpoint, notes)
     if has_watched_groups() and warn_of_bypassed_scopes():
         notes.is_told = True
     if is_unchecked and ran != NO_REGION_WITHOUT_GRAD:
         _check_step(checkpoint, notes, missing, ran)
+
+
+def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
+    notes.num_left = LIBRARY.rematch_num_left(checkpoint.handle)
+    for row in checkpoint.report():
+        if row["left"] == 0 or row["type"] in notes.types_told:
+            continue
+        notes.types_told |= {row["type"]}
+        warnings.warn(f"rematch: region {row['region']} left its plan: {row['first_difference']}. Loss and gradients are those "
+                      "of the step without a plan; memory and recomputed ops may differ from the prediction. To plan for this "
+                      "step, trace it as well, or print(checkpoint.report()) to see how often it happens", stacklevel=4)
 
 
 def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:

@@ -15,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from rematch._in_torch import refuse_in_recorded_step
 from rematch._library import LIBRARY, call, last_error
 from rematch._step import left_as_it_was, loss_of
-from rematch.planning import Checkpoint, size_text
+from rematch.planning import Checkpoint, require_checkpoint, size_text
 from rematch.recording import recording
 from rematch.scopes import scopes
 
@@ -128,12 +128,15 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
 
     `bits_equal` says whether loss and every gradient have equal bits; `plain` and `checkpointed` have `executed_ops`, their
     number by phase ("forward", "recompute", "backward"), and `peak_bytes`, by which the step rose: None without
-    rematch.count_memory(). It prints as a table. `blocks` is as for scopes(). Call it without scopes on the model,
+    rematch.count_memory(). It prints as a table. Raises RematchError where the step runs other ops than the plan was
+    made for, whatever the checkpoint's `on_mismatch` is. `blocks` is as for scopes(). Call it without scopes on the model,
     and outside of a recording."""
     refuse_in_recorded_step("check")
+    require_checkpoint(checkpoint)
     _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers
     plain = _run(model, step, contextlib.nullcontext())
-    with scopes(model, checkpoint, blocks=blocks):
-        checkpointed = _run(model, step, recording(checkpoint))
+    strict = Checkpoint(checkpoint.plan, checkpoint.schedule, on_mismatch="refuse")
+    with scopes(model, strict, blocks=blocks):
+        checkpointed = _run(model, step, recording(strict))
     equal = plain.pop("hash") == checkpointed.pop("hash")
     return Comparison(bits_equal=equal, plain=plain, checkpointed=checkpointed)

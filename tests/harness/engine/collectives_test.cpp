@@ -19,6 +19,7 @@
 #include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/slow_group.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -154,7 +155,7 @@ TEST_CASE(
     const Plan plan = plan_of(trace_of(network), choices().front(), true);
     for (const Schedule schedule : kSchedules) {
       CAPTURE(to_string(schedule));
-      const Recording recording(plan, schedule);
+      const Recording recording(strict(plan, schedule));
       CHECK(first_difference(plain, twice()) == "");
       CHECK(c10d::get_work_registry_size() == 0);
     }

@@ -17,6 +17,7 @@
 #include "tests/support/cuda.h"
 #include "tests/support/model_step.h"
 #include "tests/support/schedules.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -57,7 +58,7 @@ void check_plan(const std::function<at::Tensor()>& forward,
   const Outcome none = run(forward, parameters, nullptr);
   for (const Schedule schedule : kSchedules) {
     CAPTURE(to_string(schedule));
-    const Checkpoint checkpoint(plan, schedule);
+    const Checkpoint checkpoint = strict(plan, schedule);
     CHECK(first_difference(none, run(forward, parameters, &checkpoint)) == "");
   }
 }
@@ -94,7 +95,7 @@ TEST_CASE("backward runs on the device's thread before a first recording and aft
   const SmallNetwork network;
   CHECK_NOTHROW(network.train());
   const Trace trace = record_trace([&] { return network.forward(); });
-  const Checkpoint full(plan_for("full", trace), Schedule::kWholeRegion);
+  const Checkpoint full = strict(plan_for("full", trace), Schedule::kWholeRegion);
   CHECK_NOTHROW(network.train(full));
   CHECK_NOTHROW(network.train());
   CHECK_NOTHROW(network.train(full));
@@ -104,7 +105,7 @@ TEST_CASE("backward runs on the device's thread where a recording comes first", 
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Trace trace = record_trace([&] { return network.forward(); });
-  const Checkpoint full(plan_for("full", trace), Schedule::kWholeRegion);
+  const Checkpoint full = strict(plan_for("full", trace), Schedule::kWholeRegion);
   CHECK_NOTHROW(network.train(full));
   CHECK_NOTHROW(network.train());
   CHECK_NOTHROW(network.train(full));
@@ -154,7 +155,7 @@ TEST_CASE("on CUDA offloaded values go through pinned memory that is used again"
   const SmallNetwork network;
   const Plan plan = plan_offloading_products(network);
   for (const Schedule schedule : kSchedules) {
-    const Checkpoint checkpoint(plan, schedule);
+    const Checkpoint checkpoint = strict(plan, schedule);
     for (int step = 1; step <= 3; ++step) {
       CHECK_NOTHROW(network.train(checkpoint));
       const HostMemory host = checkpoint.host_memory();
@@ -182,7 +183,7 @@ TEST_CASE("on CUDA copies are timed on a stream of their own and joins on the st
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Plan plan = plan_offloading_products(network);
-  const Checkpoint checkpoint(plan, Schedule::kOnDemand);
+  const Checkpoint checkpoint = strict(plan, Schedule::kOnDemand);
   ToldMoves told;
   checkpoint.observe_moves(&told);
   network.train(checkpoint);
@@ -254,7 +255,7 @@ TEST_CASE("a region's backward runs on the stream of its forward, whichever is c
   const Plan plan = plan_of_sines();
   for (const Schedule schedule : kSchedules) {
     std::optional<c10::StreamGuard> elsewhere(side_stream());
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     const at::Tensor loss = forward_with(Switch::kNowhere);
     recording.finish();
     elsewhere.reset();
@@ -268,7 +269,7 @@ TEST_CASE("an op on another stream than its region's is refused", "[device]") {
   const std::string side = std::to_string(side_stream().id());
   for (const auto& [where, op] : {std::pair(Switch::kInForward, "aten::add.Tensor"),
                                   std::pair(Switch::kInFactory, "aten::zeros")}) {
-    Recording recording(plan, Schedule::kOnDemand);
+    Recording recording(strict(plan, Schedule::kOnDemand));
     CHECK_THROWS_WITH(
         forward_with(where),
         "region blocks.0: " + std::string(op) + " ran on stream " + side +
@@ -282,7 +283,7 @@ TEST_CASE("recompute on another stream than forward's is refused", "[device]") {
   const Plan plan = plan_of_sines();
   const std::string side = std::to_string(side_stream().id());
   for (const Schedule schedule : kSchedules) {
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     const at::Tensor loss = forward_with(Switch::kInBackward);
     recording.finish();
     CHECK_THROWS_WITH(

@@ -15,6 +15,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -130,7 +131,7 @@ TEST_CASE("backward on another thread runs in the engine that was there") {
   const Network made = network().make();
   at::Tensor loss;
   {
-    Recording recording(plan, Schedule::kOnDemand);
+    Recording recording(strict(plan, Schedule::kOnDemand));
     loss = loss_of(forward_with_scopes(made));
   }
   CHECK(growth(other_engine().num_executed,

@@ -6,6 +6,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -31,7 +32,7 @@ Metered meter(const NamedNetwork& named, const Forward& forward) {
 
 Metered meter_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
   return meter(named, [&](const Network& network) {
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     return forward_with_scopes(network);
   });
 }

@@ -12,6 +12,7 @@
 #include "reports/gate/loss_checks.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -195,7 +196,7 @@ Steps train_engine(const PlantedFault& what, bool faulty, std::uint32_t noise_se
                                 return network;
                               }};
   const Plan plan = plan_of_blocks(trace_of(shape), [&](int, int) { return what.keep_all; });
-  const Checkpoint checkpoint(plan, Schedule::kOnDemand);
+  const Checkpoint checkpoint = strict(plan, Schedule::kOnDemand);
   Trainer trainer(what, noise_seed, noise);
   plant(faulty ? what.engine : Fault::kNoFault);
   Steps steps = trainer.train([&](const Network& network) {

@@ -12,6 +12,7 @@
 #include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing::hazards {
 namespace {
@@ -110,7 +111,7 @@ TEST_CASE("an op that throws leaves nothing behind, and the next step is right")
     const bool every_op = is_deep() || index % kOneIn == 0;
     for (const Schedule schedule : kSchedules) {
       CAPTURE(hazard.name, to_string(schedule));
-      const Checkpoint checkpoint(plan, schedule);
+      const Checkpoint checkpoint = strict(plan, schedule);
       const Subject subject{hazard, checkpoint, plain, backward_changes_state(plain)};
       const int stride = every_op ? 1 : std::max(1, num_ops(subject) / kFew);
       check_failures(subject, stride, static_cast<int>(index));

@@ -7,6 +7,7 @@
 #include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing::hazards {
 namespace {
@@ -42,7 +43,7 @@ TEST_CASE("random layers under random plans", "[property]") {
       for (const Schedule schedule : kSchedules) {
         CAPTURE(seed, i, to_string(schedule));
         const std::int64_t before = cpu_bytes();
-        const Checkpoint checkpoint(plans[i], schedule);
+        const Checkpoint checkpoint = strict(plans[i], schedule);
         CHECK(verdict_on(plain, try_to_train(hazard, &checkpoint)) == "");
         CHECK(cpu_bytes() - before <= left);
       }

@@ -12,6 +12,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing::hazards {
 namespace {
@@ -56,7 +57,7 @@ class Examination {
       if (tried.schedule == schedule && same_work(tried.plan, plan)) return tried.verdict;
     }
     const std::int64_t before = cpu_bytes();
-    const Checkpoint checkpoint(plan, schedule);
+    const Checkpoint checkpoint = strict(plan, schedule);
     std::string verdict = verdict_on(plain_, try_to_train(hazard_, &checkpoint, backward_, steps_));
     // Autograd's own queue holds what was left of a pass that failed.
     const bool is_clean = !plain_.facts.has_value() || cpu_bytes() <= before;
@@ -161,7 +162,7 @@ TEST_CASE("hashes of outside tensors refuse no hazard") {
     const Plan plan = plan_of_blocks(trace_of(hazard), [](int, int) { return false; });
     for (const Schedule schedule : kSchedules) {
       CAPTURE(hazard.name, to_string(schedule));
-      const Checkpoint checkpoint(plan, schedule, OutsideCheck::kHashes);
+      const Checkpoint checkpoint = strict(plan, schedule, OutsideCheck::kHashes);
       CHECK(verdict_on(plain, try_to_train(hazard, &checkpoint)) == "");
     }
   }

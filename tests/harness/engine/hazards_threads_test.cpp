@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/hazards/trial.h"
 #include "tests/support/networks.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing::hazards {
 namespace {
@@ -26,7 +27,8 @@ std::vector<Case> cases(Schedule schedule) {
     const Trial plain = try_to_train(hazard, nullptr);
     if (!plain.facts.has_value() || plain.facts->draws) continue;
     const Plan plan = plan_of_blocks(trace_of(hazard), [](int, int op) { return op % 2 == 0; });
-    all.push_back({&hazard, plain, std::make_unique<Checkpoint>(plan, schedule)});
+    all.push_back(
+        {&hazard, plain, std::unique_ptr<Checkpoint>(new Checkpoint(strict(plan, schedule)))});
   }
   return all;
 }

@@ -14,6 +14,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -43,7 +44,7 @@ TEST_CASE("backward twice over a retained graph gives twice the gradient") {
       plain_loss.backward();
       seed_generator();
       const Network network = f.named.make();
-      Recording recording(plan, schedule);
+      Recording recording(strict(plan, schedule));
       at::Tensor loss = loss_of(forward_with_scopes(network));
       loss.backward({}, /*retain_graph=*/true);
       loss.backward();
@@ -66,7 +67,7 @@ TEST_CASE("double backward") {
   for (const Schedule schedule : kSchedules) {
     seed_generator();
     const Network network = f.named.make();
-    Recording recording(f.mixed, schedule);
+    Recording recording(strict(f.mixed, schedule));
     CHECK(first_difference(expected,
                            second_order(network, loss_of(forward_with_scopes(network)))) == "");
   }
@@ -81,7 +82,7 @@ TEST_CASE("partial backward recomputes for the inputs asked for") {
   for (const Schedule schedule : kSchedules) {
     seed_generator();
     const Network network = f.named.make();
-    Recording recording(f.full, schedule);
+    Recording recording(strict(f.full, schedule));
     const auto gradient =
         torch::autograd::grad({loss_of(forward_with_scopes(network))}, {network.parameters[4]});
     CHECK(at::equal(gradient[0], expected[0]));
@@ -96,7 +97,7 @@ TEST_CASE("backward after the recording has ended, and on another thread") {
     const Network network = f.named.make();
     at::Tensor loss;
     {
-      Recording recording(f.mixed, schedule);
+      Recording recording(strict(f.mixed, schedule));
       loss = loss_of(forward_with_scopes(network));
     }
     std::thread([&] { loss.backward(); }).join();
@@ -120,8 +121,8 @@ TEST_CASE("backward inside backward, deeper than one thread goes, after recordin
 TEST_CASE("recordings after each other and several alive do not mix") {
   const Fixture f;
   const Outcome expected = run_plain(f.named);
-  const Checkpoint full(f.full, Schedule::kWholeRegion);
-  const Checkpoint mixed(f.mixed, Schedule::kOnDemand);
+  const Checkpoint full = strict(f.full, Schedule::kWholeRegion);
+  const Checkpoint mixed = strict(f.mixed, Schedule::kOnDemand);
   seed_generator();
   const Network first_network = f.named.make();
   Recording first(full);
@@ -151,7 +152,7 @@ TEST_CASE("an exception in the middle of forward leaves nothing behind") {
   const std::int64_t before = cpu_bytes();
   {
     const Network network = f.named.make();
-    Recording recording(f.full, Schedule::kOnDemand);
+    Recording recording(strict(f.full, Schedule::kOnDemand));
     const auto failing_forward = [&] {
       const Scope block("blocks", 0);
       const at::Tensor x = at::linear(network.input, network.parameters[0], network.parameters[1]);
@@ -203,7 +204,7 @@ TEST_CASE("without grad mode nothing is recorded") {
   seed_generator();
   const Network network = f.named.make();
   at::NoGradGuard no_grad;
-  Recording recording(f.full, Schedule::kOnDemand);
+  Recording recording(strict(f.full, Schedule::kOnDemand));
   const std::int64_t before = cpu_bytes();
   { const at::Tensor output = forward_with_scopes(network); }
   CHECK(cpu_bytes() == before);
@@ -214,7 +215,7 @@ TEST_CASE("a recording says whether regions of its plan ran") {
   const Fixture f;
   seed_generator();
   const Network network = f.named.make();
-  const Checkpoint checkpoint(f.full, Schedule::kOnDemand);
+  const Checkpoint checkpoint = strict(f.full, Schedule::kOnDemand);
   CHECK(Recording(checkpoint).finish() == RegionsRun::kNone);
   {
     Recording recording(checkpoint);
@@ -237,7 +238,7 @@ TEST_CASE("a step without saved-tensor hooks goes on without the plan and warns"
     Warnings warnings;
     const c10::WarningUtils::WarningHandlerGuard handler(&warnings);
     const c10::WarningUtils::WarnAlways each_time;
-    const Checkpoint checkpoint(f.full, schedule);
+    const Checkpoint checkpoint = strict(f.full, schedule);
     seed_generator();
     const Network network = f.named.make();
     Recording recording(checkpoint);
@@ -256,7 +257,7 @@ TEST_CASE("a saved tensor can be looked at outside backward") {
   const Fixture f;
   seed_generator();
   const Network network = f.named.make();
-  Recording recording(f.full, Schedule::kOnDemand);
+  Recording recording(strict(f.full, Schedule::kOnDemand));
   const at::Tensor loss = loss_of(forward_with_scopes(network));
   const Outcome expected = run_plain(f.named);
   // Backward inside forward: the inner graph's saved tensors are those of an open region.

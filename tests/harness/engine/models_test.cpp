@@ -8,6 +8,7 @@
 #include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/small_presets.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -59,7 +60,7 @@ TEST_CASE("every policy has the bits of no checkpointing, on_demand no more ops 
       const Plan plan = plan_for(policy, trace);
       std::map<Schedule, ModelStep> steps;
       for (const Schedule schedule : kSchedules) {
-        const Checkpoint checkpoint(plan, schedule);
+        const Checkpoint checkpoint = strict(plan, schedule);
         ModelInstance instance(which);
         steps[schedule] = run_step(instance, &checkpoint);
         CHECK(first_difference(none.outcome, steps[schedule].outcome) == "");
@@ -95,9 +96,10 @@ TEST_CASE("whole_region executes and holds on real blocks what the closure oracl
       };
       CAPTURE(which.preset, which.dtype, seed);
       const bool early_stop = seed % 5 != 4;
-      const Checkpoint checkpoint(plan_of_blocks(
-                                      trace, [&](int, int op) { return keep(op); }, early_stop),
-                                  Schedule::kWholeRegion);
+      const Checkpoint checkpoint =
+          strict(plan_of_blocks(
+                     trace, [&](int, int op) { return keep(op); }, early_stop),
+                 Schedule::kWholeRegion);
       ModelInstance recorded(which);
       const ModelStep engine = run_step(recorded, &checkpoint);
       ModelInstance wrapped(which);

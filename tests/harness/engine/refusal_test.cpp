@@ -14,6 +14,7 @@
 #include "models/scope/scope.h"
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -57,7 +58,7 @@ TEST_CASE("a parameter changed between forward and backward") {
   const Plan plan = plan_like(network);
   for (const Schedule schedule : kSchedules) {
     const Network made = network.make();
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     const at::Tensor loss = loss_of(forward_with_scopes(made));
     at::Tensor data = made.parameters[0].detach();
     data.mul_(2);
@@ -70,7 +71,7 @@ TEST_CASE("the refusal names region, op and tensor") {
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   const Plan plan = plan_like(network);
   const Network made = network.make();
-  Recording recording(plan, Schedule::kOnDemand);
+  Recording recording(strict(plan, Schedule::kOnDemand));
   const at::Tensor loss = loss_of(forward_with_scopes(made));
   made.parameters[0].detach().mul_(2);
   CHECK_THROWS_WITH(loss.backward(), Contains("region blocks.1") && Contains("aten::mm") &&
@@ -87,7 +88,7 @@ TEST_CASE("a region's input written in place") {
   plan.types = {RegionType{.ops = {{.name = "aten::mul_.Scalar"}, {.name = "aten::mm"}}}};
   plan.regions = {block(1, 0)};
   const Network made = network.make();
-  Recording recording(plan, Schedule::kOnDemand);
+  Recording recording(strict(plan, Schedule::kOnDemand));
   CHECK_THROWS_WITH(
       forward_with_scopes(made),
       Contains("region blocks.1: aten::mul_.Scalar writes in place into float [4, 4]"));
@@ -106,7 +107,7 @@ TEST_CASE("mutating ops over tensor lists") {
                                    {.name = "aten::mul.Tensor"}}}};
   plan.regions = {block(1, 0)};
   const Network made = network.make();
-  Recording recording(plan, Schedule::kOnDemand);
+  Recording recording(strict(plan, Schedule::kOnDemand));
   CHECK_THROWS_WITH(forward_with_scopes(made),
                     Contains("aten::_foreach_mul_.Scalar writes in place into a list of tensors"));
 }
@@ -129,7 +130,7 @@ TEST_CASE("a saved tensor written to later is an error, as in plain autograd") {
   plan.regions = {block(1, 0)};
   for (const Schedule schedule : kSchedules) {
     const Network made = network.make();
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     const at::Tensor loss = loss_of(forward_with_scopes(made));
     CHECK_THROWS_WITH(loss.backward(), Contains("modified by an in-place op after it was saved"));
   }
@@ -148,7 +149,7 @@ TEST_CASE("a side effect on an outside buffer happens once") {
   for (const Schedule schedule : kSchedules) {
     counter.zero_();
     const Network made = network.make();
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     loss_of(forward_with_scopes(made)).backward();
     CHECK(counter.item<float>() == 1.0F);
   }
@@ -162,7 +163,7 @@ TEST_CASE("a stream that differs from the plan") {
     plan.types = {RegionType{.ops = std::move(ops)}};
     plan.regions = {block(1, 0)};
     const Network made = network.make();
-    Recording recording(plan, Schedule::kOnDemand);
+    Recording recording(strict(plan, Schedule::kOnDemand));
     loss_of(forward_with_scopes(made)).backward();
   };
   CHECK_NOTHROW(run({{.name = "aten::mm"}, {.name = "aten::sin"}}));
@@ -212,7 +213,7 @@ TEST_CASE("inference mode inside a region, and a recording inside an open region
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   const Plan plan = plan_like(network);
   const Network made = network.make();
-  Recording recording(plan, Schedule::kOnDemand);
+  Recording recording(strict(plan, Schedule::kOnDemand));
   {
     const c10::InferenceMode inference;
     const at::AutoGradMode grad(true);  // without it the region is passed through
@@ -220,7 +221,8 @@ TEST_CASE("inference mode inside a region, and a recording inside an open region
   }
   {
     const Scope open("blocks", 1);
-    CHECK_THROWS_WITH(Recording(plan, Schedule::kOnDemand), Contains("inside an open region"));
+    CHECK_THROWS_WITH(Recording(strict(plan, Schedule::kOnDemand)),
+                      Contains("inside an open region"));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -65,7 +66,7 @@ TEST_CASE("over n steps with K of L layers checkpointed attention runs n (L + K)
     for (const auto& [policy, checkpointed] :
          std::map<std::string, int>{{"nth_last(3)", 2}, {"nth_first(3)", 3}, {"first_n(5)", 5}}) {
       CAPTURE(policy, schedule);
-      const Checkpoint checkpoint(plan_for(policy, f.trace), schedule);
+      const Checkpoint checkpoint = strict(plan_for(policy, f.trace), schedule);
       ModelInstance instance(kWan);
       int forward = 0;
       int backward = 0;

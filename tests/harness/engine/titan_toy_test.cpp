@@ -11,6 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model_step.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -73,7 +74,7 @@ ToyStep run(const std::string& policy, Schedule schedule) {
     const Toy traced;
     trace = record_trace([&] { return traced.loss(); });
   }
-  const Checkpoint checkpoint(plan_for(policy, trace), schedule);
+  const Checkpoint checkpoint = strict(plan_for(policy, trace), schedule);
   const Toy toy;
   const std::int64_t before = cpu_bytes();
   RecomputedUnits units;

@@ -13,6 +13,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/outside_case.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -55,7 +56,7 @@ TEST_CASE("a write through .data is seen by its content") {
   check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
-    CHECK_NOTHROW(given.run_engine(Checkpoint(plan, schedule)));  // documented: not seen
+    CHECK_NOTHROW(given.run_engine(strict(plan, schedule)));  // documented: not seen
   }
 }
 
@@ -114,7 +115,7 @@ TEST_CASE("an op that writes to what its schema does not mark is seen by its con
       },
   };
   const Plan plan = given.plan();
-  const Checkpoint checkpoint(plan, Schedule::kOnDemand, OutsideCheck::kHashes);
+  const Checkpoint checkpoint = strict(plan, Schedule::kOnDemand, OutsideCheck::kHashes);
   CHECK_THROWS_WITH(given.run_engine(checkpoint),
                     Contains("rematch_outside_test::counts_its_calls wrote to its argument calls"));
 }
@@ -122,7 +123,7 @@ TEST_CASE("an op that writes to what its schema does not mark is seen by its con
 // --- Documented: not seen ----------------------------------------------------------------------
 
 std::string difference_on_demand(const Case& given) {
-  const Checkpoint checkpoint(given.plan(), Schedule::kOnDemand);
+  const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   return first_difference(given.run_plain(), given.run_engine(checkpoint));
 }
 

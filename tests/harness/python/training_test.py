@@ -460,6 +460,7 @@ class RefusalTest(Case):
 
     def test_another_model_than_the_plans(self):
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
+        self.checkpoint = rematch.Checkpoint(self.checkpoint.plan, on_mismatch="refuse")
         self.assert_refused(self.loss, "region layers.2.*the plan expects aten::gelu", rematch.RematchError)
 
     def test_a_model_with_fewer_layers_than_the_plans(self):

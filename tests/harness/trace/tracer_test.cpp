@@ -20,6 +20,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -179,7 +180,7 @@ Step measured(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
   StepMeter meter;
   at::Tensor loss;
   {
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     loss = loss_of(forward_with_scopes(network));
   }
   meter.note_after_forward();
@@ -291,7 +292,7 @@ TEST_CASE("a pass without grad mode opens no scopes in a trace") {
   StepMeter meter;
   at::Tensor loss;
   {
-    Recording recording(full, Schedule::kOnDemand);
+    Recording recording(strict(full, Schedule::kOnDemand));
     loss = step_of(network);
   }
   meter.note_after_forward();

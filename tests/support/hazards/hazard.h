@@ -39,6 +39,10 @@ struct Model {
   std::function<at::Tensor(const at::Tensor& output)> loss;          // empty: loss_of()
   std::function<void(const at::Tensor& loss)> backward;              // empty: loss.backward()
   std::function<void()> update;                                      // empty: gradient descent
+  // Of a model whose steps differ: the number of the step, from 0, and the layers that run in it,
+  // in their order. Empty: all.
+  std::shared_ptr<int> step = std::make_shared<int>(0);
+  std::function<std::vector<std::size_t>(int step)> order;
 };
 
 struct Hazard {
@@ -70,6 +74,10 @@ struct Options {
 Model layers_of(const std::vector<Shape>& weights, const Layer& layer, const Options& options = {});
 Hazard hazard(const std::string& name, const std::vector<Shape>& weights, const Layer& layer,
               const Options& options = {}, const std::string& refusal = {});
+
+// Models whose steps run other ops each: added, left out, in another order, of another type, on
+// other sizes. Step 0 is the one that plans are made for.
+std::vector<Hazard> varying_hazards();
 
 // Draws the weights and inputs of models. A thread's own: the process's generator is not drawn from
 // while another thread makes a model.

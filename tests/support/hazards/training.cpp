@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -22,13 +23,18 @@ namespace rematch::testing::hazards {
 namespace {
 
 at::Tensor forward(const Model& model) {
+  std::vector<std::size_t> layers(model.layers.size());
+  std::iota(layers.begin(), layers.end(), std::size_t{0});
+  if (model.order) layers = model.order(*model.step);
   at::Tensor x = model.input;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+  for (const std::size_t i : layers) {
     const Scope block("blocks", static_cast<int>(i));
     x = model.layers[i](x);
   }
   if (at::isComplexType(x.scalar_type())) x = at::view_as_real(x);
-  return model.loss ? model.loss(x) : loss_of(x);
+  const at::Tensor loss = model.loss ? model.loss(x) : loss_of(x);
+  ++*model.step;
+  return loss;
 }
 
 at::Tensor state_of(at::Generator generator) {

@@ -17,6 +17,7 @@
 #include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
 #include "tests/support/step_meter.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -78,8 +79,8 @@ TEST_CASE("an offloaded result leaves the device until backward") {
     }
   }
   for (const Schedule schedule : kSchedules) {
-    const Checkpoint saving(save, schedule);
-    const Checkpoint offloading(offload, schedule);
+    const Checkpoint saving = strict(save, schedule);
+    const Checkpoint offloading = strict(offload, schedule);
     const Network network = named.make();
     const std::int64_t before = cpu_bytes();
     const std::int64_t saved = [&] {
@@ -103,8 +104,8 @@ TEST_CASE("an offloaded result leaves the device until backward") {
 TEST_CASE("a dropped step gives its host memory back, and the next one uses it again") {
   prepare_process();
   const NamedNetwork named = three_layers();
-  const Checkpoint checkpoint(plan_offloading(trace_of(named), "aten::mul.Scalar"),
-                              Schedule::kOnDemand);
+  const Checkpoint checkpoint =
+      strict(plan_offloading(trace_of(named), "aten::mul.Scalar"), Schedule::kOnDemand);
   const Network network = named.make();
   for (int step = 0; step < 3; ++step) {
     forward_of(network, checkpoint);
@@ -130,7 +131,7 @@ TEST_CASE("inputs of regions wait on the host") {
     CHECK(plan.types[i].offload_inputs.size() == (i == 0 ? 0 : 1));
   }
   for (const Schedule schedule : kSchedules) {
-    const Checkpoint checkpoint(plan, schedule);
+    const Checkpoint checkpoint = strict(plan, schedule);
     const Network network = named.make();
     const at::Tensor loss = forward_of(network, checkpoint);
     CHECK(checkpoint.host_memory().in_use == kSquare);  // the second layer's; the last one's stays
@@ -158,7 +159,8 @@ TEST_CASE("a stale value or input is not taken from the host") {
     return network;
   };
   const Trace trace = trace_of(named);
-  const Checkpoint checkpoint(plan_offloading(trace, "aten::mul.Scalar"), Schedule::kOnDemand);
+  const Checkpoint checkpoint =
+      strict(plan_offloading(trace, "aten::mul.Scalar"), Schedule::kOnDemand);
   const Network network = named.make();
   at::Tensor loss = forward_of(network, checkpoint);
   exposed.detach().fill_(7);
@@ -168,7 +170,7 @@ TEST_CASE("a stale value or input is not taken from the host") {
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   plan.types[1].offload_inputs = offloadable_inputs(trace, make_region_graph(trace, ranges[1]));
   REQUIRE(plan.types[1].offload_inputs.size() == 1);
-  const Checkpoint of_inputs(plan, Schedule::kOnDemand);
+  const Checkpoint of_inputs = strict(plan, Schedule::kOnDemand);
   at::Tensor input;
   {
     Recording recording(of_inputs);
@@ -219,7 +221,7 @@ TEST_CASE("networks with hazards under random plans that offload", "[property]")
         const Plan plan = random_offload_plan(trace, seed);
         for (const Schedule schedule : kSchedules) {
           CAPTURE(named.name, seed, to_string(schedule), backward == Backward::kTwice);
-          const Checkpoint checkpoint(plan, schedule);
+          const Checkpoint checkpoint = strict(plan, schedule);
           CHECK(first_difference(none, train(named, &checkpoint, backward)) == "");
           const HostMemory first = checkpoint.host_memory();
           CHECK(first.in_use == Bytes{});
@@ -249,7 +251,7 @@ TEST_CASE("models that offload hold what the simulator says", "[property]") {
       const Plan plan = random_offload_plan(trace, seed);
       for (const Schedule schedule : kSchedules) {
         CAPTURE(which.preset, seed, to_string(schedule));
-        const Checkpoint checkpoint(plan, schedule);
+        const Checkpoint checkpoint = strict(plan, schedule);
         for (const NamedTensor& parameter : instance.model->parameters()) {
           parameter.tensor.mutable_grad().reset();
         }

@@ -6,6 +6,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/outside_case.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -79,7 +80,7 @@ TEST_CASE("a parameter whose data is exchanged within the region") {
   };
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
-    CHECK_THROWS_WITH(given.run_engine(Checkpoint(plan, schedule)), Contains("given other data"));
+    CHECK_THROWS_WITH(given.run_engine(strict(plan, schedule)), Contains("given other data"));
   }
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("a result of the region whose data is exchanged within the region") {
                                    {.name = "aten::mul.Scalar"},
                                    {.name = "aten::mm"}}}};
   plan.regions = {{.first_scope = "blocks.1", .last_scope = "blocks.1", .type = 0, .layers = {1}}};
-  CHECK_THROWS_WITH(given.run_engine(Checkpoint(plan, Schedule::kOnDemand)),
+  CHECK_THROWS_WITH(given.run_engine(strict(plan, Schedule::kOnDemand)),
                     Contains("a result of aten::mm, was given other data"));
 }
 
@@ -216,7 +217,7 @@ TEST_CASE("a buffer that takes part in autograd from its write on") {
                    }};
   check_equal(given);
   // Without backward its graph leads to the region, which must not hold it in turn.
-  const Checkpoint checkpoint(given.plan(), Schedule::kOnDemand);
+  const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   {
     Recording recording(checkpoint);
     forward_with_scopes(given.make());

@@ -20,6 +20,7 @@
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
 #include "tests/support/seeds.h"
+#include "tests/support/strict.h"
 
 namespace rematch::testing {
 namespace {
@@ -517,7 +518,7 @@ TEST_CASE("statistics that another pass writes do not change what evaluation com
   for (const Schedule schedule : kSchedules) {
     seed_generator();
     const Network made = network.make();
-    Recording recording(plan, schedule);
+    Recording recording(strict(plan, schedule));
     const at::Tensor loss = loss_of(forward_with_scopes(made));
     train(made);
     loss.backward();

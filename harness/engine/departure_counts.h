@@ -1,0 +1,36 @@
+// Counts passes of forward that left their plan, of a Checkpoint, for Checkpoint::departures().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "harness/engine/recording.h"
+
+namespace rematch {
+
+class DepartureCounts {
+ public:
+  explicit DepartureCounts(std::size_t num_types) : types_(num_types) {}
+
+  void add_pass(int type) { types_[static_cast<std::size_t>(type)].passes.fetch_add(1); }
+  // A pass that left, its `passes` and `left` not read. Returns whether it is the first of its
+  // type.
+  bool add(const Departures& pass);
+
+  std::vector<Departures> all() const;
+  std::int64_t num_left() const { return num_left_.load(std::memory_order_relaxed); }
+
+ private:
+  struct OfType {
+    std::atomic<std::int64_t> passes{0};
+    Departures departures;
+  };
+
+  std::atomic<std::int64_t> num_left_{0};
+  mutable std::mutex mutex_;  // of departures
+  std::vector<OfType> types_;
+};
+
+}  // namespace rematch

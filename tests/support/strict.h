@@ -1,0 +1,14 @@
+// A Checkpoint for tests that hold counts and bytes: a pass that leaves its plan throws.
+#pragma once
+
+#include "harness/engine/recording.h"
+
+namespace rematch::testing {
+
+inline Checkpoint strict(const Plan& plan, Schedule schedule,
+                         OutsideCheck outside_check = OutsideCheck::kVersions) {
+  return {plan, schedule,
+          Checkpoint::Options{.outside_check = outside_check, .on_mismatch = OnMismatch::kRefuse}};
+}
+
+}  // namespace rematch::testing
