@@ -110,7 +110,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth) override {
-    const std::size_t index = frame->record().ops.size();
+    const std::size_t index = frame->record().num_program_ops();
     const OpFacts* facts = frame->has_left_plan() ? nullptr : if_planned(frame->type(), index, op);
     Keep keep = Keep::kNothing;
     if (facts != nullptr) {
@@ -141,7 +141,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   void leave_plan(const std::string& difference) {
     frame->leave_plan();
     first_difference = difference;
-    alignment.emplace(frame->type().ids, frame->record().ops.size());
+    alignment.emplace(frame->type().ids, frame->record().num_program_ops());
   }
 
   // See Note [Leaving the plan].
@@ -169,7 +169,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     const bool is_inner = index && inner != prepared->inner_layers.end() &&
                           inner->second.region == frame->region_index();
     is_in_layer = is_inner || path == region.first_scope;
-    const std::size_t num_ops = frame->record().ops.size();
+    const std::size_t num_ops = frame->record().num_program_ops();
     const bool is_next = is_in_layer && !frame->has_left_plan() &&
                          num_ops < type.layer_of_op.size() &&
                          type.layer_of_op[num_ops] == (is_inner ? inner->second.distance : 0);
@@ -284,7 +284,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::exception_ptr find_fault() {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
     if (unwinding) return nullptr;
-    const std::size_t num_ops = frame->record().ops.size();
+    const std::size_t num_ops = frame->record().num_program_ops();
     if (!frame->has_left_plan() && num_ops < frame->type().ops.size()) {
       const std::string difference = describe_early_end(num_ops);
       if (refuses()) {

@@ -40,6 +40,7 @@ struct Refused : std::runtime_error {
 //     tensors; into a tensor from outside and one of the region by the same op;
 //   - a result of the region that is given other data (set_data, x.data = y), or whose data is
 //     written to through x.data;
+//   - a tensor that was filled through a raw pointer, read, and filled so again;
 //   - a collective that the region does not wait for, or that gives a handle to wait on;
 //   - an op on another stream of its device than those before it;
 //   - inference mode, and a Recording that begins inside the region;
@@ -50,6 +51,8 @@ struct Refused : std::runtime_error {
 // of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
 // left out; and a tensor of up to kCheapCopyBytes (record.h) that the region itself overwrites is
 // copied first. One that the plan offloads is refused whoever wants it.
+// When backward wants what was filled through a raw pointer in the region, or is the result of an op
+// with a side effect, and was written to after the region.
 // When an op would be recomputed on another stream than forward ran it on. Autograd runs backward
 // on the streams of forward, whichever are current.
 //
@@ -59,8 +62,9 @@ struct Refused : std::runtime_error {
 //   - an op of another library that writes to an argument which its schema does not mark (kHashes
 //     does), that has a state of its own, or that draws numbers and neither takes a generator nor
 //     is tagged nondeterministic_seeded;
-//   - a write through a raw pointer into a result of the region, unless an `empty` made it and no
-//     op has written to it;
+//   - a write through a raw pointer into a result of the region. It is seen if the tensor's version
+//     is raised after it (increment_version, mark_dirty), if note_pointer_taken()
+//     (record/pointer_taken.h) tells of it, or if an `empty` made the tensor and no op wrote to it;
 //   - kernels that give other bits each time: use LibTorch's deterministic mode.
 
 // How a change of a tensor from outside a region, made between forward and backward, is noticed.

@@ -42,6 +42,7 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
+    recorder_.set_hidden_writes(HiddenWrites::kIgnored);
     recorder_.open(&observations_.record, &region_);
     scope_listener() = this;
   }
@@ -255,13 +256,13 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     const RecordedOp& op = record.ops.back();
     if (op.facts->mutates) {
       std::erase_if(kept_by_recorder_, [&](std::int32_t value) {
-        if (record.values[value].kept.defined()) return false;
+        if (record.shares_kept(value)) return false;
         holds_.drop_own_reference(StorageId(record.values[value].storage));
         return true;
       });
     }
     const auto note = [&](std::int32_t value) {
-      if (!record.values[value].kept.defined()) return;
+      if (!record.shares_kept(value)) return;
       if (record.storages[record.values[value].storage].outside) return;
       if (kept_by_recorder_.insert(value).second) {
         holds_.note_own_reference(StorageId(record.values[value].storage));

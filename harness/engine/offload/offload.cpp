@@ -18,8 +18,9 @@ bool is_alone_on_storage(const Record& record, const RecordedValue& value) {
 // Leaves belong to the program, and so may what a region reads through two tensors.
 void Frame::offload_inputs() {
   for (const RegionInput& input : type_->offload_inputs) {
-    if (input.op >= static_cast<int>(record_.ops.size())) continue;
-    const RecordedOp& op = record_.ops[static_cast<std::size_t>(input.op)];
+    const std::size_t index = record_.program_op(static_cast<std::size_t>(input.op));
+    if (index >= record_.ops.size()) continue;
+    const RecordedOp& op = record_.ops[index];
     if (static_cast<std::uint32_t>(input.argument) >= op.num_uses) continue;
     const std::int32_t id =
         record_.uses[op.first_use + static_cast<std::size_t>(input.argument)].value;

@@ -20,27 +20,34 @@ namespace {
 // Undoes what was appended for an op that did not finish.
 class Rollback {
  public:
-  explicit Rollback(Record& record)
-      : record_(record),
-        num_arguments_(record.arguments.size()),
-        num_uses_(record.uses.size()),
-        num_copies_(record.copies.size()) {}
+  explicit Rollback(Record& record) : record_(record) { restart(); }
   ~Rollback() {
-    if (done_) return;
+    if (!done_) undo();
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  std::uint32_t first_argument() const { return static_cast<std::uint32_t>(num_arguments_); }
+  std::uint32_t first_use() const { return static_cast<std::uint32_t>(num_uses_); }
+  void commit() { done_ = true; }
+  void restart() {
+    done_ = false;
+    num_arguments_ = record_.arguments.size();
+    num_uses_ = record_.uses.size();
+    num_copies_ = record_.copies.size();
+  }
+  void undo() {
+    done_ = true;
     record_.arguments.resize(num_arguments_);
     record_.uses.erase(record_.uses.begin() + static_cast<std::ptrdiff_t>(num_uses_),
                        record_.uses.end());
     record_.copies.resize(num_copies_);
   }
-  Rollback(const Rollback&) = delete;
-  Rollback& operator=(const Rollback&) = delete;
-  void commit() { done_ = true; }
 
  private:
   Record& record_;
-  std::size_t num_arguments_;
-  std::size_t num_uses_;
-  std::size_t num_copies_;
+  std::size_t num_arguments_ = 0;
+  std::size_t num_uses_ = 0;
+  std::size_t num_copies_ = 0;
   bool done_ = false;
 };
 
@@ -104,6 +111,7 @@ void Record::clear() {
   storages.clear();
   outside_tensors.clear();
   writes.clear();
+  hidden_writes.clear();
   copies.clear();
   numbers.clear();
   waits.clear();
@@ -157,6 +165,7 @@ void Recorder::open(Record* record, const std::string* region) {
   record_ = record;
   region_ = region;
   context_index_ = std::nullopt;
+  outer_ = exchange_open_recorder(this);
 }
 
 void Recorder::close() {
@@ -168,6 +177,10 @@ void Recorder::close() {
   tensor_identities_.clear();
   storage_identities_.clear();
   never_written_.clear();
+  suspected_.clear();
+  exposed_.clear();
+  detached_.clear();
+  exchange_open_recorder(outer_);
 }
 
 void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
@@ -175,21 +188,28 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   if (!unsettled_.empty()) settle_writes();
   if (!unkept_.empty()) settle_factories();
   Rollback rollback(*record_);
-  RecordedOp op{.facts = &facts,
-                .keys = keys_below_interception(keys),
-                .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
-                .first_use = static_cast<std::uint32_t>(record_->uses.size()),
-                .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
-                .num_uses = 0,
-                .num_outputs = 0,
-                .context = note_context(),
-                .generator_state = std::nullopt,
-                .stream = may_have_stream(facts, keys) ? note_stream(facts, *stack) : std::nullopt,
-                .side_effect = false,
-                .in_place = false,
-                .side_writes = false};
   note_arguments(facts, *stack);
-  op.num_uses = static_cast<std::uint32_t>(record_->uses.size() - op.first_use);
+  if (!suspected_.empty()) {
+    rollback.undo();
+    note_hidden_writes(&facts);
+    rollback.restart();
+    note_arguments(facts, *stack);
+    suspected_.clear();
+  }
+  RecordedOp op{
+      .facts = &facts,
+      .keys = keys_below_interception(keys),
+      .first_argument = rollback.first_argument(),
+      .first_use = rollback.first_use(),
+      .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
+      .num_uses = static_cast<std::uint32_t>(record_->uses.size()) - rollback.first_use(),
+      .num_outputs = 0,
+      .context = note_context(),
+      .generator_state = std::nullopt,
+      .stream = may_have_stream(facts, keys) ? note_stream(stream_of(facts, *stack)) : std::nullopt,
+      .side_effect = false,
+      .in_place = false,
+      .side_writes = false};
   if (facts.has_effects || checks_hashes()) {
     run_with_effects(op, keys, stack, depth, keep);
   } else {
@@ -214,6 +234,9 @@ void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch:
   if (writes) {
     counters = counters_of_written(op, *stack);
     copy_what_is_overwritten(op);
+    for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+      if (is_written(op, record_->uses[i])) copy_constants_before_write(op, record_->uses[i]);
+    }
   }
   std::optional<GeneratorState> generator_state;
   if (facts.may_draw) generator_state = state_before(facts, *stack);
@@ -250,9 +273,7 @@ std::int32_t Recorder::note_context() {
   return *context_index_;
 }
 
-BasicOptionalIndex<std::int16_t> Recorder::note_stream(const OpFacts& facts,
-                                                       const torch::jit::Stack& stack) {
-  const std::optional<c10::Stream> stream = stream_of(facts, stack);
+BasicOptionalIndex<std::int16_t> Recorder::note_stream(const std::optional<c10::Stream>& stream) {
   if (!stream.has_value()) return std::nullopt;
   std::vector<c10::Stream>& known = record_->streams;
   const auto found = std::find(known.begin(), known.end(), *stream);
@@ -289,9 +310,22 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
   }
 }
 
+// A look at the version counter, which every use pays for; is_explained() looks closer.
+inline void Recorder::suspect(std::int32_t value, const at::Tensor& tensor) {
+  const RecordedValue& known = record_->values[value];
+  const RecordedStorage& storage = record_->storages[known.storage];
+  if (storage.outside || !known.op.has_value()) return;
+  const c10::VariableVersion& counter = tensor.unsafeGetTensorImpl()->version_counter();
+  const bool has_moved =
+      counter.enabled() && counter.current_version() - storage.explained != known.version_offset;
+  if (!has_moved && !storage.exposed) return;
+  if (hidden_writes_ == HiddenWrites::kNoted) suspected_.push_back({value, tensor});
+}
+
 void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, OptionalIndex item) {
   if (!tensor.defined()) return;
   const std::int32_t value = value_of(tensor);
+  suspect(value, tensor);
   const std::int32_t version = record_->storages[record_->values[value].storage].version;
   record_->uses.push_back({value, version, static_cast<std::uint16_t>(argument), item});
   if (version == 0) keep_if_filled_by_pointer(value, tensor);
@@ -301,6 +335,8 @@ std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   const std::int32_t value = value_of(tensor);
   const RecordedValue& known = record_->values[value];
   if (!known.op.has_value() && !known.kept.defined()) hold_outside(value, tensor);
+  suspect(value, tensor);
+  if (!suspected_.empty()) note_hidden_writes(/*next=*/nullptr);
   if (record_->storages[known.storage].version == 0) {
     keep_if_filled_by_pointer(value, tensor);
   }
@@ -349,11 +385,13 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   const std::int32_t storage = storage_of(tensor, /*outside=*/false);
   const bool is_fresh = static_cast<std::size_t>(storage) == storages_before;
   const auto value = static_cast<std::int32_t>(record_->values.size());
-  record_->values.push_back({.op = static_cast<std::int32_t>(record_->ops.size()),
-                             .storage = storage,
-                             .kept = {},
-                             .outside = is_fresh ? std::nullopt : outside_behind(op, storage),
-                             .from_empty = op.facts->is_empty_factory});
+  record_->values.push_back(
+      {.op = static_cast<std::int32_t>(record_->ops.size()),
+       .storage = storage,
+       .kept = {},
+       .outside = is_fresh ? std::nullopt : outside_behind(op, storage),
+       .version_offset = is_fresh ? counted_version(tensor) : offset_behind(op, storage),
+       .from_empty = op.facts->is_empty_factory});
   if (keep != Keep::kNothing && is_fresh) {
     const bool is_factory = op.facts->device_argument >= 0;
     if (is_factory) {
@@ -365,6 +403,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   record_->outputs.emplace_back(value);
+  if (!is_fresh && op.facts == &detach_facts()) note_detached(value, tensor);
 }
 
 // One with a side effect is never repeated, so nobody waits for it again.
@@ -393,7 +432,9 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
     if (std::exchange(is_first, false)) use.value = started.value;  // later starts need it too
   }
   for (RecordedValue& value : record_->values) {
-    if (value.storage != storage || !value.kept.defined()) continue;
+    if (value.storage != storage) continue;
+    value.has_any_version = true;
+    if (!value.kept.defined()) continue;
     value.kept_version = version_of(value.kept);
     if (!value.op.has_value()) note_written(record_->outside_tensors[*value.outside], value);
   }

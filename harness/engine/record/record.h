@@ -6,6 +6,19 @@
 // identify tensors while the region is open (weak references keep them from being reused). In-place
 // ops make no new value; they raise the version of the value's storage, and a read is a pair of
 // value and version. Views are values that share a storage.
+//
+// Note [Writes that no op made]
+// A kernel may write to a result of the region through a raw pointer. Two things tell of it: a
+// version counter that moved further than the writes of ops explain (increment_version,
+// mark_dirty), and the program itself (pointer_taken.h). The recorder then copies what the storage
+// holds and appends an op of its own, rematch::restore_content, which writes the copy. So reads
+// before and after the write are ordered as those of any write in place, and views see it. The
+// write is taken to have happened after all ops that ran before it was found.
+//
+// Counters are compared when an op takes a tensor and when autograd saves one. A counter may differ
+// without such a write: it is raised when an op in place has returned, by ops of Python's
+// torch.library.custom_op before that, and by collectives until their wait is over; tensors on one
+// storage may have counters of their own, which stay behind. Inference tensors have none.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -26,6 +39,7 @@
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/outside.h"
 #include "harness/engine/record/pointer_map.h"
+#include "harness/engine/record/pointer_taken.h"
 #include "harness/engine/recording.h"
 #include "policies/base/id.h"
 
@@ -64,14 +78,20 @@ struct RecordedValue {
   std::uint32_t kept_version = 0;  // of a saved op's value
   // The outside tensor that it is, or is a view of; absent: the region's own.
   OptionalIndex outside;
+  // The tensor's version counter less the storage's `explained`.
+  std::uint32_t version_offset = 0;
   bool constant = false;    // kept because replay cannot make it; never given away
   bool from_empty = false;  // its op leaves the content undefined
+  // A collective may have raised its version: what it is when next looked at is right.
+  bool has_any_version = false;
 };
 
 struct RecordedStorage {
   std::int32_t version = 0;            // in-place writes seen
   std::int32_t last_loud_version = 0;  // after the last write that raised the tensor's version
+  std::uint32_t explained = 0;         // what recorded writes raised version counters by
   bool outside = false;
+  bool exposed = false;           // a pointer to it was taken
   const void* address = nullptr;  // of the StorageImpl
 };
 
@@ -128,6 +148,7 @@ struct Record {
   std::vector<RecordedStorage> storages;
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
+  std::vector<std::int32_t> hidden_writes;  // ops; see Note [Writes that no op made]
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
@@ -137,6 +158,14 @@ struct Record {
   std::vector<HostCopy> host_copies;
   HostStore* host = nullptr;  // null: what is to be offloaded is kept on the device
   OutsideCheck outside_check = OutsideCheck::kVersions;
+
+  // Ops of the program; `ops` may have some of the recorder's own.
+  std::size_t num_program_ops() const { return ops.size() - hidden_writes.size(); }
+  // Where in `ops` an op of the program is; the size of `ops` if there is none.
+  std::size_t program_op(std::size_t index) const;
+
+  // Whether it keeps the value on the value's own storage, and not as a copy.
+  bool shares_kept(std::int32_t value) const;
 
   // The content that was read, if it was copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
@@ -163,6 +192,9 @@ enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 // Replay does not repeat writes into lists of tensors. A record that nobody replays may have them.
 enum class ListWrites : std::uint8_t { kRefused, kNoted };
 
+// A record that nobody replays needs no copy of what no op wrote.
+enum class HiddenWrites : std::uint8_t { kNoted, kIgnored };
+
 // Writes a record while its region is open, on one thread.
 //
 // Note [A factory may hand on another tensor]
@@ -188,6 +220,10 @@ class Recorder {
            std::size_t depth, Keep keep);
 
   void set_list_writes(ListWrites list_writes) { list_writes_ = list_writes; }
+  void set_hidden_writes(HiddenWrites hidden_writes) { hidden_writes_ = hidden_writes; }
+
+  // See pointer_taken.h.
+  void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
 
   // The value of a tensor: one of the region's own, or an outside one, which is added and held.
   std::int32_t value_of(const at::Tensor& tensor);
@@ -198,10 +234,20 @@ class Recorder {
   void run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                         std::size_t depth, Keep keep);
   std::int32_t note_context();
-  BasicOptionalIndex<std::int16_t> note_stream(const OpFacts& facts,
-                                               const torch::jit::Stack& stack);
+  BasicOptionalIndex<std::int16_t> note_stream(const std::optional<c10::Stream>& stream);
   void note_arguments(const OpFacts& facts, const torch::jit::Stack& stack);
   void note_use(const at::Tensor& tensor, std::size_t argument, OptionalIndex item);
+  void suspect(std::int32_t value, const at::Tensor& tensor);
+  void note_hidden_writes(const OpFacts* next);
+  bool is_explained(std::int32_t value, const at::Tensor& tensor, const OpFacts* next);
+  bool is_unwritten_constant(std::int32_t storage);
+  bool is_content_read(std::int32_t storage) const;
+  bool has_exposed_content_changed(std::int32_t storage, c10::StorageImpl& impl);
+  void append_hidden_write(std::int32_t value, const at::Tensor& tensor);
+  void copy_constants(std::int32_t storage);
+  void copy_constants_before_write(const RecordedOp& op, const RecordedUse& write);
+  void drop_kept_values(std::int32_t storage);
+  std::uint32_t pending_bumps(std::int32_t storage) const;
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
   void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;
   void check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const;
@@ -230,6 +276,9 @@ class Recorder {
   HashedArguments hash_unwritten(const RecordedOp& op, const torch::jit::Stack& stack) const;
   void check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const;
   OptionalIndex outside_behind(const RecordedOp& op, std::int32_t storage) const;
+  std::uint32_t offset_behind(const RecordedOp& op, std::int32_t storage) const;
+  void note_detached(std::int32_t value, const at::Tensor& tensor);
+  OptionalIndex detached_value(const at::Tensor& tensor);
   std::int32_t add_outside(const at::Tensor& tensor);
   void hold_outside(std::int32_t value, const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
@@ -244,6 +293,11 @@ class Recorder {
     std::int32_t last_loud_version;  // before it
     c10::VariableVersion counter;
     std::uint32_t counter_before;
+
+    // An op raises the version of what it writes by one; more is not its doing.
+    bool is_loud() const {
+      return counter.enabled() && counter.current_version() != counter_before;
+    }
   };
 
   // See Note [A factory may hand on another tensor].
@@ -253,8 +307,35 @@ class Recorder {
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
   };
 
+  // A tensor whose version counter or exposed storage asks for a closer look.
+  struct SuspectedTensor {
+    std::int32_t value;
+    at::Tensor tensor;
+  };
+
+  // Autograd hands on a copy of what detach returned, on the same storage and version counter.
+  struct DetachedValue {
+    std::int32_t value;
+    at::ScalarType dtype;
+    std::int64_t storage_offset;
+    std::vector<std::int64_t> sizes;
+    std::vector<std::int64_t> strides;
+  };
+
+  // A storage that the program may write to through a pointer for as long as it likes.
+  struct ExposedStorage {
+    std::int32_t storage;
+    PointerUse use;
+    at::Tensor content;  // when it was last looked at; undefined: not yet
+  };
+
   Record* record_ = nullptr;
+  Recorder* outer_ = nullptr;  // the thread's open one before this
   const std::string* region_ = nullptr;
+  HiddenWrites hidden_writes_ = HiddenWrites::kNoted;
+  std::vector<SuspectedTensor> suspected_;
+  std::vector<ExposedStorage> exposed_;
+  std::vector<DetachedValue> detached_;
   ListWrites list_writes_ = ListWrites::kRefused;
   PointerMap values_;
   PointerMap storages_;
@@ -276,10 +357,22 @@ inline std::int32_t version_for_backward(const RecordedStorage& storage, std::in
   return storage.last_loud_version <= version ? storage.version : version;
 }
 
+// The tensor's version; 0 for one that has no counter.
+inline std::uint32_t counted_version(const at::Tensor& tensor) {
+  const c10::VariableVersion& counter = tensor.unsafeGetTensorImpl()->version_counter();
+  return counter.enabled() ? counter.current_version() : 0;
+}
+
+// Of aten::detach.
+const OpFacts& detach_facts();
+
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
 // Whether it is an argument of Note [Side writes], written in this call or not.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
+
+// Sets the thread's open recorder, and returns the one before.
+Recorder* exchange_open_recorder(Recorder* recorder);
 
 // A tensor on the same storage and version counter, without its graph; or with another counter.
 at::Tensor without_graph(const at::Tensor& tensor);

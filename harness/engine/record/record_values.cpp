@@ -52,9 +52,57 @@ OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storag
   return static_cast<std::int32_t>(found - all.begin());
 }
 
+// Views share the version counter of what they view.
+std::uint32_t Recorder::offset_behind(const RecordedOp& op, std::int32_t storage) const {
+  for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
+    const RecordedValue& argument = record_->values[record_->uses[i].value];
+    if (argument.storage == storage) return argument.version_offset;
+  }
+  return 0;
+}
+
+const OpFacts& detach_facts() {
+  static const OpFacts& facts = *find_facts("aten::detach");
+  return facts;
+}
+
+void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
+  const bool is_plain = tensor.has_storage() && tensor.layout() == at::kStrided;
+  if (!is_plain || record_->storages[record_->values[value].storage].outside) return;
+  detached_.push_back({value, tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
+                       tensor.strides().vec()});
+}
+
+// The value of which autograd made this tensor; absent: none.
+OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
+  if (!tensor.has_storage() || tensor.layout() != at::kStrided || tensor.requires_grad()) {
+    return std::nullopt;
+  }
+  const OptionalIndex storage = storages_.find(storage_address(tensor));
+  if (!storage.has_value()) return std::nullopt;
+  const auto found =
+      std::find_if(detached_.rbegin(), detached_.rend(), [&](const DetachedValue& each) {
+        const RecordedValue& value = record_->values[each.value];
+        return value.storage == *storage && each.dtype == tensor.scalar_type() &&
+               each.storage_offset == tensor.storage_offset() && tensor.sizes() == each.sizes &&
+               tensor.strides() == each.strides &&
+               counted_version(tensor) - record_->storages[*storage].explained >=
+                   value.version_offset;
+      });
+  if (found == detached_.rend()) return std::nullopt;
+  const std::int32_t value = found->value;
+  detached_.erase(std::next(found).base());
+  values_.set(tensor.unsafeGetTensorImpl(), value);
+  tensor_identities_.emplace_back(tensor.getIntrusivePtr());
+  return value;
+}
+
 std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
-  if (!known.has_value()) return add_outside(tensor);
+  if (!known.has_value()) {
+    const OptionalIndex detached = detached_.empty() ? std::nullopt : detached_value(tensor);
+    return detached.has_value() ? *detached : add_outside(tensor);
+  }
   const RecordedValue& value = record_->values[*known];
   const void* const address = storage_address(tensor);
   if (record_->storages[value.storage].address == address) return *known;

@@ -2,6 +2,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "harness/engine/fault.h"
 #include "harness/engine/record/record.h"
@@ -21,6 +23,33 @@ at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
   if (!use.item.has_value()) return argument.toTensor();
   return argument.isTensorList() ? argument.toTensorList().get(*use.item)
                                  : *argument.toOptionalTensorList().get(*use.item);
+}
+
+// Whether what the op writes does not depend on what was there. What it leaves as it was counts as
+// never read: an `empty` is filled like this, piece by piece.
+bool overwrites(const OpFacts& facts, std::uint16_t argument) {
+  if (facts.schema->arguments()[argument].is_out()) return true;
+  static const std::array<std::string_view, 20> names = {"aten::bernoulli_",
+                                                         "aten::cauchy_",
+                                                         "aten::copy_",
+                                                         "aten::exponential_",
+                                                         "aten::fill_",
+                                                         "aten::geometric_",
+                                                         "aten::index_copy_",
+                                                         "aten::index_fill_",
+                                                         "aten::index_put_",
+                                                         "aten::log_normal_",
+                                                         "aten::masked_fill_",
+                                                         "aten::masked_scatter_",
+                                                         "aten::normal_",
+                                                         "aten::random_",
+                                                         "aten::scatter_",
+                                                         "aten::set_",
+                                                         "aten::uniform_",
+                                                         "aten::zero_",
+                                                         "aten::_index_put_impl_",
+                                                         "aten::resize_"};
+  return std::find(names.begin(), names.end(), facts.schema->name()) != names.end();
 }
 
 }  // namespace
@@ -160,6 +189,19 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
   return counters;
 }
 
+// Replay cannot make constants, and the op is about to overwrite what the program's tensor holds.
+// An `empty` that nobody has read is none yet if the op does not look at what it writes over.
+void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
+  const std::int32_t storage = record_->values[write.value].storage;
+  for (const RecordedValue& value : record_->values) {
+    if (value.storage != storage || !value.constant || !value.kept.defined()) continue;
+    const bool is_needed =
+        !value.from_empty || is_content_read(storage) ||
+        !(is_side_argument(*op.facts, write) || overwrites(*op.facts, write.argument));
+    if (is_needed) return copy_constants(storage);
+  }
+}
+
 void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters) {
   auto counter = counters.begin();
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -180,12 +222,7 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
       record_->writes.push_back(
           {static_cast<std::int32_t>(record_->ops.size()), written, storage.version});
     }
-    for (std::size_t id = 0; id < record_->values.size(); ++id) {
-      RecordedValue& value = record_->values[id];
-      if (value.storage != written || !value.op.has_value()) continue;
-      record_->drop_host_copy(static_cast<std::int32_t>(id));
-      if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // no longer what its op computed
-    }
+    drop_kept_values(written);
   }
 }
 
@@ -195,9 +232,9 @@ void Recorder::settle_writes() {
   if (unsettled_.empty()) return;
   for (auto latest = unsettled_.rbegin(); latest != unsettled_.rend(); ++latest) {
     const UnsettledWrite& write = *latest;
-    const bool is_loud =
-        write.counter.enabled() && write.counter.current_version() != write.counter_before;
+    const bool is_loud = write.is_loud();
     RecordedStorage& storage = record_->storages[write.storage];
+    storage.explained += is_loud ? 1 : 0;
     if (!is_loud && storage.last_loud_version == write.version) {
       storage.last_loud_version = write.last_loud_version;
     }

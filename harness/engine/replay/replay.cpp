@@ -8,6 +8,7 @@
 #include "harness/engine/fault.h"
 #include "harness/engine/interception.h"
 #include "harness/engine/record/generator_state.h"
+#include "harness/engine/record/storage_content.h"
 #include "harness/engine/recording.h"
 #include "harness/engine/replay/stand_in.h"
 
@@ -68,14 +69,28 @@ void Replay::adopt_kept_values() {
     const auto value = static_cast<std::int32_t>(id);
     if (!planner_.is_there(value)) continue;
     RecordedValue& recorded = record_.values[id];
+    if (planner_.is_needed(value) && recorded.constant) check_constant(value);
     const bool give_away = kept_values_ == KeptValues::kTake && !recorded.constant;
     at::Tensor kept = give_away ? std::move(recorded.kept) : recorded.kept;
+    const bool is_written_again =
+        recorded.constant && record_.storages[recorded.storage].version > 0;
+    if (planner_.is_needed(value) && is_written_again) kept = on_copied_storage(kept);
     if (planner_.is_needed(value)) {
       tensors_[id] = std::move(kept);
     } else {
       planner_.let_go(value);
     }
   }
+}
+
+// One that the record shares with the program, which wrote to it after the region.
+void Replay::check_constant(std::int32_t value) const {
+  const RecordedValue& constant = record_.values[value];
+  if (!record_.shares_kept(value) || version_of(constant.kept) == constant.kept_version) return;
+  throw Refused("region " + region_ + ": " + describe_tensor(constant.kept) + ", a result of " +
+                record_.ops[*constant.op].facts->name +
+                " that recompute cannot make and the region keeps, was changed in place before "
+                "backward; change it after backward, or write to a copy");
 }
 
 void Replay::run_all() { run(planner_.list_planned()); }

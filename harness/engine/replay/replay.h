@@ -48,6 +48,7 @@ class Replay {
  private:
   void hold_kept_values();
   void adopt_kept_values();
+  void check_constant(std::int32_t value) const;
   void run(const std::vector<std::int32_t>& ops);
   void execute(std::int32_t op, KernelContextGuard& context);
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);

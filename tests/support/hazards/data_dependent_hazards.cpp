@@ -178,6 +178,17 @@ std::vector<Hazard> by_pointer() {
                }
                return (at::mm(x, p[0]) * row).sin() * row;
              }),
+      hazard("an empty tensor filled through its pointer, then written in place", kSquare,
+             [](const at::Tensor& x, const Parts& p) {
+               const at::Tensor y = at::mm(x, p[0]);
+               const at::Tensor row = at::empty({kDim});
+               std::fill_n(row.mutable_data_ptr<float>(), kDim, 0.3F);
+               const at::Tensor before = (y + row).sin();
+               row.narrow(0, 1, 3).mul_(0.5);
+               const at::Tensor between = (y - row).cos();
+               row.fill_(0.7F);
+               return before * between * (y + row);
+             }),
       hazard("an empty tensor filled through the pointer of its view", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor row = at::empty({2, kDim});

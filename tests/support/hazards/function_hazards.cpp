@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "tests/support/closure_checkpoint.h"
 #include "tests/support/hazards/hazard.h"
 
@@ -102,6 +104,20 @@ struct WritesItsInput : Function<WritesItsInput> {
   }
 };
 
+// A kernel of a library that writes to its argument through a pointer and raises its version.
+struct ScalesByPointer : Function<ScalesByPointer> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    float* const data = x.mutable_data_ptr<float>();
+    std::transform(data, data + x.numel(), data, [](float value) { return value * 0.5F; });
+    context->mark_dirty({x});
+    context->save_for_backward({x});
+    return x;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {gradients[0] * 0.5 + context->get_saved_variables()[0] * 0.01};
+  }
+};
+
 struct Outer : Function<Outer> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
@@ -153,6 +169,21 @@ std::vector<Hazard> functions() {
               [](const at::Tensor& y) {
                 const auto results = WritesItsInput::apply(y * 1.0, y.detach().sin());
                 return results[0].cos() + results[1].unsqueeze(1);
+              }),
+      applied("a function that writes its input through a pointer",
+              [](const at::Tensor& y) {
+                const at::Tensor z = y * 1.0;
+                const at::Tensor before = z + 1.0;
+                const at::Tensor row = z.narrow(0, 1, 1);
+                const at::Tensor written = ScalesByPointer::apply(z);
+                return before.cos() * (written + row);
+              }),
+      applied("a function that writes its input through a pointer, twice",
+              [](const at::Tensor& y) {
+                at::Tensor z = at::mm(y, y.t()) * 1.0;
+                z = ScalesByPointer::apply(z) + 1.0;
+                z.mul_(0.5);
+                return at::mm(ScalesByPointer::apply(z), y).sin();
               }),
       applied("functions inside functions, in forward and in backward",
               [](const at::Tensor& y) { return Outer::apply(y).sin(); }),

@@ -1,0 +1,238 @@
+// The Recorder's part that finds writes which no op made, and keeps what they wrote. See Note
+// [Writes that no op made].
+#include <torch/library.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "harness/engine/fault.h"
+#include "harness/engine/interception.h"
+#include "harness/engine/record/op_stream.h"
+#include "harness/engine/record/record.h"
+#include "harness/engine/record/storage_content.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+namespace {
+
+void restore_content(const at::Tensor& written, const at::Tensor& content) {
+  restore_bytes(*storage_address(written), content);
+}
+
+// The record's own op. Leaked: threads may still replay while the process ends.
+const OpFacts& restoring_op() {
+  static const OpFacts& facts = [&]() -> const OpFacts& {
+    static auto* library =
+        new torch::Library(torch::Library::FRAGMENT, "rematch", std::nullopt, __FILE__, __LINE__);
+    library->def("restore_content(Tensor(a!) written, Tensor content) -> ()");
+    library->impl("restore_content",
+                  torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, &restore_content));
+    return *find_facts("rematch::restore_content");
+  }();
+  return facts;
+}
+
+// Ops of Python's torch.library.custom_op raise the versions of what they write to before they run.
+// They have a kernel of their own where ops of C++ have a fallback.
+bool may_raise_versions_first(const OpFacts& facts) {
+  return facts.mutates && !facts.name.starts_with("aten::") &&
+         facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
+}
+
+}  // namespace
+
+std::size_t Record::program_op(std::size_t index) const {
+  for (const std::int32_t op : hidden_writes) {
+    if (static_cast<std::size_t>(op) <= index) ++index;
+  }
+  return index;
+}
+
+bool Record::shares_kept(std::int32_t value) const {
+  const RecordedValue& recorded = values[value];
+  return recorded.kept.defined() &&
+         storage_address(recorded.kept) == storages[recorded.storage].address;
+}
+
+// Looks at the suspected tensors, and appends an op for each write that was found. `next` is the op
+// that is about to run; null: autograd saves a tensor.
+void Recorder::note_hidden_writes(const OpFacts* next) {
+  const std::vector<SuspectedTensor> suspected = std::exchange(suspected_, {});
+  for (const SuspectedTensor& each : suspected) {
+    if (!is_explained(each.value, each.tensor, next)) append_hidden_write(each.value, each.tensor);
+  }
+}
+
+bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpFacts* next) {
+  RecordedValue& value = record_->values[id];
+  RecordedStorage& storage = record_->storages[value.storage];
+  const std::uint32_t offset = counted_version(tensor) - storage.explained;
+  const bool is_collective_under_way =
+      std::any_of(record_->waits.begin(), record_->waits.end(), [&](const RecordedWait& wait) {
+        return !wait.wait.has_value() && record_->values[wait.value].storage == value.storage;
+      });
+  if (is_collective_under_way || value.has_any_version) {
+    value.version_offset = offset;
+    value.has_any_version = is_collective_under_way;
+    return true;
+  }
+  const std::uint32_t pending = pending_bumps(value.storage);
+  const auto ahead = static_cast<std::int32_t>(offset - value.version_offset - pending);
+  const bool raised_by_next = next != nullptr && may_raise_versions_first(*next) &&
+                              ahead <= static_cast<std::int32_t>(next->written.size());
+  bool is_written = false;
+  if (ahead > 0) {
+    storage.explained += static_cast<std::uint32_t>(ahead);
+    is_written = !raised_by_next;
+  } else if (ahead < 0 && pending == 0) {
+    value.version_offset = offset;  // a counter of its own, which writes through others do not move
+  }
+  const bool reads_content = next == nullptr || !next->returns_alias;
+  if (storage.exposed && reads_content) {
+    is_written |= has_exposed_content_changed(value.storage, *storage_address(tensor));
+  }
+  return !is_written || is_unwritten_constant(value.storage);
+}
+
+// The op that ran last may have raised versions that are not settled yet.
+std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
+  std::uint32_t pending = 0;
+  for (const UnsettledWrite& write : unsettled_) {
+    pending += write.storage == storage && write.is_loud() ? 1 : 0;
+  }
+  return pending;
+}
+
+// An `empty` whose content nobody has read holds what is written to it until then.
+bool Recorder::is_unwritten_constant(std::int32_t storage) {
+  if (record_->storages[storage].version != 0 || is_content_read(storage)) return false;
+  bool any = false;
+  for (RecordedValue& value : record_->values) {
+    if (value.storage != storage || !value.from_empty) continue;
+    any = true;
+    if (value.kept.defined()) value.kept_version = version_of(value.kept);
+  }
+  return any;
+}
+
+bool Recorder::is_content_read(std::int32_t storage) const {
+  for (const RecordedOp& op : record_->ops) {
+    if (op.facts->returns_alias || op.facts->makes_alike) continue;
+    for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
+      if (record_->values[record_->uses[i].value].storage == storage) return true;
+    }
+  }
+  return false;
+}
+
+bool Recorder::has_exposed_content_changed(std::int32_t storage, c10::StorageImpl& impl) {
+  const auto found =
+      std::find_if(exposed_.begin(), exposed_.end(),
+                   [storage](const ExposedStorage& each) { return each.storage == storage; });
+  if (found == exposed_.end()) return false;
+  if (found->use == PointerUse::kOnce) {
+    exposed_.erase(found);
+    record_->storages[storage].exposed = false;
+    return true;
+  }
+  return !found->content.defined() || !has_bytes(impl, found->content);
+}
+
+void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
+  const std::int32_t written = record_->values[id].storage;
+  const bool is_constant_lost =
+      std::any_of(record_->values.begin(), record_->values.end(), [&](const RecordedValue& value) {
+        return value.storage == written && value.constant &&
+               record_->shares_kept(static_cast<std::int32_t>(&value - record_->values.data()));
+      });
+  if (is_constant_lost && is_content_read(written)) {
+    throw Refused("region " + *region_ + ": " + describe_tensor(tensor) +
+                  ", which the region keeps because it was filled through a raw pointer, was "
+                  "written to again through one after an op had read it; fill a new tensor");
+  }
+  const at::Tensor content = copy_of_bytes(*storage_address(tensor));
+  for (ExposedStorage& each : exposed_) {
+    if (each.storage == written) each.content = content;
+  }
+  RecordedStorage& storage = record_->storages[written];
+  const OpFacts& facts = restoring_op();
+  c10::DispatchKeySet keys = tensor.key_set().remove(c10::DispatchKey::Python);
+  RecordedOp op{
+      .facts = &facts,
+      .keys = keys_below_interception(keys),
+      .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
+      .first_use = static_cast<std::uint32_t>(record_->uses.size()),
+      .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
+      .num_uses = 1,
+      .num_outputs = 0,
+      .context = note_context(),
+      .generator_state = std::nullopt,
+      .stream = content.is_cuda() ? note_stream(current_stream(content.device())) : std::nullopt,
+      .side_effect = false,
+      .in_place = true,
+      .side_writes = false};
+  record_->uses.push_back({id, storage.version, 0, std::nullopt});
+  record_->arguments.emplace_back();
+  record_->arguments.emplace_back(content);
+  const auto index = static_cast<std::int32_t>(record_->ops.size());
+  storage.last_loud_version = ++storage.version;
+  record_->writes.push_back({index, written, storage.version});
+  record_->hidden_writes.push_back(index);
+  record_->ops.push_back(op);
+  drop_kept_values(written);
+}
+
+void Recorder::drop_kept_values(std::int32_t storage) {
+  for (std::size_t i = 0; i < record_->values.size(); ++i) {
+    RecordedValue& value = record_->values[i];
+    if (value.storage != storage || !value.op.has_value()) continue;
+    const auto id = static_cast<std::int32_t>(i);
+    record_->drop_host_copy(id);
+    if (value.constant && !record_->shares_kept(id)) continue;  // a copy
+    if (!has_fault(Fault::kStaleValue)) value.kept.reset();     // no longer what its op computed
+  }
+}
+
+void Recorder::copy_constants(std::int32_t storage) {
+  for (std::size_t i = 0; i < record_->values.size(); ++i) {
+    RecordedValue& value = record_->values[i];
+    if (value.storage != storage || !value.constant) continue;
+    if (!record_->shares_kept(static_cast<std::int32_t>(i))) continue;
+    value.kept = on_copied_storage(value.kept);
+    value.kept_version = version_of(value.kept);
+  }
+}
+
+void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
+  if (!tensor.defined() || hidden_writes_ == HiddenWrites::kIgnored) return;
+  if (!unsettled_.empty()) settle_writes();
+  const c10::StorageImpl* const address = storage_address(tensor);
+  const OptionalIndex storage = address == nullptr ? std::nullopt : storages_.find(address);
+  if (!storage.has_value() || record_->storages[*storage].outside) return;
+  if (is_content_read(*storage)) copy_constants(*storage);
+  record_->storages[*storage].exposed = true;
+  const auto known =
+      std::find_if(exposed_.begin(), exposed_.end(),
+                   [&](const ExposedStorage& each) { return each.storage == *storage; });
+  if (known == exposed_.end()) {
+    exposed_.push_back({*storage, use, {}});
+  } else if (use == PointerUse::kLasting) {
+    known->use = use;
+  }
+}
+
+namespace {
+
+thread_local Recorder* open_recorder = nullptr;
+
+}  // namespace
+
+Recorder* exchange_open_recorder(Recorder* recorder) {
+  return std::exchange(open_recorder, recorder);
+}
+
+void note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
+  if (open_recorder != nullptr) open_recorder->note_pointer_taken(tensor, use);
+}
+
+}  // namespace rematch

@@ -1,0 +1,477 @@
+// Writes through raw pointers into results of a region. A version counter that moved without an op,
+// or a pointer that the program says it took, tells of them.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/library.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "harness/engine/record/pointer_taken.h"
+#include "tests/support/catch.h"
+#include "tests/support/outside_case.h"
+
+namespace rematch::testing {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// A kernel that scales its argument in place, out of sight of the dispatcher.
+void scale_by_pointer(const at::Tensor& y, float factor) {
+  const at::Tensor flat = y.detach();
+  float* const data = static_cast<float*>(flat.storage().mutable_data()) + flat.storage_offset();
+  for (std::int64_t i = 0; i < flat.numel(); ++i) data[i] *= factor;
+}
+
+// The same with what the documentation of PyTorch asks of such a kernel.
+at::Tensor scaled(const at::Tensor& y, float factor = 0.5F) {
+  scale_by_pointer(y, factor);
+  torch::autograd::impl::bump_version(y);
+  return y;
+}
+
+struct ScalesByPointer : Function<ScalesByPointer> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    scale_by_pointer(x, 0.5F);
+    context->mark_dirty({x});
+    return x;
+  }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[0] * 0.5};
+  }
+};
+
+// Saves what it wrote: autograd asks for it when the version has moved, and no op has run since.
+struct SavesWhatItScaled : Function<SavesWhatItScaled> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
+    scale_by_pointer(x, 0.5F);
+    context->mark_dirty({x});
+    context->save_for_backward({x});
+    return x;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {gradients[0] * 0.5 * context->get_saved_variables()[0].cos()};
+  }
+};
+
+struct NamedLayer {
+  const char* name;
+  Layer layer;
+};
+
+at::Tensor no_grad_product(const at::Tensor& x, const at::Tensor& w) {
+  const at::NoGradGuard no_grad;
+  return at::mm(x, w);
+}
+
+using T = const at::Tensor&;
+
+const std::vector<NamedLayer>& layers_with_hidden_writes() {
+  static const std::vector<NamedLayer> all = {
+      {"read after", [](T x, T w) { return at::sin(scaled(at::mm(x, w).clone())); }},
+      {"read before and after",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (y + w).sin();
+         return before * at::sin(scaled(y)) * y;
+       }},
+      {"a view read after",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         scaled(y);
+         return at::sin(y.t()) * y.narrow(0, 1, 1);
+       }},
+      {"a view made before",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor turned = y.t();
+         const at::Tensor row = y.narrow(0, 1, 1);
+         const at::Tensor before = (row * 2.0).sin();
+         scaled(y);
+         return at::sin(turned) * row.cos() * before;
+       }},
+      {"through a view",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (y + w).sin();
+         scaled(y.narrow(0, 1, 2));
+         return at::sin(y) * before;
+       }},
+      {"through a view made after a write",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w) * 2.0;
+         y.add_(w);
+         scaled(y.narrow(0, 1, 2), 0.25F);
+         return at::sin(y) * at::cos(y.t());
+       }},
+      {"twice",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (y + w).sin();
+         const at::Tensor between = (scaled(y) + w).sin();
+         return before * between * at::sin(scaled(y, 3.0F));
+       }},
+      {"then in place by an op",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor between = (scaled(y) + w).sin();
+         y.mul_(w);
+         return between * at::sin(y);
+       }},
+      {"after an op in place",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         y.mul_(2.0);
+         const at::Tensor between = (y + w).sin();
+         scaled(y);
+         return between * at::sin(y) * at::cos(y.t());
+       }},
+      {"by mark_dirty right after an op in place",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w) * 1.0;
+         y.mul_(2.0);
+         return at::sin(SavesWhatItScaled::apply(y) + w);
+       }},
+      {"between two ops in place",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         y.mul_(2.0);
+         scaled(y);
+         y.add_(w);
+         return at::sin(y);
+       }},
+      {"mark_dirty", [](T x, T w) { return at::sin(ScalesByPointer::apply(at::mm(x, w) * 1.0)); }},
+      {"mark_dirty, and saved at once",
+       [](T x, T w) { return at::sin(SavesWhatItScaled::apply(at::mm(x, w) * 1.0) + w); }},
+      {"mark_dirty of a view",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w) * 1.0;
+         const at::Tensor before = (y + w).sin();
+         ScalesByPointer::apply(y.narrow(1, 0, 4));
+         return before * at::sin(y) * y.cos();
+       }},
+      {"without gradient",
+       [](T x, T w) {
+         const at::Tensor y = no_grad_product(x, w);
+         const at::Tensor before = (y + 1.0).sin();
+         scaled(y);
+         return at::mm(x, w) * y * before * at::cos(y);
+       }},
+      {"into a detached tensor",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w).detach();
+         scaled(y);
+         return at::mm(x, w) * y * at::cos(y);
+       }},
+      {"into a detached tensor that was read",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w).detach();
+         const at::Tensor before = (y + w).sin();
+         scaled(y);
+         return at::mm(x, w) * y * at::cos(y) * before;
+       }},
+      {"into what was detached",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor detached = y.detach();
+         const at::Tensor before = (detached + w).sin();
+         scaled(y);
+         return at::sin(y) * detached * before;
+       }},
+      {"into a piece that shares no version",
+       [](T x, T w) {
+         const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
+         const at::Tensor before = (halves[0] + halves[1]).sin();
+         scaled(halves[1]);
+         return at::cat({at::sin(halves[0]), halves[1].cos()}) * at::cat({before, before});
+       }},
+      {"beside an op's write into another piece",
+       [](T x, T w) {
+         const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
+         halves[0].mul_(0.5);
+         scaled(halves[1]);
+         return at::sin(at::cat({halves[0], halves[1]}));
+       }},
+      {"into a constant",
+       [](T x, T w) {
+         const at::Tensor ones = at::empty({4, 4});
+         ones.fill_(1.0);
+         scaled(ones);
+         return at::sin(at::mm(x, w) * ones);
+       }},
+      {"into an empty tensor, told",
+       [](T x, T w) {
+         const at::Tensor ones = at::empty({4, 4});
+         std::iota(ones.mutable_data_ptr<float>(), ones.mutable_data_ptr<float>() + 16, 1.0F);
+         torch::autograd::impl::bump_version(ones);
+         return at::sin(at::mm(x, w) * ones);
+       }},
+      {"into a part of a larger result",
+       [](T x, T w) {
+         const at::Tensor wide = at::mm(x, w).repeat({1, 3});
+         const std::vector<at::Tensor> parts = {wide.narrow(1, 0, 4), wide.narrow(1, 4, 4),
+                                                wide.narrow(1, 8, 4)};
+         const at::Tensor q = parts[0].narrow(0, 0, 1);
+         const at::Tensor before = (parts[2] + w).sin();
+         scaled(q);
+         return at::sin(parts[0]) * parts[1].cos() * before * parts[2];
+       }},
+  };
+  return all;
+}
+
+std::string difference(const Case& given, const Outcome& plain, const Plan& plan,
+                       Schedule schedule) {
+  try {
+    return first_difference(plain, given.run_engine(Checkpoint(plan, schedule)));
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+void check_every_plan(const Layer& layer) {
+  const Case given{layer};
+  const Outcome plain = given.run_plain();
+  const Trace trace = trace_of(given.named());
+  for (const int every : {0, 1, 2, 3}) {
+    const Plan plan = plan_of_blocks(
+        trace, [every](int, int op) { return every == 1 || (every > 1 && op % every == 0); });
+    given.hidden->reset();
+    for (const Schedule schedule : kSchedules) {
+      CAPTURE(every, to_string(schedule));
+      CHECK(difference(given, plain, plan, schedule) == "");
+    }
+  }
+}
+
+TEST_CASE("a version that moves without an op tells of a write") {
+  for (const NamedLayer& each : layers_with_hidden_writes()) {
+    CAPTURE(each.name);
+    check_every_plan(each.layer);
+  }
+}
+
+// --- A pointer that the program says it took ------------------------------------------------
+
+at::Tensor filled(float first) {
+  const at::Tensor tensor = at::empty({4, 4});
+  float* const data = tensor.mutable_data_ptr<float>();
+  std::iota(data, data + 16, first);
+  return tensor;
+}
+
+at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = PointerUse::kOnce) {
+  note_pointer_taken(y, use);
+  scale_by_pointer(y, factor);
+  return y;
+}
+
+const std::vector<NamedLayer>& layers_with_pointers() {
+  static const std::vector<NamedLayer> all = {
+      {"once",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (y + w).sin();
+         return before * at::sin(scaled_as_told(y, 0.5F)) * at::cos(y.t());
+       }},
+      {"of a view",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor row = y.narrow(0, 1, 1);
+         const at::Tensor before = (row + w).sin();
+         scaled_as_told(row, 0.5F);
+         return before * y.cos() * row;
+       }},
+      {"for one kernel after the other",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (scaled_as_told(y, 0.5F) + w).sin();
+         return before * (scaled_as_told(y, 3.0F) * 1.5).cos();
+       }},
+      {"for good",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (scaled_as_told(y, 0.5F, PointerUse::kLasting) + w).sin();
+         scale_by_pointer(y, 3.0F);
+         const at::Tensor between = (y + w).cos();
+         scale_by_pointer(y, 0.25F);
+         return before * between * y.sin();
+       }},
+      {"and an op that writes in place",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         scaled_as_told(y, 0.5F, PointerUse::kLasting);
+         y.mul_(w);
+         const at::Tensor between = (y + w).cos();
+         scale_by_pointer(y, 0.25F);
+         return between * y.sin();
+       }},
+      {"and nothing written",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         note_pointer_taken(y, PointerUse::kLasting);
+         return at::sin(y) * y.cos();
+       }},
+      {"of an empty tensor",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor numbers = at::empty({4, 4});
+         note_pointer_taken(numbers, PointerUse::kOnce);
+         float* const data = numbers.mutable_data_ptr<float>();
+         std::iota(data, data + 16, 1.0F);
+         const at::Tensor before = (y + numbers).sin();
+         return before * at::cos(y * scaled_as_told(numbers, 0.5F));
+       }},
+  };
+  return all;
+}
+
+TEST_CASE("a pointer to a result that is taken keeps what is written through it") {
+  for (const NamedLayer& each : layers_with_pointers()) {
+    CAPTURE(each.name);
+    check_every_plan(each.layer);
+  }
+}
+
+TEST_CASE("a pointer taken outside of regions is nobody's") {
+  CHECK_NOTHROW(note_pointer_taken(at::ones({2}), PointerUse::kLasting));
+  check_every_plan([](T x, T w) {
+    note_pointer_taken(x, PointerUse::kLasting);
+    note_pointer_taken(w, PointerUse::kOnce);
+    return at::sin(at::mm(x, w));
+  });
+}
+
+// --- Constants that are written to ----------------------------------------------------------
+
+// Writes to `calls`, which is from outside: its result is kept and never made again.
+at::Tensor sine_and_count(const at::Tensor& x, at::Tensor& calls) {
+  calls.add_(1.0);
+  return at::sin(x);
+}
+
+TORCH_LIBRARY(rematch_hidden_writes_test, library) {
+  library.def("sine_and_count(Tensor x, Tensor(a!) calls) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(rematch_hidden_writes_test, CPU, library) {
+  library.impl("sine_and_count", &sine_and_count);
+}
+
+const std::vector<NamedLayer>& layers_with_constants() {
+  static const std::vector<NamedLayer> all = {
+      {"read, then written in place",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor numbers = filled(1.0F);
+         const at::Tensor before = (y + numbers).sin();
+         numbers.mul_(0.25);
+         return before * at::cos(y * numbers);
+       }},
+      {"written in place at once",
+       [](T x, T w) { return at::cos(at::mm(x, w) * filled(1.0F).mul_(0.25)); }},
+      {"read, then filled",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor numbers = filled(1.0F);
+         const at::Tensor before = (y + numbers).sin();
+         numbers.fill_(0.25);
+         return before * at::cos(y * numbers);
+       }},
+      {"read, then written in part",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor numbers = filled(1.0F);
+         const at::Tensor before = (y + numbers).sin();
+         numbers.narrow(0, 1, 1).mul_(0.25);
+         return before * at::cos(y * numbers) * numbers.t();
+       }},
+      {"filled in parts by ops",
+       [](T x, T w) {
+         const at::Tensor numbers = at::empty({4, 4});
+         numbers.narrow(0, 0, 2).fill_(0.5);
+         numbers.narrow(0, 2, 2).copy_(x.detach().narrow(0, 0, 2));
+         return at::cos(at::mm(x, w) * numbers);
+       }},
+      {"of an op with a side effect",
+       [](T x, T w) {
+         static const auto op =
+             c10::Dispatcher::singleton()
+                 .findSchemaOrThrow("rematch_hidden_writes_test::sine_and_count", "")
+                 .typed<at::Tensor(const at::Tensor&, at::Tensor&)>();
+         static at::Tensor calls = at::zeros({1});
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor sine = op.call(y.detach(), calls);
+         const at::Tensor before = (y + sine).sin();
+         sine.mul_(0.25);
+         return before * at::cos(y * sine);
+       }},
+  };
+  return all;
+}
+
+TEST_CASE("a constant of a region may be written to in place") {
+  for (const NamedLayer& each : layers_with_constants()) {
+    CAPTURE(each.name);
+    check_every_plan(each.layer);
+  }
+}
+
+TEST_CASE("a constant that is written to after its region is refused") {
+  static at::Tensor kept;
+  check_refused({[](T x, T w) {
+                   kept = filled(1.0F);
+                   return at::cos((at::mm(x, w) + kept).sin());
+                 },
+                 [](const Network&, const at::Tensor&) { kept.mul_(2.0); }},
+                "that recompute cannot make");
+}
+
+TEST_CASE("a constant that is filled by pointer again is refused") {
+  const Case given{[](T x, T w) {
+    const at::Tensor y = at::mm(x, w);
+    const at::Tensor numbers = filled(1.0F);
+    const at::Tensor before = (y + numbers).sin();
+    return before * at::cos(y * scaled(numbers));
+  }};
+  const Plan plan = given.plan();
+  for (const Schedule schedule : kSchedules) {
+    CHECK_THROWS_WITH(given.run_engine(Checkpoint(plan, schedule)),
+                      Catch::Contains("region blocks.1") && Catch::Contains("fill a new tensor"));
+  }
+}
+
+// --- Exceptions that the layer catches ------------------------------------------------------
+
+TEST_CASE("an exception that the layer catches changes no bits") {
+  const auto fails = [](T y) {
+    try {
+      return at::mm(y, at::ones({3, 3}));
+    } catch (const c10::Error&) {
+      return y * 0.5;
+    }
+  };
+  check_every_plan([=](T x, T w) {
+    const at::Tensor y = at::mm(x, w).sin();
+    return fails(y).cos() * y;
+  });
+  check_every_plan([=](T x, T w) {
+    at::Tensor y = at::mm(x, w).sin();
+    try {
+      y.mul_(0.5);
+      y.mul_(at::ones({3, 3}));
+    } catch (const c10::Error&) {
+      y.add_(w);
+    }
+    return y.cos();
+  });
+}
+
+}  // namespace
+}  // namespace rematch::testing
