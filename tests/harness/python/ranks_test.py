@@ -170,12 +170,54 @@ def compare_steps(model, x, plan, recomputes_collectives):
         assert after_two == after_all, (schedule, after_two, after_all)
 
 
+def leave_the_plan_on_one_rank(rank, port, distribute, policy):
+    """The last rank runs an op more in each layer, as with a padded batch of its own. Collectives still meet."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
+    try:
+        torch.manual_seed(0)
+        model = distribute(Model())
+        x = torch.randn(64, 32)
+        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+        recompute_collectives(plan)
+        is_padded = rank == NUM_RANKS - 1
+        if is_padded:
+            for layer in model.layers:
+                layer.norm.register_forward_hook(lambda module, arguments, result: result.sigmoid() * 1.5)
+
+        def step(checkpoint):
+            model.zero_grad(set_to_none=True)
+            torch.manual_seed(1)
+            with rematch.recording(checkpoint) if checkpoint else warnings.catch_warnings():
+                loss = model(x)
+            loss.backward()
+            return bits_of(model, loss)
+
+        expected = step(None)
+        for schedule in SCHEDULES:
+            checkpoint = rematch.Checkpoint(plan, schedule)
+            with rematch.scopes(model, checkpoint), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = step(checkpoint)
+            assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+            left = sum(row["left"] for row in checkpoint.report())
+            assert (left > 0) == is_padded, (schedule, checkpoint.report())
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 class RanksTest(unittest.TestCase):
-    def run_ranks(self, distribute, policy):
+    def run_ranks(self, distribute, policy, on_one_rank=compare_on_one_rank):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        torch.multiprocessing.spawn(compare_on_one_rank, (port, distribute, policy), NUM_RANKS)
+        torch.multiprocessing.spawn(on_one_rank, (port, distribute, policy), NUM_RANKS)
+
+    def test_one_rank_leaves_the_plan(self):
+        for distribute, policy in ((split, "full"), (split, "save_mm"), (split, "segments(2)"), (split_with_sequence, "full"),
+                                   (split_with_sequence, "segments(2)")):
+            with self.subTest(distribute=distribute.__name__, policy=policy):
+                self.run_ranks(distribute, policy, leave_the_plan_on_one_rank)
 
     def test_data_parallel(self):
         self.run_ranks(replicated, "full")
