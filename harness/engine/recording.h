@@ -51,10 +51,10 @@ struct Refused : std::runtime_error {
 // of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
 // left out; and a tensor of up to kCheapCopyBytes (record.h) that the region itself overwrites is
 // copied first. One that the plan offloads is refused whoever wants it.
-// When backward wants what was filled through a raw pointer in the region, or is the result of an op
-// with a side effect, and was written to after the region.
-// When an op would be recomputed on another stream than forward ran it on. Autograd runs backward
-// on the streams of forward, whichever are current.
+// When backward wants what was filled through a raw pointer in the region, or is the result of an
+// op with a side effect, and was written to after the region. When an op would be recomputed on
+// another stream than forward ran it on. Autograd runs backward on the streams of forward,
+// whichever are current.
 //
 // Note [What is not seen]
 //   - a write through .data or a raw pointer into a tensor from outside, and other memory given to
