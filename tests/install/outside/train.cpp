@@ -40,7 +40,9 @@ struct Network {
 std::vector<at::Tensor> step(const Network& network, const rematch::Plan* plan) {
   for (const at::Tensor& weight : network.weights) weight.mutable_grad() = at::Tensor();
   std::optional<rematch::Recording> recording;
-  if (plan != nullptr) recording.emplace(*plan, rematch::Schedule::kOnDemand);
+  if (plan != nullptr) {
+    recording.emplace(rematch::Checkpoint(*plan, rematch::Schedule::kOnDemand));
+  }
   const at::Tensor loss = network.loss();
   if (recording) recording->finish();
   loss.backward();
