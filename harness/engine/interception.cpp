@@ -19,7 +19,6 @@ std::atomic<OpMode*> mode_of_backward_threads{nullptr};
 std::atomic<OpObserver*> observer{nullptr};
 std::atomic<bool> recompute_failed{false};
 
-bool in_backward() { return torch::autograd::get_current_graph_task_id() >= 0; }
 Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
 // An op of a tensor subclass runs in Python, whose fallback wants what the dispatcher's topmost key
@@ -111,6 +110,8 @@ void install_fallback() {
 }
 
 }  // namespace
+
+bool in_backward() { return torch::autograd::get_current_graph_task_id() >= 0; }
 
 void install_interception() {
   static const bool installed = [] {

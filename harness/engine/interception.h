@@ -27,6 +27,16 @@ namespace rematch {
 // autograd engine after us. Called by the guards; calling it again is cheap.
 void install_interception();
 
+// Whether the thread runs a node of a backward pass.
+bool in_backward();
+
+// While it lives, neither autograd nor any mode sees the ops that the thread runs.
+class UnseenGuard {
+ private:
+  c10::impl::ExcludeDispatchKeyGuard below_{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                            c10::DispatchKeySet(c10::DispatchKey::Fake)};
+};
+
 // Sees every op that the thread runs below autograd while its guard lives. Implementations pass
 // the op on with call_next(); not calling it drops the op.
 class OpMode {

@@ -58,20 +58,24 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
                     "keep it outside regions");
     }
     const std::optional<int> distance = layer_distance(op.scope);
-    if (distance) prepared.first_op_of_layer.try_emplace(*distance, prepared.ops.size());
     prepared.layer_of_op.push_back(distance.value_or(-1));
+    prepared.has_several_layers |= distance.value_or(0) > 0;
     prepared.ops.push_back(facts);
     prepared.ids.push_back(facts == nullptr ? -1 : facts->id);
     prepared.keep.push_back(keep_for(op));
     if (op.treatment != Treatment::kRecompute) prepared.kept_bytes += op.bytes;
   }
-  prepared.first_op_of_layer.erase(0);
   prepared.offload_inputs = type.offload_inputs;
   for (const DemandStep& step : type.demand_steps) prepared.demand_steps[step.pack] = &step;
   return prepared;
 }
 
 }  // namespace
+
+std::size_t PreparedRegionType::first_op_of(int layer_distance) const {
+  const auto first = std::find(layer_of_op.begin(), layer_of_op.end(), layer_distance);
+  return static_cast<std::size_t>(first - layer_of_op.begin());
+}
 
 Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options given_options)
     : plan(std::move(given_plan)),
@@ -88,9 +92,9 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
     region_by_first_scope[region.first_scope] = i;
     const std::string list = list_of(region);
     if (list.empty()) continue;
-    for (const auto& [distance, first_op] : types[region.type].first_op_of_layer) {
-      const int layer = region.layers.front() + distance;
-      inner_layers[list + std::to_string(layer)] = {i, distance};
+    for (const int distance : types[region.type].layer_of_op) {
+      if (distance < 1) continue;
+      inner_layers[list + std::to_string(region.layers.front() + distance)] = {i, distance};
     }
   }
 }

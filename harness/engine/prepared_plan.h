@@ -1,7 +1,6 @@
 // A plan made ready for the engine: op names looked up once, regions found by scope path.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,16 +22,18 @@ struct PreparedRegionType {
   std::vector<std::int32_t> ids;    // OpFacts::id of each; -1: no such op
   std::vector<Keep> keep;           // by op
   Bytes kept_bytes;                 // that the plan keeps
-  // Layers by their distance from the region's first. Empty: the region is no run of layers.
-  std::vector<int> layer_of_op;                  // -1: of none
-  std::map<int, std::size_t> first_op_of_layer;  // but of the first
+  // The layer of each op, as its distance from the region's first layer; -1: in no layer.
+  std::vector<int> layer_of_op;
+  bool has_several_layers = false;
   std::vector<RegionInput> offload_inputs;
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
   std::unordered_map<int, const DemandStep*> demand_steps;  // by pack
+
+  std::size_t first_op_of(int layer_distance) const;
 };
 
-// A layer that lies behind the first of a region.
+// A layer of a region, but not its first one.
 struct InnerLayer {
   std::size_t region;
   int distance;  // from the region's first layer

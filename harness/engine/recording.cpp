@@ -3,20 +3,18 @@
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
-#include <torch/csrc/autograd/engine.h>
 
-#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "harness/engine/frame.h"
 #include "harness/engine/interception.h"
+#include "harness/engine/off_plan_pass.h"
 #include "harness/engine/open_region.h"
 #include "harness/engine/prepared_plan.h"
 #include "harness/engine/record/op_stream.h"
 #include "models/scope/scope.h"
-#include "policies/replay/op_alignment.h"
 
 namespace rematch {
 namespace {
@@ -31,17 +29,6 @@ const OpFacts* if_planned(const PreparedRegionType& type, std::size_t index,
   if (planned != nullptr && planned->schema == &op.schema()) return planned;
   const OpFacts& ran = facts_of(op);
   return ran.id == type.ids[index] ? &ran : nullptr;
-}
-
-bool runs_in_backward() { return torch::autograd::get_current_graph_task_id() >= 0; }
-
-Bytes bytes_kept(const Record& record) {
-  Bytes bytes;
-  for (const RecordedValue& value : record.values) {
-    if (!value.op.has_value() || !value.kept.defined() || !value.kept.has_storage()) continue;
-    bytes += Bytes{static_cast<std::int64_t>(value.kept.storage().nbytes())};
-  }
-  return bytes;
 }
 
 std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -121,16 +108,16 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       return;
     } else {
       if (!frame->has_left_plan()) {
-        const std::string difference = describe_difference(index, op, *stack);
+        std::string difference = describe_difference(index, op, *stack);
         if (refuses()) {
           call_next(op, keys, stack, depth);  // an op that fails is the model's to catch
           throw StreamMismatch("region " + frame->region_name() + ", " + difference +
                                ". Was the plan made for another model or other dimensions?");
         }
-        leave_plan(difference);
+        leave_plan(std::move(difference));
       }
       facts = &facts_of(op);
-      keep = keep_off_plan(*facts);
+      keep = off_plan->keep_next(*facts);
     }
     recorder.run(*facts, keys, stack, depth, keep);
     if (frame->record().streams.size() > 1) refuse_second_stream(*facts);
@@ -138,32 +125,24 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
   bool refuses() const { return prepared->options.on_mismatch == OnMismatch::kRefuse; }
 
-  void leave_plan(const std::string& difference) {
+  void leave_plan(std::string difference) {
     frame->leave_plan();
-    first_difference = difference;
-    alignment.emplace(frame->type().ids, frame->record().num_program_ops());
+    off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
 
-  // See Note [Leaving the plan].
-  Keep keep_off_plan(const OpFacts& facts) {
-    const OptionalIndex planned = alignment->next(facts.id);
-    if (planned.has_value()) return frame->type().keep[static_cast<std::size_t>(*planned)];
-    return facts.collective == CollectivePart::kNothing ? Keep::kNothing : Keep::kOutputs;
-  }
-
-  // Whether the last scope of the region did not run, and the program is in backward already, or in
-  // a scope behind it.
+  // True where the region's last scope did not run: the program runs backward already, or a scope
+  // that lies after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
-    if (path_lengths.size() < region_depth) return runs_in_backward();
-    return !frame->type().first_op_of_layer.empty() && !is_in_layer;
+    if (path_lengths.size() < region_depth) return in_backward();
+    return frame->type().has_several_layers && !is_in_layer;
   }
 
-  // A scope beside the region's first one opens: a further layer of the region, or, where layers
-  // are left out, repeated or in another order, one that is not of it.
+  // Called when a scope opens beside the region's first one. Closes the region if the scope belongs
+  // to another region, as it does where the step skips, repeats or reorders layers.
   void go_on_in_scope(std::optional<int> index) {
     const PreparedRegionType& type = frame->type();
-    if (type.first_op_of_layer.empty()) return;
+    if (!type.has_several_layers) return;
     const PlannedRegion& region = frame->region();
     const auto inner = prepared->inner_layers.find(path);
     const bool is_inner = index && inner != prepared->inner_layers.end() &&
@@ -175,12 +154,12 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                          type.layer_of_op[num_ops] == (is_inner ? inner->second.distance : 0);
     if (is_next) return;
     if (is_inner) {
-      const std::size_t first_op = type.first_op_of_layer.at(inner->second.distance);
       if (!frame->has_left_plan()) {
         leave_plan("scope " + path + " opened after " + std::to_string(num_ops) +
-                   " ops; the plan expects it after " + std::to_string(first_op));
+                   " ops; the plan expects it after " +
+                   std::to_string(type.first_op_of(inner->second.distance)));
       }
-      alignment->skip_to(first_op);
+      off_plan->begin_layer(inner->second.distance);
     } else if (frame->has_left_plan() || prepared->region_by_first_scope.count(path) != 0) {
       close_region(find_fault());
     }
@@ -220,7 +199,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     open_region(next_region++);
     if (!distance) return;
     leave_plan("the scopes before " + path + " did not open");
-    alignment->skip_to(frame->type().first_op_of_layer.at(*distance));
+    off_plan->begin_layer(*distance);
   }
 
   // Autograd asks for no hooks, so it would keep every tensor beside what a record keeps.
@@ -265,16 +244,12 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   void count_pass() noexcept {
     prepared->departures.add_pass(frame->type().index);
     if (!frame->has_left_plan()) return;
-    const Bytes beyond = bytes_kept(frame->record()) - frame->type().kept_bytes;
-    const bool is_first = prepared->departures.add({.type = frame->type().index,
-                                                    .region = frame->region_name(),
-                                                    .first_difference = first_difference,
-                                                    .extra_ops = alignment->num_extra(),
-                                                    .missing_ops = alignment->num_missing(),
-                                                    .kept_beyond_plan = std::max(Bytes{}, beyond)});
-    alignment.reset();
+    const Departures pass = off_plan->summary(frame->region_name(), frame->record());
+    off_plan.reset();
+    const bool is_first = prepared->departures.add(pass);
     if (is_first && prepared->options.on_mismatch == OnMismatch::kFollow) {
-      TORCH_WARN("rematch: region ", frame->region_name(), " left its plan (", first_difference,
+      TORCH_WARN("rematch: region ", frame->region_name(), " left its plan (",
+                 pass.first_difference,
                  "). Loss and gradients stay those of the step without the plan; its memory and "
                  "recomputation are not as predicted. Make the plan for this step as well");
     }
@@ -286,13 +261,13 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     if (unwinding) return nullptr;
     const std::size_t num_ops = frame->record().num_program_ops();
     if (!frame->has_left_plan() && num_ops < frame->type().ops.size()) {
-      const std::string difference = describe_early_end(num_ops);
+      std::string difference = describe_early_end(num_ops);
       if (refuses()) {
         return std::make_exception_ptr(
             StreamMismatch("region " + frame->region_name() + " " + difference +
                            ". Was the plan made for another model or other dimensions?"));
       }
-      leave_plan(difference);
+      leave_plan(std::move(difference));
     }
     for (const RecordedWait& wait : frame->record().waits) {
       if (wait.wait.has_value()) continue;
@@ -355,9 +330,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   Recorder recorder;
   std::shared_ptr<Frame> frame;
   std::size_t region_depth = 0;
-  bool is_in_layer = false;              // of the region; of one that is no run of layers: always
-  std::optional<OpAlignment> alignment;  // of a pass that left its plan
-  std::string first_difference;
+  bool is_in_layer = false;  // the innermost scope at region_depth is a layer of the region
+  std::optional<OffPlanPass> off_plan;
   int exceptions_at_open = 0;
   std::optional<ObservedRegion> observed;
   std::optional<OpModeGuard> mode_guard;

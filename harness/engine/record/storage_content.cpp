@@ -3,21 +3,12 @@
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/DispatchKey.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include "harness/engine/interception.h"
 #include "harness/engine/record/record.h"
 
 namespace rematch {
-namespace {
-
-struct OutOfRecord {
-  c10::impl::ExcludeDispatchKeyGuard guard{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                                           c10::DispatchKeySet(c10::DispatchKey::Fake)};
-};
-
-}  // namespace
-
 at::Tensor bytes_of(c10::StorageImpl& storage) {
   const auto key =
       c10::computeDispatchKey(at::kByte, at::kStrided, c10::Device(storage.device_type()));
@@ -29,18 +20,18 @@ at::Tensor bytes_of(c10::StorageImpl& storage) {
 }
 
 at::Tensor copy_of_bytes(c10::StorageImpl& storage) {
-  OutOfRecord guard;
+  const UnseenGuard unseen;
   return at::clone(bytes_of(storage));
 }
 
 void restore_bytes(c10::StorageImpl& storage, const at::Tensor& bytes) {
-  OutOfRecord guard;
+  const UnseenGuard unseen;
   bytes_of(storage).copy_(bytes);
 }
 
 bool has_bytes(c10::StorageImpl& storage, const at::Tensor& bytes) {
   if (bytes.is_meta()) return true;
-  OutOfRecord guard;
+  const UnseenGuard unseen;
   return at::equal(bytes_of(storage), bytes);
 }
 
@@ -49,7 +40,7 @@ at::Tensor on_copied_storage(const at::Tensor& tensor) {
   const bool is_plain = tensor.has_storage() &&
                         !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
   if (!is_plain) {
-    OutOfRecord guard;
+    const UnseenGuard unseen;
     return at::clone(tensor);
   }
   at::Tensor copy = without_graph(tensor, c10::VariableVersion(/*version=*/0));

@@ -1,7 +1,6 @@
 #include "harness/engine/replay/replay.h"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <optional>
 
@@ -18,8 +17,7 @@ namespace {
 // Where recorded ops run: below autograd, out of sight of modes. Grad mode is the one that most of
 // them had, so that it is seldom changed for one.
 struct BelowAutograd {
-  c10::impl::ExcludeDispatchKeyGuard below{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                                           c10::DispatchKeySet(c10::DispatchKey::Fake)};
+  UnseenGuard unseen;
   at::AutoGradMode grad_mode{true};
 };
 

@@ -2,18 +2,14 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstddef>
 #include <vector>
 
+#include "harness/engine/interception.h"
+
 namespace rematch {
 namespace {
-
-struct OutOfSight {
-  c10::impl::ExcludeDispatchKeyGuard guard{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                                           c10::DispatchKeySet(c10::DispatchKey::Fake)};
-};
 
 at::Tensor zeros_in_plain_memory(const at::Tensor& like) {
   auto* memory = new std::vector<std::byte>(
@@ -27,20 +23,20 @@ at::Tensor zeros_in_plain_memory(const at::Tensor& like) {
 
 at::Tensor scratch_like(const at::Tensor& outside) {
   if (outside.is_meta()) return outside;
-  OutOfSight guard;
+  const UnseenGuard unseen;
   const bool is_plain = outside.is_cpu() && outside.has_storage();
   return is_plain ? zeros_in_plain_memory(outside) : at::zeros_like(outside);
 }
 
 at::Tensor content_of(const at::Tensor& outside) {
   if (outside.is_meta()) return outside;
-  OutOfSight guard;
+  const UnseenGuard unseen;
   return scratch_like(outside).copy_(outside);
 }
 
 at::Tensor content_on_cpu(const at::Tensor& tensor) {
   if (tensor.is_cpu() && tensor.is_contiguous()) return tensor;
-  OutOfSight guard;
+  const UnseenGuard unseen;
   return tensor.cpu().contiguous();
 }
 

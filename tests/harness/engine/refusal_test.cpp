@@ -176,6 +176,47 @@ TEST_CASE("a stream that differs from the plan") {
   CHECK_THROWS_WITH(run({{.name = "aten::no_such_op"}}), Contains("aten::no_such_op"));
 }
 
+// Collects warnings in place of LibTorch's handler, which prints them.
+struct CollectedWarnings final : c10::WarningHandler {
+  void process(const c10::Warning& warning) override { messages.push_back(warning.msg()); }
+  std::vector<std::string> messages;
+};
+
+TEST_CASE("a stream that differs from the plan is followed, counted and warned of once") {
+  const NamedNetwork network =
+      network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
+  Plan plan;
+  plan.types = {RegionType{.ops = {{.name = "aten::mm"}, {.name = "aten::cos"}}}};
+  plan.regions = {block(1, 0)};
+  for (const OnMismatch on_mismatch : {OnMismatch::kFollow, OnMismatch::kFollowQuietly}) {
+    CollectedWarnings warnings;
+    const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+    const Checkpoint checkpoint(plan, Schedule::kOnDemand, {.on_mismatch = on_mismatch});
+    for (int step = 0; step < 3; ++step) {
+      const Network made = network.make();
+      Recording recording(checkpoint);
+      loss_of(forward_with_scopes(made)).backward();
+      recording.finish();
+    }
+    REQUIRE(checkpoint.departures().size() == 1);
+    const Departures found = checkpoint.departures().front();
+    CHECK(found.passes == 3);
+    CHECK(found.left == 3);
+    CHECK(checkpoint.num_left() == 3);
+    CHECK(found.region == "blocks.1");
+    CHECK(found.first_difference ==
+          "op 1: the plan expects aten::cos, the model ran aten::sin(float [4, 4])");
+    CHECK(found.extra_ops == 3);
+    CHECK(found.missing_ops == 3);
+    CHECK(found.kept_beyond_plan == Bytes{});
+    const std::size_t num_expected = on_mismatch == OnMismatch::kFollow ? 1 : 0;
+    REQUIRE(warnings.messages.size() == num_expected);
+    for (const std::string& message : warnings.messages) {
+      CHECK_THAT(message, Contains("region blocks.1 left its plan (op 1: the plan expects"));
+    }
+  }
+}
+
 // See Note [One op, two names]: the plan was made where a reshape is a view. What ran is run again.
 TEST_CASE("an op that runs under its other name is the op of the plan") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
