@@ -15,8 +15,8 @@ class DepartureCounts {
   explicit DepartureCounts(std::size_t num_types) : types_(num_types) {}
 
   void add_pass(int type) { types_[static_cast<std::size_t>(type)].passes.fetch_add(1); }
-  // A pass that left, its `passes` and `left` not read. Returns whether it is the first of its
-  // type.
+  // Counts a pass that left; ignores its `passes` and `left`. Returns whether it is the first of
+  // its type.
   bool add(const Departures& pass);
 
   std::vector<Departures> all() const;

@@ -63,8 +63,9 @@ struct Refused : std::runtime_error {
 //     does), that has a state of its own, or that draws numbers and neither takes a generator nor
 //     is tagged nondeterministic_seeded;
 //   - a write through a raw pointer into a result of the region. It is seen if the tensor's version
-//     is raised after it (increment_version, mark_dirty), if note_pointer_taken()
-//     (record/pointer_taken.h) tells of it, or if an `empty` made the tensor and no op wrote to it;
+//     is raised after it (increment_version, mark_dirty), if the engine's
+//     note_pointer_taken() was called for it, which neither Python nor a public header does yet, or
+//     if an `empty` made the tensor and no op wrote to it;
 //   - kernels that give other bits each time: use LibTorch's deterministic mode.
 
 // How a change of a tensor from outside a region, made between forward and backward, is noticed.
@@ -73,19 +74,18 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // by its content too: for finding a fault, not for training
 };
 
-// What to do where a pass of forward through a region runs other ops than the plan has.
+// What happens when a pass of forward through a region runs other ops than its plan has.
 //
 // Note [Leaving the plan]
-// Such a pass leaves its plan and goes on. Its ops are aligned with the planned ones: an op that
-// the plan has is treated as planned, an extra one is recomputed, and an extra collective is kept,
-// since other ranks may not run it. What backward needs is then recomputed from the record, which
-// never depended on the plan. So bits are those of the step without the plan; leaving costs memory
-// or recomputation. Under on_demand the plan's order of recomputation, and on either schedule its
-// offloaded inputs, are not followed in such a pass.
+// Such a pass leaves its plan and continues. Its ops are aligned with the planned ops. Planned ops
+// are treated as planned, extra ops are recomputed, and extra collectives are kept, because other
+// ranks may not run them. Backward recomputes from the record, which does not depend on the plan,
+// so bits are those of the step without the plan. Leaving the plan costs memory or recomputation.
+// Such a pass ignores the plan's order of recomputation and its offloaded inputs.
 enum class OnMismatch : std::uint8_t {
   kFollow,         // leave the plan, with a warning for each region type (TORCH_WARN)
-  kFollowQuietly,  // the caller says it: Checkpoint::departures()
-  kRefuse,         // throw StreamMismatch: for who proves counts
+  kFollowQuietly,  // leave the plan; the caller reports Checkpoint::departures()
+  kRefuse,         // throw StreamMismatch, for callers that prove counts
 };
 
 // The passes through regions of one type, and those among them that left the plan.
@@ -95,9 +95,9 @@ struct Departures {
   std::int64_t left = 0;
   std::string region;            // the first that left
   std::string first_difference;  // there: "op 3: the plan expects aten::mm, the model ran ..."
-  std::int64_t extra_ops = 0;    // that ran and are not planned, of all passes
+  std::int64_t extra_ops = 0;    // ran and are not planned, in all passes
   std::int64_t missing_ops = 0;  // planned and did not run
-  Bytes kept_beyond_plan;        // in the pass where it was most
+  Bytes kept_beyond_plan;        // the most of any pass
 };
 
 class MoveObserver;
@@ -137,9 +137,9 @@ class Checkpoint {
   // the steps that it is told of. Not while a step runs.
   void observe_moves(MoveObserver* observer) const;
 
-  // Of every region type that a pass went through, on all threads, since the Checkpoint was made.
+  // One entry for each region type that ran, on any thread, since the Checkpoint was made.
   std::vector<Departures> departures() const;
-  // The passes among them that left the plan: costs one atomic read.
+  // The number of passes that left the plan. Costs one atomic read.
   std::int64_t num_left() const;
 
   struct Prepared;

@@ -6,15 +6,15 @@
 namespace rematch {
 namespace {
 
-// A run of missing ops costs less for each op than a run of extra ones. So a branch that did not
-// run is passed over at the second op behind it, and one extra op is never taken for a later one.
+// An op costs less in a run of missing ops than in a run of extra ones. So the second op after a
+// skipped branch is matched again, and a single extra op is never matched with a later planned op.
 constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;
 constexpr std::int32_t kNextExtra = 80;
 constexpr std::int32_t kNever = 1 << 28;  // sums of it stay below the largest integer
 
-// So many expected ops in a row are no accident.
+// After this many expected ops in succession the alignment is certain, and the window is dropped.
 constexpr std::size_t kSure = 8;
 
 }  // namespace
@@ -74,7 +74,7 @@ void OpAlignment::open_window() {
   fill_missing();
 }
 
-// Adds the op to every alignment, and returns what the best one takes it for.
+// Extends every alignment by the op. Returns the op's match in the cheapest one.
 OptionalIndex OpAlignment::decide(std::int32_t op) {
   before_.swap(costs_);
   costs_.resize(before_.size());

@@ -1,13 +1,12 @@
-// Finds the planned op that a running op is, where a pass runs other ops than its plan has.
-// LibTorch has no part in it: ops are integers, and equal integers are the same op.
+// Matches the ops of a pass with the ops of its plan while the pass runs. Ops are integers here;
+// equal integers are the same op.
 //
 // Note [Costs of an alignment]
-// An alignment matches ops that ran with planned ones, in order. What it leaves over are runs of
-// extra ops and runs of missing ones. Each run costs something for being there, and a little for
-// each op in it (affine gap costs: O. Gotoh, "An improved algorithm for matching biological
-// sequences", J. Mol. Biol. 162, 1982). The ops that ran so far are aligned with any beginning of
-// the plan, at the least cost. The op that ran last is decided by the best such alignment; it can
-// be another one after the next op, but then that op has run.
+// An alignment matches ops that ran with planned ops, in order. Ops that it does not match form
+// runs of extra ops and runs of missing ops. A run has a cost of its own and a small cost for each
+// op (affine gap costs: O. Gotoh, "An improved algorithm for matching biological sequences", J.
+// Mol. Biol. 162, 1982). Each op is matched as in the cheapest alignment of all ops so far with any
+// prefix of the plan. The match is final, although later ops can make another alignment cheaper.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +19,17 @@ namespace rematch {
 
 class OpAlignment {
  public:
-  // How many planned ops are looked at from the one that would be next. A longer run of missing
-  // ops is found by skip_to() alone.
+  // The number of planned ops that an op is compared with. Only skip_to() passes over a longer run
+  // of missing ops.
   static constexpr std::size_t kWindow = 64;
 
   // The first `num_ran` planned ops ran. `planned` must outlive the alignment.
   OpAlignment(const std::vector<std::int32_t>& planned, std::size_t num_ran);
 
-  // Goes on with the next op. Returns the index of the planned op that it is; absent: extra.
+  // Matches the op that runs next. Returns the index of its planned op; absent: the op is extra.
   OptionalIndex next(std::int32_t op);
 
-  // The next op is expected to be planned op `index`: what lies before it is decided.
+  // Expects planned op `index` next, whatever ran before.
   void skip_to(std::size_t index);
 
   std::int64_t num_extra() const { return num_extra_; }
@@ -54,12 +53,13 @@ class OpAlignment {
   const std::vector<std::int32_t>& planned_;
   std::vector<bool> is_matched_;  // by planned op
   std::int64_t num_extra_ = 0;
-  std::size_t next_ = 0;  // the planned op that is expected
-  // Absent content: the last ops all were the expected ones.
-  std::size_t window_ = 0;    // its first planned op
-  std::vector<Costs> costs_;  // place i: i planned ops of the window are behind
-  std::vector<Costs> before_;
-  std::size_t num_in_a_row_ = 0;  // expected ops that ran one after the other
+  std::size_t next_ = 0;    // the planned op that is expected
+  std::size_t window_ = 0;  // the first planned op of the window
+  // Entry i: the costs of alignments that end before planned op window_ + i. Empty while the ops
+  // follow the plan one by one.
+  std::vector<Costs> costs_;
+  std::vector<Costs> before_;     // the same, without the last op
+  std::size_t num_in_a_row_ = 0;  // expected ops that ran in succession
 };
 
 }  // namespace rematch

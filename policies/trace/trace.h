@@ -88,8 +88,8 @@ struct TracedPack {
   ValueId value;
   std::int32_t version = 0;
   OpId at_op;
-  // The number of ops that had run when autograd dropped it in forward already, because nothing was
-  // left that backward could reach it from. Absent: it lived until backward.
+  // The number of ops that had run when autograd dropped the saved tensor during forward, because
+  // backward could no longer reach it. Absent: autograd held it until backward.
   std::optional<OpId> dropped_at = std::nullopt;
   bool operator==(const TracedPack&) const = default;
 };

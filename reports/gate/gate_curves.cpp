@@ -173,7 +173,7 @@ void CurveGate::add_tiers() {
   }
 }
 
-// A curve that only equals one that does not fall proves nothing. One that differs still fails.
+// Equality with a reference that does not fall is no evidence. A curve that differs still fails.
 void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
   if (check.verdict != GateVerdict::kPass) return;
   const std::string why = explain_no_fall(reference, check.limit.value_or(0));

@@ -69,7 +69,7 @@ class Run:
         return self.exit_code() if self.statuses or self.machine.dry else self.nothing_ran()
 
     def nothing_ran(self):
-        """Exit code 0 where no question is open, 2 where time is too short for any."""
+        """Returns exit code 0 if no question is open, and 2 if none fits into the time."""
         if not self.asked:
             say("no question is open")
             return 0

@@ -8,12 +8,12 @@
 // value and version. Views are values that share a storage.
 //
 // Note [Writes that no op made]
-// A kernel may write to a result of the region through a raw pointer. Two things tell of it: a
-// version counter that moved further than the writes of ops explain (increment_version,
-// mark_dirty), and the program itself (pointer_taken.h). The recorder then copies what the storage
-// holds and appends an op of its own, rematch::restore_content, which writes the copy. So reads
-// before and after the write are ordered as those of any write in place, and views see it. The
-// write is taken to have happened after all ops that ran before it was found.
+// A kernel may write to a result of the region through a raw pointer. The
+// recorder finds such a write if a version counter moved further than the writes of ops explain
+// (increment_version, mark_dirty), or if note_pointer_taken() was called (pointer_taken.h). It then
+// copies the storage and appends an op of its own, rematch::restore_content, which writes the copy
+// back. So reads before and after the write are ordered like those of any in-place op, and views
+// see it. The write counts as one that ran after all ops that were recorded when it was found.
 //
 // Counters are compared when an op takes a tensor and when autograd saves one. A counter may differ
 // without such a write: it is raised when an op in place has returned, by ops of Python's
@@ -192,7 +192,7 @@ enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 // Replay does not repeat writes into lists of tensors. A record that nobody replays may have them.
 enum class ListWrites : std::uint8_t { kRefused, kNoted };
 
-// A record that nobody replays needs no copy of what no op wrote.
+// A record that is never replayed ignores hidden writes.
 enum class HiddenWrites : std::uint8_t { kNoted, kIgnored };
 
 // Writes a record while its region is open, on one thread.
@@ -294,7 +294,7 @@ class Recorder {
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
-    // An op raises the version of what it writes by one; more is not its doing.
+    // An op raises the version of what it writes by one. A larger change has another cause.
     bool is_loud() const {
       return counter.enabled() && counter.current_version() != counter_before;
     }
@@ -371,7 +371,7 @@ bool is_written(const RecordedOp& op, const RecordedUse& use);
 // Whether it is an argument of Note [Side writes], written in this call or not.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Sets the thread's open recorder, and returns the one before.
+// Replaces the thread's open recorder. Returns the previous one.
 Recorder* exchange_open_recorder(Recorder* recorder);
 
 // A tensor on the same storage and version counter, without its graph; or with another counter.

@@ -190,7 +190,7 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
 }
 
 // Replay cannot make constants, and the op is about to overwrite what the program's tensor holds.
-// An `empty` that nobody has read is none yet if the op does not look at what it writes over.
+// An `empty` that no op has read holds no constant yet, if the op overwrites it without reading it.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {

@@ -20,7 +20,7 @@ _ON_MISMATCH = ("follow", "refuse")
 class Report(list[dict[str, Any]]):
     """A dict for each type of region that ran: `type`, its index in the plan's types; `passes` through it, and how many
     `left` the plan; the first `region` that did, and its `first_difference`; `extra_ops` and `missing_ops` of all passes;
-    `kept_beyond_plan_bytes`, in the pass where it was most. Prints as a table."""
+    `kept_beyond_plan_bytes`, the most of any pass. Prints as a table."""
 
     def __str__(self) -> str:
         rows = ["| region type | passes | left the plan | extra ops | missing ops | kept beyond it | first difference |",
@@ -61,7 +61,7 @@ class Checkpoint:
         self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule, int(self.on_mismatch == "refuse"))
 
     def report(self) -> Report:
-        """How often steps left the plan since this checkpoint was made; prints as a table."""
+        """Counts how often steps left the plan since this checkpoint was made. Prints as a table."""
         require_checkpoint(self)
         return Report(json.loads(call("departures", self.handle)))
 

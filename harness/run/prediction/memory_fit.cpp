@@ -25,7 +25,7 @@ std::optional<AvailableMemory> memory_of_machine() {
   return AvailableMemory{*available, "available on this machine"};
 }
 
-// NCCL's communicators are left out: their size is known too badly to refuse anything by it.
+// Excludes NCCL's communicators, because their size is too uncertain to refuse a run for it.
 MemoryReserve reserve_of(const CudaDevice& card) {
   return usual_reserve(sheet_of_card(card.name), card.memory, /*num_communicators=*/0);
 }
