@@ -1,7 +1,8 @@
 """Steps that run other ops than the plan was made for: bits are those of the step without a plan, it is said once, and no
-byte is left over."""
+byte is left over. Where there is a GPU, the steps run on it."""
 
 import gc
+import os
 import pickle
 import unittest
 import warnings
@@ -9,9 +10,12 @@ import warnings
 import rematch
 
 rematch.count_memory()  # before the first tensor
+# cuBLAS repeats its bits with a workspace of this size alone.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NUM_STEPS = 12
 NUM_LEAK_STEPS = 50
 SCHEDULES = ("whole_region", "on_demand")
@@ -42,14 +46,14 @@ class Steps(torch.nn.Module):
         super().__init__()
         self.kinds = kinds
         self.layers = torch.nn.ModuleList(Layer(width) for _ in range(num_layers))
-        self.mask = torch.arange(64).reshape(1, 8, 8).remainder(5).eq(0)
+        self.register_buffer("mask", torch.arange(64).reshape(1, 8, 8).remainder(5).eq(0))
 
     def forward(self, x, index):
         kind = self.kinds[index % len(self.kinds)]
         mask = self.mask if "mask" in kind else None
         scale = x if "scale" in kind else None
         order = kind.get("order", range(len(self.layers)))
-        with torch.autocast("cpu", torch.bfloat16, enabled="autocast" in kind):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled="autocast" in kind):
             for layer in order:
                 x = self.layers[layer](x, mask, scale)
         return x.float().square().mean()
@@ -71,12 +75,12 @@ KINDS = {
 
 def batches(seed=1):
     generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(2, 8, 16, generator=generator) for _ in range(NUM_STEPS)]
+    return [torch.randn(2, 8, 16, generator=generator).to(DEVICE) for _ in range(NUM_STEPS)]
 
 
 def made(kinds):
     torch.manual_seed(0)
-    return Steps(kinds)
+    return Steps(kinds).to(DEVICE)
 
 
 def train(model, checkpoint, steps):
@@ -119,6 +123,7 @@ class FollowTest(unittest.TestCase):
         kinds = KINDS["all of it"]
         other = torch.nn.Module()
         other.layers = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU()) for _ in range(4))
+        other.to(DEVICE)
 
         def step():
             x = batches()[0]
