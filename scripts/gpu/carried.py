@@ -49,14 +49,19 @@ def pack(file, build, dry_results, open_list):
     return 0
 
 
-def is_stale(build):
-    """Whether a source is newer than the programs that are built from it."""
-    targets = [*DRY_PROGRAMS.values(), PACKAGE_LIBRARY]
+def build(folder):
+    """Brings what is packed up to date with its sources, and says why that failed, or None."""
+    targets = list(DRY_PROGRAMS.values())
+    if (folder / PACKAGE_LIBRARY).exists():
+        targets.append(PACKAGE_LIBRARY)
     try:
-        done = subprocess.run(["ninja", "-C", str(build), "-n", *targets], capture_output=True, text=True)
-    except OSError:
-        return True
-    return "no work to do" not in done.stdout
+        done = subprocess.run(["ninja", "-C", str(folder), *targets], capture_output=True, text=True)
+    except OSError as error:
+        return f"ninja does not start: {error.strerror}"
+    if done.returncode == 0:
+        return None
+    said = (done.stdout + done.stderr).strip().splitlines()[-1]
+    return f"{folder} does not build ({said}): run scripts/setup dry, then build preset dev"
 
 
 def strip(path, target):

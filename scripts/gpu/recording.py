@@ -58,8 +58,6 @@ def why_not(result, commit, kind=None):
         return None
     if not result["commit"]:
         return "its commit is unknown; give --commit"
-    if result["stale"]:
-        return "the programs were older than their sources; give --commit"
     if result["uncommitted"]:
         return f"{result['uncommitted'][0]} was not committed when it was packed; give --commit"
     return None

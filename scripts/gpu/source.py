@@ -12,11 +12,10 @@ class Source:
     commit: str = None  # None: nobody knows
     open: dict = None  # {name: reason}; None: nobody knows, so every question without an answer is open
     uncommitted: dict = field(default_factory=dict)  # {name: changed files that no commit has}
-    stale: bool = False  # the programs are older than their sources
 
     def fields(self, question):
         """What a result says of its source."""
-        return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, []), "stale": self.stale}
+        return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, [])}
 
     def is_open(self, question):
         if question.always:
@@ -27,7 +26,7 @@ class Source:
         return (self.open or {}).get(question.name, "asked by every run" if question.always else "never answered")
 
     def as_json(self):
-        return {"commit": self.commit, "open": self.open, "uncommitted": self.uncommitted, "stale": self.stale}
+        return {"commit": self.commit, "open": self.open, "uncommitted": self.uncommitted}
 
 
 def from_git(asked, repository):
@@ -38,7 +37,7 @@ def from_git(asked, repository):
 
 def from_programs(folder):
     carried = json.loads((folder / OPEN_FILE).read_text())
-    return Source(carried["commit"], carried["open"], carried["uncommitted"], carried["stale"])
+    return Source(carried["commit"], carried["open"], carried["uncommitted"])
 
 
 def found(asked, repository, programs=None):

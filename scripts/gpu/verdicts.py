@@ -34,20 +34,26 @@ def is_dry(report):
 
 
 def points(report):
+    """Names and points of a run's report, or of a front's, whose points share one schedule."""
     for point in report.get("points", []):
-        yield f"{point['policy']}, {point['schedule']}", point
+        yield f"{point['policy']}, {point.get('schedule') or report['schedule']}", point
+
+
+def end_of(point):
+    """How a point ended: a front's point says so under `measured`, which is null where it was not run."""
+    return (point["measured"] if "measured" in point else point) or {"status": None}
 
 
 def timed_out(report):
-    return [f"{name}: {point['status']}: {point['reason']}" for name, point in points(report)
-            if point["status"] == "timeout"]
+    ends = [(name, end_of(point)) for name, point in points(report)]
+    return [f"{name}: {end['status']}: {end['reason']}" for name, end in ends if end["status"] == "timeout"]
 
 
 def without(report, late):
     """The report of those that ended; all of it where nothing was late."""
     if not late:
         return report
-    return {**report, "points": [point for point in report["points"] if point["status"] != "timeout"]}
+    return {**report, "points": [point for point in report["points"] if end_of(point)["status"] != "timeout"]}
 
 
 def without_slowdowns(report):

@@ -57,6 +57,7 @@ class Evidence:
     ceilings: dict = field(default_factory=dict)  # question -> report of ceilings.py
     verdicts: dict = field(default_factory=dict)  # question -> NAME.json
     predicted: dict = field(default_factory=dict)  # card -> entries of predicted.json
+    fronts: dict = field(default_factory=dict)  # question -> measured front
 
 
 def read(folder):
@@ -70,6 +71,8 @@ def read(folder):
             evidence.predicted[path.parent.name.upper()] = document["predictions"]
         elif "copy_gb_per_second" in document:
             evidence.ceilings[question] = document
+        elif str(document.get("schema", "")).startswith("rematch.front/"):
+            evidence.fronts[question] = document
         elif str(document.get("schema", "")).startswith("rematch.report/"):
             evidence.points += points_of_report(question, document)
         elif "status" in document and "commands" in document and not document.get("dry"):

@@ -221,6 +221,26 @@ def predicted(evidence):
 
 
 # Findings about bytes of single points stand in table `peaks`.
+def fronts(evidence):
+    """Plans that a search chose and baselines, measured in the run that took their profile."""
+    columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms", "step, measured, ms",
+               "interval", "off", "report"]
+    rows = {}
+    for question, front in evidence.fronts.items():
+        card, size = question.split("/")[0].upper(), size_of(front["model"], front["dimensions"])
+        for point in {point["policy"]: point for point in front["points"] + front["baselines"]}.values():
+            measured = point["measured"]
+            if not measured or measured["status"] != "ok":
+                continue
+            low, high = measured["step_time_interval_ns"]
+            rows[f"{question}, {point['policy']}"] = [
+                card, front["model"], size, point["policy"], bytes_of(point["predicted_peak_allocated_bytes"]),
+                bytes_of(measured["peak_allocated_bytes"]), milliseconds(point["predicted_step_time_ns"]),
+                milliseconds(measured["step_time_ns"]), f"{milliseconds(low)} to {milliseconds(high)}",
+                f"{100 * (point['predicted_step_time_ns'] / measured['step_time_ns'] - 1):+.1f} %", f"`{question}`"]
+    return Table(columns, rows)
+
+
 DETAIL = re.compile(r"peak_(allocated|reserved)_bytes|, requested |the target for counting| (allocated|reserved) \d")
 ASSERTIONS = re.compile(r"All tests passed \((.+?)\)")
 MAX_FINDINGS = 4
@@ -297,7 +317,7 @@ def published_wan(evidence):
 
 TABLES = {"steps": steps, "peaks": peaks, "beside_pytorch": beside_pytorch, "rivals": rivals_table,
           "predicted": predicted, "bandwidth": bandwidth, "ceilings": ceilings, "questions": questions,
-          "published_wan": published_wan}
+          "published_wan": published_wan, "fronts": fronts}
 
 
 def make_all(evidence):

@@ -244,6 +244,14 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, [])
         self.assertIn("off by 2.0% in the median", findings[0])
 
+    def test_points_of_a_front_that_ran_out_of_time(self):
+        late = {"policy": "search(0)", "measured": {"status": "timeout", "reason": "it ran longer than 9 s"}}
+        front = {"schedule": "on_demand", "points": [late, {"policy": "search(1)", "measured": None},
+                                                     {"policy": "search(2)", "measured": {"status": "ok"}}]}
+        said = verdicts.timed_out(front)
+        self.assertEqual(said, ["search(0), on_demand: timeout: it ran longer than 9 s"])
+        self.assertEqual([each["policy"] for each in verdicts.without(front, said)["points"]], ["search(1)", "search(2)"])
+
     def test_the_package_fails_on_other_bits_on_no_effect_and_on_a_higher_peak(self):
         def judged(bits=True, recomputed=3, peak=5):
             found = {"bits_equal": bits, "checkpointed": {"executed_ops": {"recompute": recomputed}}}
@@ -432,13 +440,12 @@ class ReopenTest(unittest.TestCase):
         found = source.from_git(asked, self.repository)
         self.assertEqual(found.open, {"new": "never answered"})
         self.assertEqual(found.uncommitted, {"same": ["code/a.cpp"]})
-        self.assertEqual(found.fields(asked[0]), {"commit": self.repository.head(), "uncommitted": ["code/a.cpp"],
-                                                  "stale": False})
+        self.assertEqual(found.fields(asked[0]), {"commit": self.repository.head(), "uncommitted": ["code/a.cpp"]})
 
     def test_a_machine_without_history_takes_the_list_that_came_along(self):
         bare = self.root / "bare"
         bare.mkdir()
-        (bare / carried.OPEN_FILE).write_text(json.dumps({"commit": "c", "open": {"x": "why"}, "uncommitted": {}, "stale": False}))
+        (bare / carried.OPEN_FILE).write_text(json.dumps({"commit": "c", "open": {"x": "why"}, "uncommitted": {}}))
         asked = [question("x"), question("y"), question("always", always=True)]
         repository = unittest.mock.Mock(has_history=lambda: False)
         found = source.found(asked, repository, bare)
@@ -530,7 +537,7 @@ class PackTest(unittest.TestCase):
             program.chmod(0o755)
 
     def pack(self):
-        open_list = {"commit": "c", "open": {"x": "never answered"}, "uncommitted": {}, "stale": False}
+        open_list = {"commit": "c", "open": {"x": "never answered"}, "uncommitted": {}}
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
             code = carried.pack(self.root / "programs.tar.xz", self.root / "build", self.root / "dry", open_list)
         return code, said.getvalue()
@@ -566,19 +573,21 @@ class PackTest(unittest.TestCase):
         carried.unpacked(self.root / "programs.tar.xz")
         self.assertFalse((folder / "old").exists())
 
-    def test_programs_older_than_their_sources_are_noticed(self):
+    def test_programs_older_than_their_sources_are_built(self):
         if not shutil.which("ninja"):
             self.skipTest("no ninja here")
-        (self.root / "build").mkdir()
-        targets = " ".join([*machine.DRY_PROGRAMS.values(), carried.PACKAGE_LIBRARY])
-        (self.root / "build/build.ninja").write_text(f"rule make\n  command = mkdir -p $$(dirname $out) && touch $out\n"
-                                                     + "".join(f"build {name}: make source\n" for name in targets.split()))
-        (self.root / "build/source").touch()
-        self.assertTrue(carried.is_stale(self.root / "build"))
-        subprocess.run(["ninja", "-C", self.root / "build"], check=True, capture_output=True)
-        self.assertFalse(carried.is_stale(self.root / "build"))
-        (self.root / "build/source").write_text("newer")
-        self.assertTrue(carried.is_stale(self.root / "build"))
+        folder = self.root / "build"
+        folder.mkdir()
+        self.assertRegex(carried.build(folder), "does not build .*run scripts/setup dry, then build preset dev")
+        self.build()
+        targets = [*machine.DRY_PROGRAMS.values(), carried.PACKAGE_LIBRARY]
+        (folder / "build.ninja").write_text("rule make\n  command = cp source $out\n"
+                                            + "".join(f"build {name}: make source\n" for name in targets))
+        (folder / "source").write_text("newer")
+        self.assertIsNone(carried.build(folder))
+        self.assertEqual([(folder / name).read_text() for name in targets], ["newer"] * len(targets))
+        (folder / "source").unlink()
+        self.assertRegex(carried.build(folder), "does not build .*'source'.*missing and no known rule")
 
     def test_what_is_not_built_or_too_large_is_not_packed(self):
         code, said = self.pack()
@@ -884,7 +893,7 @@ class RecordTest(unittest.TestCase):
         self.queue.write_text(json.dumps(queue_of({"name": "x"}, {"name": "x_more"})))
 
     def came_back(self, name="x", **changes):
-        result = {"question": name, "status": "passed", "commit": "c1", "uncommitted": [], "stale": False, "dry": False,
+        result = {"question": name, "status": "passed", "commit": "c1", "uncommitted": [], "dry": False,
                   "date": "2026-01-02", "card": "Made-up GPU", "card_uuid": "GPU-1", "problems": []}
         out = self.root / "out"
         out.mkdir(exist_ok=True)
@@ -932,7 +941,6 @@ class RecordTest(unittest.TestCase):
         for changes, said in (({"status": "failed", "problems": ["bits differ"]}, "failed: bits differ"),
                               ({"dry": True}, "it ran on the dry device"),
                               ({"commit": None}, "its commit is unknown"),
-                              ({"stale": True}, "older than their sources"),
                               ({"uncommitted": ["kernels/a.cu"]}, "kernels/a.cu was not committed")):
             with self.subTest(said=said):
                 self.came_back(**changes)

@@ -155,6 +155,20 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(rows["H100, llama3_1b, 4 x 2,048, full"][4:],
                          ["250.0", "251.0", "+0.4 %", "150.0", "-40 %", "1.250", "1.250"])
 
+    def test_measured_plans_of_a_front(self):
+        def plan(policy, status="ok"):
+            measured = {"status": status, "peak_allocated_bytes": 2000, "step_time_ns": 200_000_000,
+                        "step_time_interval_ns": [198_000_000, 203_000_000]}
+            return {"policy": policy, "predicted_peak_allocated_bytes": 1000, "predicted_step_time_ns": 199_000_000,
+                    "measured": measured if status else None}
+
+        front = {"schema": "rematch.front/1.0", "model": "llama3_1b", "dimensions": {"batch": 4, "tokens": 2048},
+                 "points": [plan("search(0)"), plan("search(1)", None), plan("none")],
+                 "baselines": [plan("none"), plan("full", "oom")]}
+        rows = self.made(front__report=front)["fronts"].rows
+        self.assertEqual(list(rows), ["h100/front, search(0)", "h100/front, none"])
+        self.assertEqual(rows["h100/front, none"][4:], ["1,000", "2,000", "199.0", "200.0", "198.0 to 203.0", "-0.5 %", "`h100/front`"])
+
     def test_a_deviation_is_quoted_without_its_sign(self):
         self.assertTrue(quotes.is_rounded("1.4 %", "-1.4 %"))
         self.assertFalse(quotes.is_rounded("1.3 %", "-1.4 %"))
