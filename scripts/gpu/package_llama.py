@@ -107,7 +107,10 @@ def budget_of(workload):
 def measure(workload):
     import rematch
     import torch
-    torch.use_deterministic_algorithms(True, warn_only=True)  # bits are compared
+    # Bits are compared, and neither cuDNN's attention nor the memory-efficient one repeats those of its gradients.
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
     budget = budget_of(workload)
     start = time.perf_counter()
     checkpoint = rematch.auto(workload.model, workload.step, budget=budget, device="h100")
