@@ -130,7 +130,11 @@ def report_of(device, seconds_of_auto, answer, found, turns):
     medians = {kind: statistics.median(sample for samples, _ in made for sample in samples)
                for kind, made in turns.items()}
     peaks = {kind: max((peak for _, peak in made if peak is not None), default=None) for kind, made in turns.items()}
-    problems = [] if found["bits_equal"] else ["loss or gradients differ from those of the step without the plan"]
+    problems = []
+    if found["bits_equal"] is None:
+        problems.append("bits were not compared, as the step without the plan is not repeatable")
+    elif not found["bits_equal"]:
+        problems.append("loss or gradients differ from those of the step without the plan")
     if not found["checkpointed"]["executed_ops"].get("recompute"):
         problems.append("nothing was recomputed")
     if None not in peaks.values() and peaks[True] >= peaks[False]:

@@ -83,9 +83,9 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
         say("nothing needs checkpointing: the step without it fits")
         return
     found = check(model, step, checkpoint, blocks=blocks)
-    if not found["bits_equal"]:
-        raise RematchError("loss or gradients differ from those of the step without the plan; does step() run the same "
-                           "batch each time, and is the model deterministic?")
+    if found["bits_equal"] is False:
+        raise RematchError(f"{found['first_difference']} differs from that of the step without the plan, though two steps without "
+                           "it are equal; is there an op with a state or random numbers of its own?")
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
     if recomputed != predicted["recomputed_ops"]:
         raise RematchError(f"the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
@@ -93,4 +93,5 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
     risen = found["checkpointed"]["peak_bytes"]
     peak = "" if risen is None else (f", bytes rose by {size_text(risen)} (predicted "
                                      f"{size_text(predicted['peak_bytes'] - predicted['before_bytes'])})")
-    say(f"ran it once: bits equal, {recomputed} ops recomputed{peak}")
+    bits = "equal" if found["bits_equal"] else "not compared, as the step is not repeatable"
+    say(f"ran it once: bits {bits}, {recomputed} ops recomputed{peak}")

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ from rematch._step import left_as_it_was, loss_of
 from rematch.planning import Checkpoint, require_checkpoint, size_text
 from rematch.recording import recording
 from rematch.scopes import scopes
+
+MAX_PLAIN_STEPS = 3
 
 
 @contextlib.contextmanager
@@ -84,11 +87,15 @@ def _bits(tensor: torch.Tensor | None) -> bytes:
     return ctypes.string_at(content.data_ptr(), content.numel() * content.element_size())  # torch may have no numpy
 
 
-def _hash_of(model: torch.nn.Module, loss: torch.Tensor) -> str:
-    digest = hashlib.sha256(_bits(loss.detach().reshape(1)))
-    for name, parameter in model.named_parameters():
-        digest.update(name.encode() + _bits(parameter.grad))
-    return digest.hexdigest()
+def _hashes_of(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, bytes]:
+    """Hashes of the loss and of each parameter's gradient, by name."""
+    content: dict[str, torch.Tensor | None] = {"the loss": loss.detach().reshape(1)}
+    content |= {f"the gradient of {name}": parameter.grad for name, parameter in model.named_parameters()}
+    return {name: hashlib.sha256(_bits(tensor)).digest() for name, tensor in content.items()}
+
+
+def _first_difference(first: dict[str, bytes], second: dict[str, bytes]) -> str | None:
+    return next((name for name in first if first[name] != second.get(name)), None)
 
 
 def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor],
@@ -101,7 +108,7 @@ def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor],
                 loss = loss_of(model, step)
             loss.backward()
         peaks = [peak for peak in figures["peak_bytes"].values() if peak is not None]
-        return {"hash": _hash_of(model, loss),
+        return {"hashes": _hashes_of(model, loss),
                 "executed_ops": {phase: sum(ops.values()) for phase, ops in figures["ops"].items()},
                 "peak_bytes": max(peaks) - figures["before_bytes"] if peaks else None}
     finally:
@@ -111,6 +118,11 @@ def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor],
 class Comparison(dict[str, Any]):
     """What check() found; prints as a table."""
 
+    def _bits(self) -> str:
+        if self["bits_equal"] is None:
+            return "the step is not repeatable"
+        return "equal" if self["bits_equal"] else "DIFFERENT"
+
     def __str__(self) -> str:
         def row(name: str, figures: dict[str, Any], bits: str) -> str:
             ops = "/".join(str(figures["executed_ops"].get(phase, 0)) for phase in ("forward", "recompute", "backward"))
@@ -119,14 +131,16 @@ class Comparison(dict[str, Any]):
 
         return "\n".join(["| step | ops forward/recompute/backward | bytes it rose by | bits |", "| --- | --- | --- | --- |",
                           row("without a plan", self["plain"], "reference"),
-                          row("with the plan", self["checkpointed"], "equal" if self["bits_equal"] else "DIFFERENT")])
+                          row("with the plan", self["checkpointed"], self._bits())])
 
 
 def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, *,
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> Comparison:
     """Runs a step without and one with the checkpoint, from the same seed and buffers, which it leaves as they were.
 
-    `bits_equal` says whether loss and every gradient have equal bits; `plain` and `checkpointed` have `executed_ops`, their
+    `bits_equal` says whether loss and every gradient have equal bits. It is None, with a warning, where two steps without the
+    checkpoint differ too: then `repeatable` is False, and bits cannot be compared. `first_difference` names what differs,
+    "the loss" or "the gradient of layers.0.weight", else it is None. `plain` and `checkpointed` have `executed_ops`, their
     number by phase ("forward", "recompute", "backward"), and `peak_bytes`, by which the step rose: None without
     rematch.count_memory(). It prints as a table. Raises RematchError where the step runs other ops than the plan was
     made for, whatever the checkpoint's `on_mismatch` is. `blocks` is as for scopes(). Call it without scopes on the model,
@@ -138,5 +152,31 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
     strict = Checkpoint(checkpoint.plan, checkpoint.schedule, on_mismatch="refuse")
     with scopes(model, strict, blocks=blocks):
         checkpointed = _run(model, step, recording(strict))
-    equal = plain.pop("hash") == checkpointed.pop("hash")
-    return Comparison(bits_equal=equal, plain=plain, checkpointed=checkpointed)
+    expected, found = plain.pop("hashes"), checkpointed.pop("hashes")
+    difference = _first_difference(expected, found)
+    unrepeated = None if difference is None else _difference_of_plain_steps(model, step, expected)
+    if unrepeated is not None:
+        _warn_of_unrepeatable_step(model, unrepeated)
+    return Comparison(bits_equal=None if unrepeated else difference is None, repeatable=unrepeated is None,
+                      first_difference=unrepeated or difference, plain=plain, checkpointed=checkpointed)
+
+
+def _difference_of_plain_steps(model: torch.nn.Module, step: Callable[[], torch.Tensor],
+                               expected: dict[str, bytes]) -> str | None:
+    """What differs between steps without a plan; None where all of them are equal. A race seldom shows in one step."""
+    for _ in range(MAX_PLAIN_STEPS):
+        hashes = _run(model, step, contextlib.nullcontext())["hashes"]
+        if difference := _first_difference(expected, hashes):
+            return difference
+    return None
+
+
+def _warn_of_unrepeatable_step(model: torch.nn.Module, difference: str) -> None:
+    remedy = "call torch.use_deterministic_algorithms(True)"
+    if _device_of(model).startswith("cuda"):
+        remedy += (", set CUBLAS_WORKSPACE_CONFIG=:4096:8 before CUDA starts, and choose another attention backend than cuDNN "
+                   "(torch.backends.cuda.enable_cudnn_sdp(False))")
+    if difference == "the loss":
+        remedy = f"step() must run the same batch each time; if it does, {remedy}"
+    warnings.warn(f"rematch: two steps without a plan differ, first in {difference}, so bits cannot be compared. To make the "
+                  f"step repeatable: {remedy}", stacklevel=3)

@@ -26,6 +26,52 @@ BINARY = LIBRARY.parents[1] / "cli" / "rematch"
 NUM_STEPS = 3
 
 
+class AddNoise(torch.autograd.Function):
+    """Identity whose backward adds noise from a counter of its own, as kernels do whose blocks race."""
+
+    num_calls = 0
+
+    @staticmethod
+    def forward(_, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(_, gradient):
+        AddNoise.num_calls += 1
+        return gradient + 1e-3 * AddNoise.num_calls
+
+
+class Noisy(torch.nn.Module):
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x):
+        return AddNoise.apply(self.norm(x))
+
+
+@torch.library.custom_op("rematch_test::scale_by_count", mutates_args=())
+def scale_by_count(x: torch.Tensor) -> torch.Tensor:
+    """An op with a hidden state: a step that begins with num_calls at 0 is repeatable, and a recomputation is not."""
+    Counting.num_calls += 1
+    return x * (1 + 0.1 * Counting.num_calls)
+
+
+scale_by_count.register_fake(torch.empty_like)
+scale_by_count.register_autograd(lambda _, gradient: gradient)
+
+
+class Counting(torch.nn.Module):
+    num_calls = 0
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x):
+        return scale_by_count(self.norm(x))
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
@@ -149,8 +195,39 @@ class AutoTest(Case):
             return self.model(self.x)
 
         self.step = step
-        with self.assertRaisesRegex(rematch.RematchError, "does step\\(\\) run the same batch each time"):
+        with self.assertWarnsRegex(UserWarning, "differ, first in the loss.*step\\(\\) must run the same batch each time"):
             self.auto("1200KiB", device="h100")
+
+    def test_a_step_whose_backward_is_not_repeatable(self):
+        self.model.layers[1].norm = Noisy(self.model.layers[1].norm)
+        said = "differ, first in the gradient of layers.0.norm.weight.*torch.use_deterministic_algorithms\\(True\\)"
+        with self.assertWarnsRegex(UserWarning, said) as warned:
+            checkpoint, words = self.auto("1200KiB", device="h100")
+        self.assertNotIn("\n", str(warned.warning))
+        self.assertIn("bits not compared, as the step is not repeatable", words)
+        with self.assertWarnsRegex(UserWarning, said) as warned:
+            found = rematch.check(self.model, self.step, checkpoint)
+        self.assertEqual(warned.filename, __file__)
+        self.assertEqual((found["repeatable"], found["bits_equal"]), (False, None))
+        self.assertEqual(found["first_difference"], "the gradient of layers.0.norm.weight")
+        self.assertGreater(found["checkpointed"]["executed_ops"]["recompute"], 0)
+        self.assertIn("| the step is not repeatable |", str(found))
+
+    def test_a_plan_that_gives_other_bits(self):
+        self.model.layers[1].norm = Counting(self.model.layers[1].norm)
+
+        def step():
+            Counting.num_calls = 0
+            return self.model(self.x)
+
+        self.step = step
+        trace = self.trace()
+        checkpoint = rematch.Checkpoint(rematch.resolve(trace, "full"))
+        found = rematch.check(self.model, self.step, checkpoint)
+        self.assertEqual((found["repeatable"], found["bits_equal"]), (True, False))
+        self.assertEqual(found["first_difference"], "the gradient of layers.0.norm.weight")
+        with self.assertRaisesRegex(rematch.RematchError, "the gradient of layers.0.norm.weight differs .* two steps without"):
+            self.auto(rematch.predict(trace, checkpoint.plan)["peak_bytes"], device="h100")
 
 
 class PageTest(Case):
