@@ -1,6 +1,8 @@
 #include "tests/support/made_up_profile.h"
 
+#include <map>
 #include <random>
+#include <string>
 
 namespace rematch::testing {
 
@@ -29,6 +31,16 @@ Profile made_up_profile(const Trace& trace, std::uint32_t seed) {
   profile.optimizer = time();
   profile.forward_between_ops = time();
   profile.backward_between_ops = time();
+  return profile;
+}
+
+Profile with_equal_times(const Trace& trace, Profile profile) {
+  std::map<std::string, Profile::Duration> times;
+  for (const OpId op : trace.ops.ids()) {
+    if (trace.ops[op].is_view) continue;
+    Profile::Duration& time = profile.forward[op];
+    time = times.try_emplace(trace.ops[op].name, time).first->second;
+  }
   return profile;
 }
 

@@ -34,7 +34,10 @@ class OffloadOptions {
       add(picked, options);
       std::copy_if(saves.begin(), saves.end(), std::back_inserter(picked.offloaded),
                    [&](int op) { return can_leave.ops[static_cast<std::size_t>(op)]; });
-      if (!picked.offloaded.empty()) add(picked, options);
+      if (picked.offloaded.empty()) continue;
+      add(picked, options);
+      picked.offload_inputs.clear();
+      if (!can_leave.inputs.empty()) add(picked, options);
     }
     return options;
   }

@@ -9,8 +9,8 @@
 namespace rematch {
 
 // Spans of `kinds` side by side, wherever the trace has them, from span `first` for one. Each save
-// set twice, if it leaves anything: its inputs offloaded, and all that can leave. Only what nobody
-// else holds on the device leaves, whatever other spans do. Needs SearchSpace::offload.
+// set up to three times: with its inputs offloaded, with all that it keeps, and with both. Only
+// what nobody else holds on the device leaves, whatever other spans do. Needs SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);

@@ -1,7 +1,6 @@
 #include "policies/search/region/span_pricing.h"
 
 #include <algorithm>
-#include <set>
 
 namespace rematch {
 
@@ -18,26 +17,9 @@ const SpanPricer::Piece& SpanPricer::piece(LocalRange range) {
   const auto [found, is_new] = pieces_.try_emplace({range.first, range.end});
   if (is_new) {
     found->second.graph = map_.index.graph({range_.first + range.first, range_.first + range.end});
-    found->second.born_before = born_before(found->second.graph);
+    found->second.born_before = most_born_before(trace_, found->second.graph);
   }
   return found->second;
-}
-
-// Ops of backward that follow the last event of other packs.
-Bytes SpanPricer::born_before(const RegionGraph& graph) const {
-  std::set<PackId> own;
-  for (const RegionSlot& slot : graph.slots) own.insert(slot.pack);
-  Bytes most;
-  for (const BackwardEvent& event : trace_.backward) {
-    if (event.kind == BackwardEvent::Kind::kOp) {
-      most = std::max(most, event.other_bytes);
-    } else if (own.contains(*event.pack)) {
-      return most;
-    } else {
-      most = {};
-    }
-  }
-  return {};
 }
 
 SaveSetCosts SpanPricer::costs(LocalRange range) {

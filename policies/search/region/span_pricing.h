@@ -68,7 +68,6 @@ class SpanPricer {
     return map_.owner[storage] >= first_ && map_.owner[storage] <= last_;
   }
   const Piece& piece(LocalRange range);
-  Bytes born_before(const RegionGraph& graph) const;
 
   const Trace& trace_;
   const SpanMap& map_;

@@ -90,11 +90,19 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
 }
 
+// By how much most_born_before() exceeds what is born when the span's backward begins. Spans that
+// behave the same may differ in it, because of what runs behind them.
+Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
+  return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
+}
+
 class KindFinder {
  public:
   KindFinder(const Trace& trace, const OpTimes& times, const std::vector<RegionGraph>& graphs,
-             SpanMap& map)
-      : trace_(trace), times_(times), graphs_(graphs), map_(map) {}
+             Offloading offloading, SpanMap& map)
+      : trace_(trace), times_(times), graphs_(graphs), offloading_(offloading), map_(map) {
+    for (const RegionGraph& graph : graphs) excess_.push_back(excess_born_before(trace, graph));
+  }
 
   void run() {
     for (std::size_t i = 0; i < map_.spans.size(); ++i) {
@@ -111,7 +119,7 @@ class KindFinder {
     const Span& first = map_.spans[a];
     const Span& second = map_.spans[b];
     if (first.is_block() != second.is_block() || first.is_repeated != second.is_repeated ||
-        !same_behaviour(graphs_[a], graphs_[b])) {
+        excess_[a] != excess_[b] || !same_behaviour(graphs_[a], graphs_[b])) {
       return false;
     }
     if (first.is_block() && trace_.blocks[*first.block].list != trace_.blocks[*second.block].list) {
@@ -127,6 +135,9 @@ class KindFinder {
     }
     for (std::size_t storage = 0; storage < graphs_[a].storage_ids.size(); ++storage) {
       if (owner_from(a, storage) != owner_from(b, storage)) return false;
+      if (offloading_ == Offloading::kAllowed && can_leave(a, storage) != can_leave(b, storage)) {
+        return false;
+      }
     }
     return true;
   }
@@ -145,9 +156,17 @@ class KindFinder {
     return *owner <=> static_cast<int>(span);
   }
 
+  // Whether leaving the storage to the host frees device memory.
+  bool can_leave(std::size_t span, std::size_t storage) const {
+    const StorageId id = graphs_[span].storage_ids[storage];
+    return map_.owner[id] == static_cast<int>(span) && map_.is_alone[id];
+  }
+
   const Trace& trace_;
   const OpTimes& times_;
   const std::vector<RegionGraph>& graphs_;
+  Offloading offloading_;
+  std::vector<Bytes> excess_;  // by span: see excess_born_before()
   SpanMap& map_;
 };
 
@@ -161,7 +180,24 @@ std::map<std::string_view, int> num_openings(const Trace& trace) {
   return openings;
 }
 
-SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats) {
+Bytes most_born_before(const Trace& trace, const RegionGraph& graph) {
+  std::set<PackId> own;
+  for (const RegionSlot& slot : graph.slots) own.insert(slot.pack);
+  Bytes most;
+  for (const BackwardEvent& event : trace.backward) {
+    if (event.kind == BackwardEvent::Kind::kOp) {
+      most = std::max(most, event.other_bytes);
+    } else if (own.contains(*event.pack)) {
+      return most;
+    } else {
+      most = {};
+    }
+  }
+  return {};
+}
+
+SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats,
+                   Offloading offloading) {
   SpanMap map{.index = TraceIndex(trace), .spans = cut(trace, repeats)};
   std::vector<RegionGraph> graphs;
   for (Span& span : map.spans) {
@@ -169,7 +205,7 @@ SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats) {
     span.born = graphs.back().other_bytes_before;
   }
   find_owners(trace, graphs, map);
-  KindFinder(trace, times, graphs, map).run();
+  KindFinder(trace, times, graphs, offloading, map).run();
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind == BackwardEvent::Kind::kOp) {
       map.most_born = std::max(map.most_born, event.other_bytes);

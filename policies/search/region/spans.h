@@ -61,7 +61,16 @@ std::map<std::string_view, int> num_openings(const Trace& trace);
 // plan counts the runs; what wraps a module treats all of them alike.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
 
-SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks);
+// Whether spans may leave what they hold to the host. If they may, all spans of a kind can leave
+// the same.
+enum class Offloading : std::uint8_t { kNever, kAllowed };
+
+SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
+                   Offloading offloading = Offloading::kNever);
+
+// The most bytes that backward has born at once between the last event of other packs and the first
+// of the graph's.
+Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 enum class Reach : std::uint8_t { kAll, kHull };  // all options, or those on the convex hull
 

@@ -17,6 +17,7 @@
 #include "tests/support/random_trace.h"
 #include "tests/support/seeds.h"
 #include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
 
 namespace rematch {
 namespace {
@@ -143,8 +144,8 @@ bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
   return trace.storages[storage].freed_at.has_value();
 }
 
-// The region once more with its inputs offloaded, and with all that it saves as well, so far as
-// nobody else can hold it. Only inputs that every block offloads.
+// The region once more with its inputs offloaded, with all that it saves, and with both, so far as
+// nobody else can hold it.
 std::vector<RegionType> offloading(const Trace& trace, OpRange range, const RegionType& saving,
                                    const std::vector<RegionInput>& inputs) {
   RegionType all = saving;
@@ -158,8 +159,8 @@ std::vector<RegionType> offloading(const Trace& trace, OpRange range, const Regi
       all.ops[op].treatment = Treatment::kOffload;
     }
   }
-  std::vector<RegionType> types = {saving, all};
-  for (RegionType& type : types) type.offload_inputs = inputs;
+  std::vector<RegionType> types = {saving, all, all};
+  types[0].offload_inputs = types[1].offload_inputs = inputs;
   std::erase_if(types, [](const RegionType& type) { return !offloads_anything(type); });
   return types;
 }
@@ -174,20 +175,6 @@ std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
     return !is_alone_in(trace, range, graph.storage_ids[static_cast<std::size_t>(storage)]);
   });
   return inputs;
-}
-
-// By op and argument of a block, those of all blocks.
-std::vector<RegionInput> inputs_of_all(const Trace& trace) {
-  std::optional<std::vector<RegionInput>> common;
-  for (const TracedBlock& block : trace.blocks) {
-    const TracedScope& scope = trace.scopes[block.scope];
-    const auto inputs = inputs_that_leave(trace, {scope.first_op, scope.end_op});
-    if (!common) common = inputs;
-    std::erase_if(*common, [&](const RegionInput& input) {
-      return std::find(inputs.begin(), inputs.end(), input) == inputs.end();
-    });
-  }
-  return common.value_or(std::vector<RegionInput>{});
 }
 
 // Every way to run the block: any cut, and any ops of its regions saved. Nothing if they are many.
@@ -215,7 +202,8 @@ std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, const SearchS
     ways.insert(ways.end(), of_cut.begin(), of_cut.end());
     const bool is_whole = ranges == cuts_of(trace, block).front();
     for (const Way& way : is_whole&& space.offload ? of_cut : Ways()) {
-      for (RegionType& type : offloading(trace, way[0].range, way[0].type, inputs_of_all(trace))) {
+      for (RegionType& type :
+           offloading(trace, way[0].range, way[0].type, inputs_that_leave(trace, way[0].range))) {
         ways.push_back({{way[0].range, std::move(type)}});
       }
     }
@@ -313,6 +301,15 @@ Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, 
   return most_copied;
 }
 
+SearchSpace offloading_space(Schedule schedule) {
+  SearchSpace space;
+  space.schedule = schedule;
+  space.resolution_ratio = 0;
+  space.offload = HostLink{2e9, 4e9, "made up"};
+  space.most_offloaded_sets = 1000;
+  return space;
+}
+
 void check_against_every_plan(const SearchSpace& space, int num_seeds) {
   int num_models = 0;
   int num_segments = 0;
@@ -326,7 +323,9 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
     options.ops_outside_blocks = static_cast<int>(seed / 2 % 2);
     options.names_say_saves = true;
     const Trace trace = testing::random_trace(seed, options);
-    const Profile profile = testing::made_up_profile(trace, seed);
+    Profile profile = testing::made_up_profile(trace, seed);
+    // Both: equal blocks that are of one kind to the search, and equal blocks of other times.
+    if (seed / 20 % 2 == 1) profile = testing::with_equal_times(trace, std::move(profile));
     EveryPlan every(trace, profile, space);
     const auto all = every.run();
     if (!all) continue;
@@ -393,12 +392,78 @@ TEST_CASE("no plan of a small model is better than a coarse search's by more tha
 TEST_CASE("no plan of a small model that offloads is better than the search's", "[property]") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
-    SearchSpace space;
-    space.schedule = schedule;
-    space.resolution_ratio = 0;
-    space.offload = HostLink{2e9, 4e9, "made up"};
-    space.most_offloaded_sets = 1000;
-    check_against_every_plan(space, 300);
+    check_against_every_plan(offloading_space(schedule), 300);
+  }
+}
+
+// Blocks of equal ops are equal in time too. Returns what the search finds at the lowest peak of
+// all plans.
+FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
+  const Profile profile =
+      testing::with_equal_times(trace, testing::made_up_profile(trace, /*seed=*/1));
+  const auto all = EveryPlan(trace, profile, space).run();
+  REQUIRE(all.has_value());
+  FrontSearch search(trace, profile, space);
+  const Front front = search.front(2, {});
+  check_no_plan_is_better(*all, profile, front, search);
+  return search.fastest_within(Bytes{all->begin()->first}).value();
+}
+
+// Block 0 reads 256 bytes and keeps 1 KiB. Its own backward, with all of that back on the device,
+// is the peak once the 1 KiB waits on the host while block 2 runs backward. Copying the 256 bytes
+// as well takes longer and lowers nothing.
+TEST_CASE("a block may offload what it keeps and hold its inputs") {
+  testing::TraceBuilder builder("three_blocks");
+  ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
+  x = builder.call("aten::neg", {x}, {64});
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto block = builder.scope("blocks", layer);
+    const std::int64_t width = layer == 1 ? 4 : 256;
+    const ValueId wide = builder.call("aten::sigmoid", {x}, {width}, {{}, {0}});
+    x = builder.call("aten::sum", {wide}, {4});
+  }
+  check_equal_blocks(builder.finish(), offloading_space(Schedule::kOnDemand));
+}
+
+// What block 0 reads stays on the device whatever the block does, because the op that made it saved
+// it. Block 1 has the same ops and reads 256 bytes that nobody else saves.
+TEST_CASE("of equal blocks one may offload what another cannot") {
+  testing::TraceBuilder builder("four_blocks");
+  ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
+  x = builder.call("aten::sigmoid", {x}, {64}, {{}, {0}});
+  for (int layer = 0; layer < 4; ++layer) {
+    const auto block = builder.scope("blocks", layer);
+    x = layer == 3 ? builder.call("aten::exp", {x}, {1024}, {{}, {0}})
+                   : builder.call("aten::silu", {x}, {64}, {{0}, {}});
+  }
+  builder.call("aten::sum", {x}, {1});
+  const FrontPoint lowest =
+      check_equal_blocks(builder.finish(), offloading_space(Schedule::kOnDemand));
+  CHECK(lowest.figures.host.copied_out == Bytes{256});
+  CHECK(lowest.figures.recompute.count() == 0);
+}
+
+// The head has a gradient of 4 KiB after the loss lets go of what it saved and before block 1's
+// backward, so all that blocks hold is there beside it. Before its equal, block 0, none is.
+TEST_CASE("of equal blocks one may begin its backward beside larger gradients") {
+  testing::TraceBuilder builder("two_blocks_and_a_head");
+  ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
+  x = builder.call("aten::neg", {x}, {64});
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto block = builder.scope("blocks", layer);
+    x = builder.call("aten::silu", {x}, {64}, {{0}, {}});
+    x = builder.call("aten::silu", {x}, {64}, {{0}, {}});
+  }
+  x = builder.call("aten::neg", {x}, {64});
+  const ValueId wide = builder.call("aten::expand", {x}, {1024});
+  const ValueId narrow = builder.call("aten::sum", {wide}, {4});
+  builder.call("aten::mse_loss", {narrow}, {1}, {{0}, {}});
+  const Trace trace = builder.finish();
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space = offloading_space(schedule);
+    space.offload.reset();
+    check_equal_blocks(trace, space);
   }
 }
 
