@@ -63,9 +63,9 @@ struct Refused : std::runtime_error {
 //     does), that has a state of its own, or that draws numbers and neither takes a generator nor
 //     is tagged nondeterministic_seeded;
 //   - a write through a raw pointer into a result of the region. It is seen if the tensor's version
-//     is raised after it (increment_version, mark_dirty), if the engine's
-//     note_pointer_taken() was called for it, which neither Python nor a public header does yet, or
-//     if an `empty` made the tensor and no op wrote to it;
+//     is raised after it (increment_version, mark_dirty), if note_pointer_taken() was called for it
+//     (record/pointer_taken.h; Python does for numpy(), data_ptr(), __dlpack__ and Triton), or if
+//     an `empty` made the tensor and no op wrote to it;
 //   - kernels that give other bits each time: use LibTorch's deterministic mode.
 
 // How a change of a tensor from outside a region, made between forward and backward, is noticed.

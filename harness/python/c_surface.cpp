@@ -12,6 +12,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/engine/open_region.h"
+#include "harness/engine/record/pointer_taken.h"
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
 #include "harness/measure/memory.h"
@@ -106,6 +107,17 @@ void rematch_leave_scope() {
 int rematch_is_in_scope() { return !listeners.empty() && listeners.back() != nullptr ? 1 : 0; }
 
 int rematch_is_in_region() { return is_region_open() ? 1 : 0; }
+
+int rematch_note_pointer_taken(void* tensor, int is_lasting) {
+  return call_or(-1, [&] {
+    if (tensor == nullptr || !is_region_open()) return 0;
+    const auto taken = c10::intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>::reclaim_copy(
+        static_cast<at::TensorImpl*>(tensor));
+    note_pointer_taken(at::Tensor(taken),
+                       is_lasting != 0 ? PointerUse::kLasting : PointerUse::kOnce);
+    return 0;
+  });
+}
 
 RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule,
                                            int refuses_mismatch) {

@@ -39,6 +39,9 @@ REMATCH_PYTHON_EXPORT void rematch_leave_scope();
 REMATCH_PYTHON_EXPORT int rematch_is_in_scope();
 // 1 while this thread's ops are recorded for a region of the plan, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_region();
+// The program has taken a raw pointer into the memory of `tensor`, a TensorImpl (tensor._cdata), as
+// in harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
+REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lasting);
 
 // `refuses_mismatch` is 1 for OnMismatch::kRefuse, 0 for kFollowQuietly.
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,

@@ -15,10 +15,11 @@ enum class PointerUse : std::uint8_t {
 };
 
 // Call before anything is written through the pointer, on the thread that runs forward. Does
-// nothing outside of an open region, nor for tensors from outside the region: what is written to
-// those is seen by OutsideCheck::kHashes alone. Under kOnce the content is copied when the tensor,
-// or another on its storage, is read next; under kLasting also whenever it has changed since, which
-// compares all of it each time that it is read, and on a GPU waits for the device.
+// nothing outside of an open region, in the kernel of an op, nor for tensors from outside the
+// region: what is written to those is seen by OutsideCheck::kHashes alone. Under kOnce the content
+// is copied when the tensor, or another on its storage, is read next; under kLasting also whenever
+// it has changed since, which compares all of it each time that it is read, and on a GPU waits for
+// the device.
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
 
 }  // namespace rematch

@@ -1,5 +1,6 @@
 // The Recorder's part that finds writes which no op made, and keeps what they wrote. See Note
 // [Writes that no op made].
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -232,7 +233,11 @@ Recorder* exchange_open_recorder(Recorder* recorder) {
 }
 
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
-  if (open_recorder != nullptr) open_recorder->note_pointer_taken(tensor, use);
+  if (open_recorder == nullptr) return;
+  // The kernel of a recorded op takes pointers to what it reads and writes.
+  const bool is_in_kernel =
+      c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::Fake);
+  if (!is_in_kernel) open_recorder->note_pointer_taken(tensor, use);
 }
 
 }  // namespace rematch

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_frame_callback
 
-from rematch import _distributed
+from rematch import _distributed, _pointers
 from rematch._library import LIBRARY, RematchError
 
 
@@ -39,7 +39,8 @@ def recorded_step() -> Iterator[None]:
     of_thread = vars(_thread)  # a generator may be closed on another thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:
-        yield
+        with _pointers.noted(_replaced):
+            yield
     finally:
         of_thread["num_recorded_steps"] -= 1
 

@@ -31,7 +31,8 @@ def _load() -> ctypes.PyDLL:
     functions: list[tuple[str, Any, list[Any]]] = [
             ("error", text, []), ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
             ("enter_scope", number, [text, number]), ("leave_scope", None, []),
-            ("is_in_scope", number, []), ("is_in_region", number, []), ("set_look_inside", None, [handle]),
+            ("is_in_scope", number, []), ("is_in_region", number, []),
+            ("note_pointer_taken", number, [handle, number]), ("set_look_inside", None, [handle]),
             ("make_checkpoint", handle, [text, text, number]), ("free_checkpoint", None, [handle]),
             ("num_left", ctypes.c_int64, [handle]), ("departures", text, [handle]),
             ("begin_recording", handle, [handle]), ("end_recording", number, [handle, number]),

@@ -1,0 +1,69 @@
+"""Raw pointers that a recorded step takes into tensors.
+
+A kernel that is called without torch's dispatcher writes through one, and no version counter says so. The record keeps a
+copy of what such a kernel may have written. See Note [Writes that no op made] in harness/engine/record/record.h."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch._C._dynamo import eval_frame as _eval_frame
+
+from rematch._library import LIBRARY
+
+Replace = Callable[[str, str, Callable[[Any], Any]], None]
+
+# What these return outlives the call, so the program may write through it at any time. __array__, __cuda_array_interface__
+# and storage() call them.
+_LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "Tensor.untyped_storage"),
+            ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
+
+_NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
+_open_steps: list[None] = []  # one for each recorded step of any thread, so that others pay for one look
+
+
+class _Thread(threading.local):
+    is_launching = False  # a kernel of Triton, which asks its arguments for data_ptr()
+
+
+_thread = _Thread()
+
+
+@contextlib.contextmanager
+def noted(replace: Replace) -> Iterator[None]:
+    """Around a recorded step. The functions are replaced once for the process: replacing them for each step would use up
+    the type's attribute cache, which Python 3.13 refills a limited number of times."""
+    for module, path in _LASTING:
+        replace(module, path, _noting)
+    replace("triton.runtime.jit", "JITFunction.run", _launching)
+    _open_steps.append(None)
+    try:
+        yield
+    finally:
+        _open_steps.pop()
+
+
+def _noting(take: Any) -> Any:
+    def noting(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
+        if _open_steps:
+            LIBRARY.rematch_note_pointer_taken(getattr(tensor, "_cdata", None), int(not _thread.is_launching))
+        return take(tensor, *arguments, **keywords)
+
+    # torch.compile would compile this function where a compiled one calls it, and warn of what it calls.
+    _eval_frame.set_code_exec_strategy(noting.__code__, _NEVER_COMPILED)
+    return functools.update_wrapper(noting, take)
+
+
+def _launching(run: Any) -> Any:
+    @functools.wraps(run)
+    def launching(*arguments: Any, **keywords: Any) -> Any:
+        before, _thread.is_launching = _thread.is_launching, True
+        try:
+            return run(*arguments, **keywords)
+        finally:
+            _thread.is_launching = before
+    return launching
