@@ -44,6 +44,15 @@ const char* as_text(const Json& json) { return kept_text(json.dump()); }
 Trace trace_of_text(const char* trace_json) {
   return trace_from_json(parse_json(trace_json, "trace"));
 }
+std::vector<at::Tensor> tensors_at(void* const* tensors, int count) {
+  std::vector<at::Tensor> found;
+  for (int index = 0; index < count; ++index) {
+    found.emplace_back(c10::intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>::reclaim_copy(
+        static_cast<at::TensorImpl*>(tensors[index])));
+  }
+  return found;
+}
+
 Plan plan_of_text(const char* plan_json) { return plan_from_json(parse_json(plan_json, "plan")); }
 
 Schedule schedule_named(const char* name) {

@@ -2,9 +2,12 @@
 // that lives until the thread's next call, and what callers pass is read.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <stdexcept>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "policies/base/json_fwd.h"
 #include "policies/plan/plan.h"
@@ -41,6 +44,9 @@ Value accepted(std::variant<Value, Rejected> result) {
   }
   return std::get<Value>(std::move(result));
 }
+
+// Tensors that cross as TensorImpls (tensor._cdata).
+std::vector<at::Tensor> tensors_at(void* const* tensors, int count);
 
 // Throw FormatError or std::invalid_argument, with what is allowed.
 Trace trace_of_text(const char* trace_json);

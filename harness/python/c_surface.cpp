@@ -12,6 +12,8 @@
 
 #include "harness/engine/interception.h"
 #include "harness/engine/open_region.h"
+#include "harness/engine/record/op_facts.h"
+#include "harness/engine/record/opaque_call.h"
 #include "harness/engine/record/pointer_taken.h"
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
@@ -29,6 +31,9 @@ struct RematchRecording {
   rematch::Recording recording;
   // The recording as the scopes know it, to which they would leave after its end.
   rematch::ScopeListener* listener = rematch::scope_listener();
+};
+struct RematchOpaqueCall {
+  std::unique_ptr<rematch::OpaqueCall> call;
 };
 struct RematchTrace {
   rematch::CountingGuard counts;  // the bytes that are born in backward
@@ -117,6 +122,28 @@ int rematch_note_pointer_taken(void* tensor, int is_lasting) {
                        is_lasting != 0 ? PointerUse::kLasting : PointerUse::kOnce);
     return 0;
   });
+}
+
+RematchOpaqueCall* rematch_begin_opaque(void* const* overwritten, int num_overwritten) {
+  return call_or<RematchOpaqueCall*>(nullptr, [&]() -> RematchOpaqueCall* {
+    auto begun = OpaqueCall::begin(tensors_at(overwritten, num_overwritten));
+    return begun == nullptr ? nullptr : new RematchOpaqueCall{std::move(begun)};
+  });
+}
+
+int rematch_end_opaque(RematchOpaqueCall* call, const char* name, void* const* arguments,
+                       int num_arguments, void* const* results, int num_results) {
+  const std::unique_ptr<RematchOpaqueCall> owned(call);
+  return call_or(-1, [&] {
+    owned->call->end(name, tensors_at(arguments, num_arguments), tensors_at(results, num_results));
+    return 0;
+  });
+}
+
+void rematch_abort_opaque(RematchOpaqueCall* call) { delete call; }
+
+int rematch_mark_unrepeatable(const char* op) {
+  return call_or(-1, [&] { return mark_unrepeatable(op) ? 1 : 0; });
 }
 
 RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule,

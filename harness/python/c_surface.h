@@ -17,6 +17,7 @@ struct RematchCheckpoint;
 struct RematchRecording;
 struct RematchTrace;
 struct RematchWatch;
+struct RematchOpaqueCall;
 struct RematchOpTimes;
 
 // The last error of this thread, one line.
@@ -42,6 +43,17 @@ REMATCH_PYTHON_EXPORT int rematch_is_in_region();
 // The program has taken a raw pointer into the memory of `tensor`, a TensorImpl (tensor._cdata), as
 // in harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
 REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lasting);
+
+// A call that is one op of the record, see harness/engine/record/opaque_call.h. Tensors are
+// TensorImpls. Null without an error: nothing is recorded. A call that failed ends with abort.
+REMATCH_PYTHON_EXPORT RematchOpaqueCall* rematch_begin_opaque(void* const* overwritten,
+                                                              int num_overwritten);
+REMATCH_PYTHON_EXPORT int rematch_end_opaque(RematchOpaqueCall* call, const char* name,
+                                             void* const* arguments, int num_arguments,
+                                             void* const* results, int num_results);
+REMATCH_PYTHON_EXPORT void rematch_abort_opaque(RematchOpaqueCall* call);
+// As mark_unrepeatable() of harness/engine/record/op_facts.h; 1 where there is such an op.
+REMATCH_PYTHON_EXPORT int rematch_mark_unrepeatable(const char* op);
 
 // `refuses_mismatch` is 1 for OnMismatch::kRefuse, 0 for kFollowQuietly.
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,

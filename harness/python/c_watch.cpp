@@ -104,15 +104,6 @@ namespace {
 
 thread_local std::optional<PhaseGuard> optimizer_phase;
 
-std::vector<at::Tensor> tensors_at(void* const* tensors, int count) {
-  std::vector<at::Tensor> found;
-  for (int index = 0; index < count; ++index) {
-    found.emplace_back(c10::intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>::reclaim_copy(
-        static_cast<at::TensorImpl*>(tensors[index])));
-  }
-  return found;
-}
-
 Json bytes_by_holder(const HeldBytes& held) {
   Json json = Json::object();
   for (const auto& [holder, bytes] : held) json[std::string(to_string(holder))] = bytes.count;

@@ -38,6 +38,17 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
+// An op that is never repeated counts as one that writes to a state of its own, from outside.
+void add_state(Trace& trace, TracedOp& op) {
+  const StorageId state(trace.storages.size());
+  const ValueId value(trace.values.size());
+  trace.storages.push_back({});
+  trace.values.push_back(
+      {.producer = std::nullopt, .storage = state, .shape = {0}, .dtype = "uint8"});
+  op.inputs.push_back({.value = value});
+  op.writes.push_back(state);
+}
+
 void add_ops(const Observations& seen, Trace& trace) {
   const Record& record = seen.record;
   for (std::size_t i = 0; i < record.ops.size(); ++i) {
@@ -61,6 +72,7 @@ void add_ops(const Observations& seen, Trace& trace) {
         op.outputs.emplace_back(*value);
       }
     }
+    if (recorded.facts->unrepeatable) add_state(trace, op);
     op.is_view = recorded.facts->returns_alias || shares_storage(trace, op);
     op.flops = flops_of(trace, op);
     trace.ops.push_back(std::move(op));

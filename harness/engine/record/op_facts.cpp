@@ -91,7 +91,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
 
 using Table = std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>>;
 
-const OpFacts& intern(const c10::OperatorHandle& op) {
+OpFacts& intern(const c10::OperatorHandle& op) {
   static std::mutex mutex;
   static auto* table = new Table;  // leaked: threads may still record while the process ends
   std::lock_guard<std::mutex> lock(mutex);
@@ -151,6 +151,15 @@ const OpFacts* find_facts(const std::string& name) {
                                   dot == std::string::npos ? "" : name.substr(dot + 1));
   const auto op = c10::Dispatcher::singleton().findSchema(op_name);
   return op.has_value() ? &facts_of(*op) : nullptr;
+}
+
+bool mark_unrepeatable(const std::string& name) {
+  const OpFacts* const found = find_facts(name);
+  if (found == nullptr) return false;
+  OpFacts& facts = intern(found->op);
+  facts.unrepeatable = true;
+  facts.has_effects = true;
+  return true;
 }
 
 // Found by calling every op of LibTorch 2.11 that has a CPU kernel and comparing its arguments'

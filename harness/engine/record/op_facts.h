@@ -35,6 +35,8 @@ struct OpFacts {
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // of its first argument it reads the sizes, not the content
   CollectivePart collective = CollectivePart::kNothing;
+  // Another call gives other results, or writes what its schema does not tell: never repeated.
+  bool unrepeatable = false;
   bool has_effects = false;        // may write, marked or not, draw, or is part of a collective
   OptionalIndex dropout_argument;  // attention's "dropout_p": nothing is drawn when it is 0
   OptionalIndex generator_argument;
@@ -53,6 +55,10 @@ Bytes bytes_of_tensors(const c10::IValue& value);
 
 // Stable for the life of the process; fast for an op seen before on this thread.
 const OpFacts& facts_of(const c10::OperatorHandle& op);
+
+// Results of the op are kept in the records of this process, and it is never run again. Call it
+// before a record that has the op, and not while another thread records. False: no such op.
+bool mark_unrepeatable(const std::string& name);
 
 // Looks a name such as "aten::add.Tensor" up; null if this LibTorch has no such op.
 const OpFacts* find_facts(const std::string& name);

@@ -229,6 +229,7 @@ void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch:
   op.side_writes = has_side_writes(facts, *stack);
   const bool writes = facts.mutates || op.side_writes;
   if (writes) check_writes(op, *stack);
+  op.side_effect |= facts.unrepeatable && !op.in_place;
   if (!facts.side_written.empty() && !op.side_writes) copy_side_arguments(op, *stack);
   VersionCounters counters;
   if (writes) {

@@ -63,7 +63,7 @@ struct RecordedOp {
   std::int32_t context;                     // see Note [What kernels read]
   OptionalIndex generator_state;            // absent: draws nothing
   BasicOptionalIndex<std::int16_t> stream;  // absent: the op's device has none
-  bool side_effect : 1;                     // writes to a tensor from outside: never repeated
+  bool side_effect : 1;                     // is never repeated: writes to a tensor from outside
   bool in_place : 1;                        // writes to a tensor of the region
   bool side_writes : 1;                     // see Note [Side writes]
 };
@@ -148,7 +148,8 @@ struct Record {
   std::vector<RecordedStorage> storages;
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
-  std::vector<std::int32_t> hidden_writes;  // ops; see Note [Writes that no op made]
+  std::vector<std::int32_t> hidden_writes;  // ops of the recorder's own: writes that no op made,
+                                            // and views that an opaque call made
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
@@ -224,6 +225,20 @@ class Recorder {
 
   // See pointer_taken.h.
   void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
+
+  // For opaque_call.h.
+  bool is_replayed() const { return hidden_writes_ == HiddenWrites::kNoted; }
+  // A kernel that nobody records is about to write to the tensor.
+  void note_write_ahead(const at::Tensor& tensor);
+  // Tensors that the record does not know: those that hold the memory of the call, and in a record
+  // that is replayed the views of them and of the region's values.
+  struct UnseenResults {
+    std::vector<at::Tensor> fresh;
+    std::vector<at::Tensor> views;
+  };
+  UnseenResults unseen_results(const std::vector<at::Tensor>& results) const;
+  // Appends an op that makes `view`, which is unknown, of `base`, a value of the region.
+  void append_view(const at::Tensor& base, const at::Tensor& view);
 
   // The value of a tensor: one of the region's own, or an outside one, which is added and held.
   std::int32_t value_of(const at::Tensor& tensor);
@@ -370,6 +385,12 @@ bool is_written(const RecordedOp& op, const RecordedUse& use);
 
 // Whether it is an argument of Note [Side writes], written in this call or not.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
+
+// Whether this thread runs the kernel of an op that was intercepted.
+bool is_in_kernel();
+
+// The thread's open recorder; null: none.
+Recorder* open_recorder();
 
 // Replaces the thread's open recorder. Returns the previous one.
 Recorder* exchange_open_recorder(Recorder* recorder);

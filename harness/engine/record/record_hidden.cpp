@@ -222,22 +222,95 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
+// What was read from an outside tensor before is not what recompute would find.
+void Recorder::note_write_ahead(const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  note_pointer_taken(tensor, PointerUse::kOnce);
+  const OptionalIndex storage = storages_.find(storage_address(tensor));
+  if (storage.has_value() && record_->storages[*storage].outside) {
+    ++record_->storages[*storage].version;
+  }
+}
+
+Recorder::UnseenResults Recorder::unseen_results(const std::vector<at::Tensor>& results) const {
+  UnseenResults unseen;
+  std::vector<const void*> addresses;
+  for (const at::Tensor& tensor : results) {
+    if (!tensor.defined() || values_.find(tensor.unsafeGetTensorImpl()).has_value()) continue;
+    const void* const address = storage_address(tensor);
+    const OptionalIndex storage = address == nullptr ? std::nullopt : storages_.find(address);
+    if (storage.has_value() && record_->storages[*storage].outside) continue;
+    const bool is_first = std::find(addresses.begin(), addresses.end(), address) == addresses.end();
+    const bool is_fresh = address == nullptr || (!storage.has_value() && is_first);
+    const auto is_it = [&](const at::Tensor& each) { return each.is_same(tensor); };
+    if (std::any_of(unseen.fresh.begin(), unseen.fresh.end(), is_it) ||
+        std::any_of(unseen.views.begin(), unseen.views.end(), is_it)) {
+      continue;
+    }
+    (is_fresh || !is_replayed() ? unseen.fresh : unseen.views).push_back(tensor);
+    addresses.push_back(address);
+  }
+  return unseen;
+}
+
+void Recorder::append_view(const at::Tensor& base, const at::Tensor& view) {
+  static const OpFacts& facts = *find_facts("aten::as_strided");
+  const std::int32_t viewed = value_of(base);
+  const std::int32_t shared = record_->values[viewed].storage;
+  const auto index = static_cast<std::int32_t>(record_->ops.size());
+  RecordedOp op{
+      .facts = &facts,
+      .keys = keys_below_interception(view.key_set().remove(c10::DispatchKey::Python)),
+      .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
+      .first_use = static_cast<std::uint32_t>(record_->uses.size()),
+      .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
+      .num_uses = 1,
+      .num_outputs = 1,
+      .context = note_context(),
+      .generator_state = std::nullopt,
+      .stream = view.is_cuda() ? note_stream(current_stream(view.device())) : std::nullopt,
+      .side_effect = false,
+      .in_place = false,
+      .side_writes = false};
+  record_->uses.push_back({viewed, record_->storages[shared].version, 0, std::nullopt});
+  record_->arguments.emplace_back();
+  record_->arguments.emplace_back(view.sizes().vec());
+  record_->arguments.emplace_back(view.strides().vec());
+  record_->arguments.emplace_back(view.storage_offset());
+  const auto value = static_cast<std::int32_t>(record_->values.size());
+  record_->values.push_back(
+      {.op = index,
+       .storage = shared,
+       .kept = {},
+       .outside = std::nullopt,
+       .version_offset = counted_version(view) - record_->storages[shared].explained});
+  values_.set(view.unsafeGetTensorImpl(), value);
+  tensor_identities_.emplace_back(view.getIntrusivePtr());
+  record_->outputs.emplace_back(value);
+  record_->hidden_writes.push_back(index);
+  record_->ops.push_back(op);
+}
+
 namespace {
 
-thread_local Recorder* open_recorder = nullptr;
+thread_local Recorder* innermost_recorder = nullptr;
 
 }  // namespace
 
 Recorder* exchange_open_recorder(Recorder* recorder) {
-  return std::exchange(open_recorder, recorder);
+  return std::exchange(innermost_recorder, recorder);
+}
+
+Recorder* open_recorder() { return innermost_recorder; }
+
+bool is_in_kernel() {
+  return c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::Fake);
 }
 
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
-  if (open_recorder == nullptr) return;
   // The kernel of a recorded op takes pointers to what it reads and writes.
-  const bool is_in_kernel =
-      c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::Fake);
-  if (!is_in_kernel) open_recorder->note_pointer_taken(tensor, use);
+  if (innermost_recorder == nullptr || is_in_kernel()) return;
+  innermost_recorder->note_pointer_taken(tensor, use);
 }
 
 }  // namespace rematch

@@ -15,6 +15,7 @@ from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_fra
 
 from rematch import _distributed, _pointers
 from rematch._library import LIBRARY, RematchError
+from rematch.opaque import register_known_libraries
 
 
 COMPILED = ("a function of torch.compile runs in a layer of a step that is recorded, which cannot see its ops; leave the layers "
@@ -36,6 +37,7 @@ def recorded_step() -> Iterator[None]:
     _refuse_checkpointed_functions()
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
+    register_known_libraries()
     of_thread = vars(_thread)  # a generator may be closed on another thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:

@@ -33,6 +33,8 @@ def _load() -> ctypes.PyDLL:
             ("enter_scope", number, [text, number]), ("leave_scope", None, []),
             ("is_in_scope", number, []), ("is_in_region", number, []),
             ("note_pointer_taken", number, [handle, number]), ("set_look_inside", None, [handle]),
+            ("begin_opaque", handle, [handle, number]), ("abort_opaque", None, [handle]),
+            ("end_opaque", number, [handle, text, handle, number, handle, number]), ("mark_unrepeatable", number, [text]),
             ("make_checkpoint", handle, [text, text, number]), ("free_checkpoint", None, [handle]),
             ("num_left", ctypes.c_int64, [handle]), ("departures", text, [handle]),
             ("begin_recording", handle, [handle]), ("end_recording", number, [handle, number]),

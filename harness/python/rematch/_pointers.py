@@ -47,6 +47,11 @@ def noted(replace: Replace) -> Iterator[None]:
         _open_steps.pop()
 
 
+def is_any_step_open() -> bool:
+    """Whether some thread records or traces a step."""
+    return bool(_open_steps)
+
+
 def _noting(take: Any) -> Any:
     def noting(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
         if _open_steps:

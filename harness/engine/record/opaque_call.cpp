@@ -1,0 +1,114 @@
+#include "harness/engine/record/opaque_call.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "harness/engine/interception.h"
+#include "harness/engine/record/record.h"
+#include "harness/engine/recording.h"
+
+namespace rematch {
+namespace {
+
+thread_local std::vector<at::Tensor> results_of_call;
+
+std::vector<at::Tensor> take_results(const std::string& /*name*/) {
+  return std::exchange(results_of_call, {});
+}
+
+// Leaked: threads may still record while the process ends.
+const c10::OperatorHandle& opaque_op() {
+  static const c10::OperatorHandle& op = [&]() -> const c10::OperatorHandle& {
+    static auto* library =
+        new torch::Library(torch::Library::FRAGMENT, "rematch", std::nullopt, __FILE__, __LINE__);
+    library->def("opaque(str name) -> Tensor[]");
+    library->impl("opaque",
+                  torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, &take_results));
+    mark_unrepeatable("rematch::opaque");
+    return find_facts("rematch::opaque")->op;
+  }();
+  return op;
+}
+
+// Saves as autograd does without hooks, and notes what is saved.
+class NotedSave final : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit NotedSave(std::vector<at::Tensor>* saved) : noted_(saved) {}
+  void call_pack_hook(const at::Tensor& tensor) override {
+    saved_ = without_graph(tensor);
+    noted_->push_back(saved_);
+  }
+  at::Tensor call_unpack_hook() override { return saved_; }
+
+ private:
+  std::vector<at::Tensor>* noted_;  // used at pack only
+  at::Tensor saved_;
+};
+
+}  // namespace
+
+// A trace is told what autograd saves, so that it counts the bytes. A record that is replayed
+// leaves it to autograd.
+struct OpaqueCall::State final : SavedTensorProvider {
+  explicit State(Recorder* open) : recorder(open) {
+    unseen.emplace(c10::DispatchKey::Fake);
+    saves.emplace(recorder->is_replayed() ? nullptr : this);
+  }
+
+  std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
+    return std::make_unique<NotedSave>(&saved);
+  }
+
+  Recorder* recorder;
+  std::vector<at::Tensor> saved;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> unseen;
+  std::optional<SavedTensorGuard> saves;
+};
+
+OpaqueCall::OpaqueCall(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+OpaqueCall::~OpaqueCall() = default;
+
+std::unique_ptr<OpaqueCall> OpaqueCall::begin(const std::vector<at::Tensor>& overwritten) {
+  Recorder* const recorder = open_recorder();
+  if (recorder == nullptr || is_in_kernel()) return nullptr;
+  for (const at::Tensor& each : overwritten) recorder->note_write_ahead(each);
+  return std::unique_ptr<OpaqueCall>(new OpaqueCall(std::make_unique<State>(recorder)));
+}
+
+void OpaqueCall::end(const std::string& name, const std::vector<at::Tensor>& arguments,
+                     const std::vector<at::Tensor>& results) {
+  const std::unique_ptr<State> state = std::move(state_);
+  state->saves.reset();
+  state->unseen.reset();
+  std::vector<at::Tensor> all = results;
+  all.insert(all.end(), state->saved.begin(), state->saved.end());
+  const Recorder::UnseenResults made = state->recorder->unseen_results(all);
+  results_of_call = made.fresh;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  torch::jit::Stack stack{name};
+  opaque_op().callBoxed(&stack);
+  for (const at::Tensor& view : made.views) {
+    const auto shares = [&](const at::Tensor& each) {
+      return each.defined() && storage_address(each) == storage_address(view) &&
+             each.scalar_type() == view.scalar_type() && !each.is_same(view);
+    };
+    auto base = std::find_if(arguments.begin(), arguments.end(), shares);
+    if (base == arguments.end()) {
+      base = std::find_if(made.fresh.begin(), made.fresh.end(), shares);
+      if (base == made.fresh.end()) {
+        throw Refused("opaque call " + name + " returns " + describe_tensor(view) +
+                      ", a view of a tensor that is neither its argument nor another result; "
+                      "return a copy, or pass the tensor as an argument");
+      }
+    }
+    state->recorder->append_view(*base, view);
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,191 @@
+"""Calls that are one op of a record: functions whose kernels write, or keep a state, without telling torch."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from rematch._library import LIBRARY, call, last_error
+from rematch._pointers import is_any_step_open
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Module = TypeVar("_Module")
+
+# Libraries whose autograd functions write through raw pointers.
+KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
+
+_num_modules = 0  # when sys.modules was last looked through
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.open_modules: list[_OpenCall | None] = []
+
+
+_thread = _Thread()
+
+
+def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int] = ()) -> Any:
+    """A function that a recorded step does not look into: `rematch.opaque(function)`, or as a decorator.
+
+    A call of it is one op of the record. Its results, and what autograd saves in it, are kept and never recomputed.
+    `overwrites` names the tensor arguments that its kernels write to, by name or position; what they write is kept.
+    Outside of recorded steps the function runs as before. Raises ValueError for an argument that the function does not
+    have."""
+    if function is None:
+        return functools.partial(opaque, overwrites=overwrites)
+    signature = _signature_of(function)
+    for each in overwrites:
+        if isinstance(each, str) and (signature is None or each not in signature.parameters):
+            raise ValueError(f"{_name_of(function)} has no argument {each!r}; overwrites names its arguments, or their "
+                             "positions from 0")
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        if not is_any_step_open():
+            return function(*arguments, **keywords)
+        written = _written(signature, overwrites, arguments, keywords)
+        return _run(function, _name_of(function), arguments, keywords, written)
+    return run
+
+
+def opaque_module(module: _Module) -> _Module:
+    """The same for calls of a module, or of all modules of a class. Returns it."""
+    if isinstance(module, type):
+        cast(Any, module).forward = opaque(cast(Any, module).forward)
+    elif isinstance(module, torch.nn.Module):
+        hooks = _ModuleHooks(type(module).__name__)
+        module.register_forward_pre_hook(hooks.enter, with_kwargs=True)
+        module.register_forward_hook(hooks.leave, with_kwargs=True, always_call=True)
+    else:
+        raise TypeError(f"opaque_module takes a torch.nn.Module or a class of them, this is a {type(module).__name__}")
+    return module
+
+
+def make_function_opaque(function: type[torch.autograd.Function], overwrites: Iterable[int] | None) -> None:
+    """Calls of an autograd function are one op of a record from here on. `overwrites` are positions of its arguments; None:
+    any argument may be written to."""
+    before = getattr(function, "_rematch_overwrites", ())
+    is_wrapped = "_rematch_overwrites" in vars(function)
+    known = None if before is None or overwrites is None else frozenset(before) | frozenset(overwrites)
+    cast(Any, function)._rematch_overwrites = known
+    if is_wrapped:
+        return
+    apply = function.apply  # bound to the class
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        if not is_any_step_open():
+            return apply(*arguments, **keywords)
+        positions = cast(Any, function)._rematch_overwrites
+        written = tree_leaves(arguments) if positions is None else [arguments[i] for i in positions if i < len(arguments)]
+        return _run(apply, function.__qualname__, arguments, keywords, written)
+
+    cast(Any, function).apply = staticmethod(run)
+
+
+def is_function_opaque(function: type[torch.autograd.Function]) -> bool:
+    """Whether make_function_opaque() was called for it."""
+    return "_rematch_overwrites" in vars(function)
+
+
+def register_known_libraries() -> None:
+    """Makes the autograd functions of known libraries opaque that have been imported since the last look."""
+    global _num_modules
+    if len(sys.modules) == _num_modules:
+        return
+    _num_modules = len(sys.modules)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in KNOWN_LIBRARIES:
+            continue
+        for found in list(vars(module).values()):
+            is_its = isinstance(found, type) and issubclass(found, torch.autograd.Function) and found.__module__ == name
+            if is_its and not is_function_opaque(found):
+                make_function_opaque(found, overwrites=None)
+
+
+class _OpenCall:
+    """A call that the engine has been told of."""
+
+    def __init__(self, handle: int, tensors: list[torch.Tensor]):
+        self._handle, self._tensors = handle, tensors
+
+    def end(self, name: str, result: Any) -> None:
+        call("end_opaque", self._handle, name, *_addresses(self._tensors), *_addresses(_tensors_in(result)))
+
+    def abort(self) -> None:
+        LIBRARY.rematch_abort_opaque(self._handle)
+
+
+def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCall | None:
+    handle = LIBRARY.rematch_begin_opaque(*_addresses(written))
+    if handle is None:
+        if LIBRARY.rematch_error():
+            raise last_error()
+        return None
+    return _OpenCall(handle, tensors)
+
+
+def _run(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
+    begun = _begin(_tensors_in((arguments, keywords)), _tensors_in(written))
+    if begun is None:
+        return function(*arguments, **keywords)
+    try:
+        result = function(*arguments, **keywords)
+    except BaseException:
+        begun.abort()
+        raise
+    begun.end(name, result)
+    return result
+
+
+class _ModuleHooks:
+    """The two hooks of an opaque module; a copy of the module has a copy of them."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def enter(self, _: torch.nn.Module, arguments: Any, keywords: Any) -> None:
+        begun = _begin(_tensors_in((arguments, keywords)), []) if is_any_step_open() else None
+        _thread.open_modules.append(begun)
+
+    def leave(self, _: torch.nn.Module, __: Any, ___: Any, result: Any) -> None:
+        begun = _thread.open_modules.pop() if _thread.open_modules else None
+        if begun is None:
+            return
+        if result is None:  # the call failed
+            begun.abort()
+        else:
+            begun.end(self._name, result)
+
+
+def _signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None  # a function of C++
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _written(signature: inspect.Signature | None, overwrites: Sequence[str | int], arguments: tuple[Any, ...],
+             keywords: dict[str, Any]) -> list[Any]:
+    bound = signature.bind(*arguments, **keywords).arguments if signature is not None and overwrites else {}
+    return [bound.get(each) if isinstance(each, str) else arguments[each] for each in overwrites]
+
+
+def _tensors_in(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _addresses(tensors: list[torch.Tensor]) -> tuple[Any, int]:
+    return (ctypes.c_void_p * len(tensors))(*(tensor._cdata for tensor in tensors)), len(tensors)
