@@ -21,7 +21,8 @@ std::string name_of(const PlannedRegion& region) {
 
 }  // namespace
 
-Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region)
+Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region,
+             Verify verify)
     : prepared_(std::move(prepared)),
       region_index_(region),
       type_(&prepared_->types[prepared_->plan.regions[region].type]),
@@ -30,6 +31,8 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
       record_(buffers_->record),
       slots_(buffers_->slots) {
   record_.outside_check = prepared_->options.outside_check;
+  record_.gathered = &prepared_->gathered;
+  record_.differences = verify == Verify::kNothing ? nullptr : &prepared_->differences;
   const bool is_last = region + 1 == prepared_->plan.regions.size();
   record_.host = is_last ? nullptr : &prepared_->host;
   record_.ops.reserve(type_->ops.size());
@@ -104,10 +107,11 @@ bool Frame::is_stale(const Slot& slot) const {
 void Frame::check_outside(const Slot& slot) const {
   const char* change = record_.change_since_saved(slot.wanted.value);
   if (change == nullptr) return;
-  throw Refused("region " + region_name_ + ": " +
-                describe_tensor(record_.outside_of(slot.wanted.value)) +
-                ", which autograd saved in forward, was " + change +
-                " before backward; change parameters and inputs after backward");
+  throw Refused(
+      "region " + region_name_ + ": " + describe_tensor(record_.outside_of(slot.wanted.value)) +
+      ", which autograd saved in forward, was " + change +
+      " before backward; change parameters and inputs after backward, or name those whose "
+      "content comes back in gathered_by()");
 }
 
 // Backward inside forward, or a look at a saved tensor outside backward: nothing is remembered.

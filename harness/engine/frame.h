@@ -20,7 +20,7 @@ namespace rematch {
 class Frame {
  public:
   // `region` is an index into the plan's regions.
-  Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region);
+  Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region, Verify verify);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;

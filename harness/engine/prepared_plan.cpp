@@ -106,6 +106,11 @@ Checkpoint::~Checkpoint() = default;
 std::vector<Departures> Checkpoint::departures() const { return prepared_->departures.all(); }
 std::int64_t Checkpoint::num_left() const { return prepared_->departures.num_left(); }
 
+std::vector<RecomputeDifference> Checkpoint::recompute_differences() const {
+  return prepared_->differences.all();
+}
+GatheredTensors& Checkpoint::gathered() const { return prepared_->gathered; }
+
 bool Checkpoint::offloads() const { return prepared_->offloads; }
 HostMemory Checkpoint::host_memory() const { return prepared_->host.memory(); }
 void Checkpoint::restart_host_counts() const { prepared_->host.restart_counts(); }

@@ -8,7 +8,9 @@
 
 #include "harness/engine/departure_counts.h"
 #include "harness/engine/offload/host_store.h"
+#include "harness/engine/recompute_differences.h"
 #include "harness/engine/record/buffers.h"
+#include "harness/engine/record/gathered.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/record.h"
 #include "harness/engine/recording.h"
@@ -52,6 +54,8 @@ struct Checkpoint::Prepared {
   mutable HostStore host;
   mutable BufferPool buffers;
   mutable DepartureCounts departures;
+  mutable RecomputeDifferences differences;
+  mutable GatheredTensors gathered;
 };
 
 }  // namespace rematch

@@ -45,7 +45,8 @@ std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::
 
 // Follows the scopes; while a region is open, it is the thread's op mode and saved-tensor provider.
 struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
-  explicit State(std::shared_ptr<const Checkpoint::Prepared> given) : prepared(std::move(given)) {
+  State(std::shared_ptr<const Checkpoint::Prepared> given, Verify given_verify)
+      : prepared(std::move(given)), verify(given_verify) {
     if (num_open_regions > 0) {
       throw Refused(
           "a Recording begins inside an open region of another one; begin it before forward, or "
@@ -212,7 +213,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void open_region(std::size_t region) {
-    frame = std::make_shared<Frame>(prepared, region);
+    frame = std::make_shared<Frame>(prepared, region, verify);
     if (prepared->offloads) frame->follow(before);
     region_depth = path_lengths.size();
     is_in_layer = true;
@@ -316,6 +317,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   const std::shared_ptr<const Checkpoint::Prepared> prepared;
+  const Verify verify;
   ScopeListener* outer_listener = nullptr;
   std::string path;
   std::vector<std::size_t> path_lengths;
@@ -340,8 +342,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
 bool is_region_open() { return num_open_regions > 0; }
 
-Recording::Recording(const Checkpoint& checkpoint)
-    : state_(std::make_unique<State>(checkpoint.prepared())) {}
+Recording::Recording(const Checkpoint& checkpoint, Verify verify)
+    : state_(std::make_unique<State>(checkpoint.prepared(), verify)) {}
 Recording::~Recording() = default;
 
 RegionsRun Recording::finish() {

@@ -11,6 +11,7 @@
 // Loss, gradients, generator states and buffers have the bits of the run without it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -60,8 +61,9 @@ struct Refused : std::runtime_error {
 //   - a write through .data or a raw pointer into a tensor from outside, and other memory given to
 //     its storage: OutsideCheck::kHashes does;
 //   - an op of another library that writes to an argument which its schema does not mark (kHashes
-//     does), that has a state of its own, or that draws numbers and neither takes a generator nor
-//     is tagged nondeterministic_seeded;
+//     does; so does a trace, and records of its process then take it for a writer), that has a
+//     state of its own, or that draws numbers and neither takes a generator nor is tagged
+//     nondeterministic_seeded (Verify::kRecomputedOps finds those);
 //   - a write through a raw pointer into a result of the region. It is seen if the tensor's version
 //     is raised after it (increment_version, mark_dirty), if note_pointer_taken() was called for it
 //     (record/pointer_taken.h; Python does for numpy(), data_ptr(), __dlpack__ and Triton), or if
@@ -100,6 +102,19 @@ struct Departures {
   Bytes kept_beyond_plan;        // the most of any pass
 };
 
+// Whether a step hashes what ops compute, and compares the results of recomputed ops with those of
+// forward. For finding a fault: it waits for the device after each op.
+enum class Verify : std::uint8_t { kNothing, kRecomputedOps };
+
+// The first recomputed op of a region that gave other results than in forward: it has a state, or
+// random numbers, that no record sees, or a kernel wrote unseen to what it read.
+struct RecomputeDifference {
+  std::string region;
+  std::string op;
+  std::size_t index = 0;  // among the region's ops
+};
+
+class GatheredTensors;
 class MoveObserver;
 
 // Host memory that holds what a plan offloads.
@@ -142,6 +157,12 @@ class Checkpoint {
   // The number of passes that left the plan. Costs one atomic read.
   std::int64_t num_left() const;
 
+  // At most one for each region, of the recordings that verified.
+  std::vector<RecomputeDifference> recompute_differences() const;
+
+  // Parameters whose content comes and goes: see record/gathered.h.
+  GatheredTensors& gathered() const;
+
   struct Prepared;
   const std::shared_ptr<const Prepared>& prepared() const { return prepared_; }
 
@@ -158,7 +179,7 @@ enum class RegionsRun : std::uint8_t { kSome, kNone, kNoneWithoutGrad };
 // through.
 class Recording {
  public:
-  explicit Recording(const Checkpoint& checkpoint);
+  explicit Recording(const Checkpoint& checkpoint, Verify verify = Verify::kNothing);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;

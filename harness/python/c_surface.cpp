@@ -12,8 +12,10 @@
 
 #include "harness/engine/interception.h"
 #include "harness/engine/open_region.h"
+#include "harness/engine/record/gathered.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/opaque_call.h"
+#include "harness/engine/record/outside.h"
 #include "harness/engine/record/pointer_taken.h"
 #include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
@@ -124,6 +126,12 @@ int rematch_note_pointer_taken(void* tensor, int is_lasting) {
   });
 }
 
+std::uint64_t rematch_hash(void* tensor) {
+  return call_or(std::uint64_t{0}, [&] { return hash_of(tensors_at(&tensor, 1).front()); });
+}
+
+std::int64_t rematch_num_silent_writers() { return num_silent_writers(); }
+
 RematchOpaqueCall* rematch_begin_opaque(void* const* overwritten, int num_overwritten) {
   return call_or<RematchOpaqueCall*>(nullptr, [&]() -> RematchOpaqueCall* {
     auto begun = OpaqueCall::begin(tensors_at(overwritten, num_overwritten));
@@ -177,11 +185,33 @@ const char* rematch_departures(const RematchCheckpoint* checkpoint) {
   });
 }
 
+const char* rematch_recompute_differences(const RematchCheckpoint* checkpoint) {
+  return call_or<const char*>(nullptr, [&] {
+    Json list = Json::array();
+    for (const RecomputeDifference& each : checkpoint->checkpoint.recompute_differences()) {
+      list.push_back({{"region", each.region}, {"op", each.op}, {"index", each.index}});
+    }
+    return as_text(list);
+  });
+}
+
+int rematch_add_gathered(RematchCheckpoint* checkpoint, void* const* tensors, int num_tensors,
+                         int (*is_back)(void* tensor)) {
+  return call_or(-1, [&] {
+    checkpoint->checkpoint.gathered().add(
+        tensors_at(tensors, num_tensors),
+        [is_back](const at::Tensor& tensor) { return is_back(tensor.unsafeGetTensorImpl()) != 0; });
+    return 0;
+  });
+}
+
 void rematch_free_checkpoint(RematchCheckpoint* checkpoint) { delete checkpoint; }
 
-RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint) {
-  return call_or<RematchRecording*>(
-      nullptr, [&] { return new RematchRecording{Recording(checkpoint->checkpoint)}; });
+RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint, int verifies) {
+  return call_or<RematchRecording*>(nullptr, [&] {
+    return new RematchRecording{Recording(
+        checkpoint->checkpoint, verifies != 0 ? Verify::kRecomputedOps : Verify::kNothing)};
+  });
 }
 
 int rematch_end_recording(RematchRecording* recording, int is_whole) {

@@ -44,6 +44,12 @@ REMATCH_PYTHON_EXPORT int rematch_is_in_region();
 // in harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
 REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lasting);
 
+// A hash of the tensor's content, a TensorImpl; 0 for one without memory. The call is not recorded.
+REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
+// How many ops of this process wrote to an argument that their schema does not mark, as traces of
+// it found. Records take them from then on for ops that write to it.
+REMATCH_PYTHON_EXPORT std::int64_t rematch_num_silent_writers();
+
 // A call that is one op of the record, see harness/engine/record/opaque_call.h. Tensors are
 // TensorImpls. Null without an error: nothing is recorded. A call that failed ends with abort.
 REMATCH_PYTHON_EXPORT RematchOpaqueCall* rematch_begin_opaque(void* const* overwritten,
@@ -63,11 +69,20 @@ REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* pla
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_left(const RematchCheckpoint* checkpoint);
 // Checkpoint::departures() as a JSON list.
 REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* checkpoint);
+// Checkpoint::recompute_differences() as a JSON list.
+REMATCH_PYTHON_EXPORT const char* rematch_recompute_differences(
+    const RematchCheckpoint* checkpoint);
+// Tensors whose content comes and goes, TensorImpls: see harness/engine/record/gathered.h.
+// `is_back` gets one and returns 1 where its content is that of forward again.
+REMATCH_PYTHON_EXPORT int rematch_add_gathered(RematchCheckpoint* checkpoint, void* const* tensors,
+                                               int num_tensors, int (*is_back)(void* tensor));
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
 // From here to its end this thread's forward passes are recorded. `is_whole` is 0 where the program
 // failed meanwhile: then nothing is asked of the plan's regions. Ended whatever is returned: -1, or
 // a RegionsRun (harness/engine/recording.h).
-REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint);
+// `verifies` is 1 for Verify::kRecomputedOps.
+REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint,
+                                                                int verifies);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
 
 // One training step in three parts, see TraceSession. `device` is the loss's. `head_json` has the

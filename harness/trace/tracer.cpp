@@ -77,7 +77,11 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     const bool is_collective = facts.collective == CollectivePart::kStart;
     std::string group = is_collective ? group_of_collective(*stack) : "";
     recorder_.set_list_writes(block_depth_ == 0 ? ListWrites::kNoted : ListWrites::kRefused);
+    const std::vector<HashedArgument> hashed = hash_unmarked(facts, *stack);
     recorder_.run(facts, keys, stack, depth, Keep::kNothing);
+    for (const HashedArgument& each : hashed) {
+      if (hash_of(each.tensor) != each.hash) mark_silent_writer(facts, each.position);
+    }
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
@@ -273,6 +277,37 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
       const OptionalIndex output = record.outputs[op.first_output + i];
       if (output.has_value()) note(*output);
     }
+  }
+
+  struct HashedArgument {
+    std::size_t position;
+    at::Tensor tensor;
+    std::uint64_t hash;
+  };
+
+  // Arguments that an op of another library writes to by its schema, or is known to, are left out.
+  static std::vector<HashedArgument> hash_unmarked(const OpFacts& facts,
+                                                   const torch::jit::Stack& stack) {
+    std::vector<HashedArgument> hashed;
+    const bool is_of_torch = facts.name.starts_with("aten::") ||
+                             facts.name.starts_with("rematch::") ||
+                             facts.collective != CollectivePart::kNothing;
+    if (is_of_torch) return hashed;
+    const std::size_t base = stack.size() - facts.arguments.size();
+    for (std::size_t position = 0; position < facts.arguments.size(); ++position) {
+      const c10::IValue& argument = stack[base + position];
+      const bool is_tensor = argument.isTensor() && argument.toTensor().defined();
+      if (!is_tensor || is_marked(facts, position)) continue;
+      hashed.push_back({position, argument.toTensor(), hash_of(argument.toTensor())});
+    }
+    return hashed;
+  }
+
+  static bool is_marked(const OpFacts& facts, std::size_t position) {
+    const auto has = [position](const std::vector<std::uint16_t>& positions) {
+      return std::find(positions.begin(), positions.end(), position) != positions.end();
+    };
+    return has(facts.written) || has(facts.side_written);
   }
 
   void note_tensors(const c10::IValue& argument) {

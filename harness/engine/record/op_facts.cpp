@@ -1,6 +1,7 @@
 #include "harness/engine/record/op_facts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -161,6 +162,20 @@ bool mark_unrepeatable(const std::string& name) {
   facts.has_effects = true;
   return true;
 }
+
+namespace {
+std::atomic<std::int64_t> silent_writers{0};
+}  // namespace
+
+void mark_silent_writer(const OpFacts& found, std::size_t argument) {
+  OpFacts& facts = intern(found.op);
+  facts.side_written.push_back(static_cast<std::uint16_t>(argument));
+  facts.side_feeds_results = true;
+  facts.has_effects = true;
+  silent_writers.fetch_add(1);
+}
+
+std::int64_t num_silent_writers() { return silent_writers.load(); }
 
 // Found by calling every op of LibTorch 2.11 that has a CPU kernel and comparing its arguments'
 // bytes, and by reading the schemas of the others for arguments that outlive a call. Those that a

@@ -60,6 +60,11 @@ const OpFacts& facts_of(const c10::OperatorHandle& op);
 // before a record that has the op, and not while another thread records. False: no such op.
 bool mark_unrepeatable(const std::string& name);
 
+// The op writes to an argument that its schema does not mark. Records of this process take it for
+// an op that does: Note [Side writes]. Not while another thread records.
+void mark_silent_writer(const OpFacts& facts, std::size_t argument);
+std::int64_t num_silent_writers();
+
 // Looks a name such as "aten::add.Tensor" up; null if this LibTorch has no such op.
 const OpFacts* find_facts(const std::string& name);
 

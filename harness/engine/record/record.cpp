@@ -112,6 +112,7 @@ void Record::clear() {
   outside_tensors.clear();
   writes.clear();
   hidden_writes.clear();
+  result_hashes.clear();
   copies.clear();
   numbers.clear();
   waits.clear();
@@ -147,14 +148,21 @@ at::Tensor Record::outside_argument(std::int32_t value) const {
 
 const char* Record::change_since_read(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
-  return change_of(outside, values[outside.value].kept, outside_check);
+  const at::Tensor& held = values[outside.value].kept;
+  if (gathered != nullptr && gathered->contains(held)) return change_of_gathered(held);
+  return change_of(outside, held, outside_check);
+}
+
+const char* Record::change_of_gathered(const at::Tensor& held) const {
+  return gathered->is_back(held) ? nullptr : "not there again, as its gathered_by() callback said,";
 }
 
 // Without checkpointing backward would read what side writes left there meanwhile, too.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
-  return change_of(outside, values[outside.value].kept,
-                   outside.side_written ? OutsideCheck::kVersions : outside_check);
+  const at::Tensor& held = values[outside.value].kept;
+  if (gathered != nullptr && gathered->contains(held)) return change_of_gathered(held);
+  return change_of(outside, held, outside.side_written ? OutsideCheck::kVersions : outside_check);
 }
 
 const at::Tensor& Record::outside_of(std::int32_t value) const {
@@ -215,6 +223,10 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   } else {
     call_next(facts.op, keys, stack, depth);
     note_outputs(op, *stack, facts.returns_alias ? Keep::kNothing : keep);
+  }
+  if (record_->differences != nullptr) {
+    record_->result_hashes.resize(record_->ops.size());
+    record_->result_hashes.push_back(hash_of_results(facts, *stack));
   }
   record_->ops.push_back(op);
   rollback.commit();

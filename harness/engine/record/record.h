@@ -35,6 +35,8 @@
 #include <vector>
 
 #include "harness/engine/offload/host_copy.h"
+#include "harness/engine/recompute_differences.h"
+#include "harness/engine/record/gathered.h"
 #include "harness/engine/record/kernel_context.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/outside.h"
@@ -159,11 +161,17 @@ struct Record {
   std::vector<HostCopy> host_copies;
   HostStore* host = nullptr;  // null: what is to be offloaded is kept on the device
   OutsideCheck outside_check = OutsideCheck::kVersions;
+  const GatheredTensors* gathered = nullptr;    // null: none
+  RecomputeDifferences* differences = nullptr;  // null: results are not compared
+  std::vector<std::uint64_t> result_hashes;     // by op, where results are compared; may be shorter
 
   // Ops of the program; `ops` may have some of the recorder's own.
   std::size_t num_program_ops() const { return ops.size() - hidden_writes.size(); }
   // Where in `ops` an op of the program is; the size of `ops` if there is none.
   std::size_t program_op(std::size_t index) const;
+
+  // The number of ops of the program before the op.
+  std::size_t program_index(std::int32_t op) const;
 
   // Whether it keeps the value on the value's own storage, and not as a copy.
   bool shares_kept(std::int32_t value) const;
@@ -178,6 +186,7 @@ struct Record {
   // and for autograd, which saved it.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
+  const char* change_of_gathered(const at::Tensor& held) const;
   const at::Tensor& outside_of(std::int32_t value) const;
 
   void copy_to_host(std::int32_t value);

@@ -49,6 +49,12 @@ std::size_t Record::program_op(std::size_t index) const {
   return index;
 }
 
+std::size_t Record::program_index(std::int32_t op) const {
+  const auto is_before = [op](std::int32_t each) { return each < op; };
+  return static_cast<std::size_t>(
+      op - std::count_if(hidden_writes.begin(), hidden_writes.end(), is_before));
+}
+
 bool Record::shares_kept(std::int32_t value) const {
   const RecordedValue& recorded = values[value];
   return recorded.kept.defined() &&

@@ -136,8 +136,10 @@ std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
 void Recorder::hold_outside(std::int32_t value, const at::Tensor& tensor) {
   const std::int32_t storage = record_->values[value].storage;
   const bool is_parameter = tensor.requires_grad() && tensor.is_leaf() && !tensor.is_view();
-  const bool is_plain = record_->storages[storage].outside &&
-                        (is_parameter || tensor.unsafeGetTensorImpl()->is_wrapped_number());
+  const bool is_gathered = record_->gathered != nullptr && record_->gathered->contains(tensor);
+  const bool is_plain =
+      record_->storages[storage].outside &&
+      (is_parameter || is_gathered || tensor.unsafeGetTensorImpl()->is_wrapped_number());
   const at::Tensor held = is_plain ? tensor : held_input(without_graph(tensor));
   const auto outside = static_cast<std::int32_t>(record_->outside_tensors.size());
   record_->outside_tensors.push_back(outside_tensor(tensor, held));

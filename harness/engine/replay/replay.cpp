@@ -118,8 +118,17 @@ void Replay::execute(std::int32_t op_index, KernelContextGuard& context) {
     generator.emplace(record_.generator_states[*op.generator_state]);
   }
   execute_recorded(op.facts->op, op.keys, &stack_);
+  if (record_.differences != nullptr) compare_results(op_index);
   store_outputs(op, stack_);
   stack_.clear();
+}
+
+void Replay::compare_results(std::int32_t op_index) const {
+  const auto index = static_cast<std::size_t>(op_index);
+  if (index >= record_.result_hashes.size() || record_.result_hashes[index] == 0) return;
+  const OpFacts& facts = *record_.ops[op_index].facts;
+  if (hash_of_results(facts, stack_) == record_.result_hashes[index]) return;
+  record_.differences->add(region_, record_.program_index(op_index), facts.name);
 }
 
 void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {

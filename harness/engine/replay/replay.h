@@ -51,6 +51,7 @@ class Replay {
   void check_constant(std::int32_t value) const;
   void run(const std::vector<std::int32_t>& ops);
   void execute(std::int32_t op, KernelContextGuard& context);
+  void compare_results(std::int32_t op) const;
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
   at::Tensor argument(const RecordedOp& op, const RecordedUse& use);
   bool gets_scratch(const RecordedOp& op, const RecordedUse& use) const;

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,11 +27,26 @@ _NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, 
 _open_steps: list[None] = []  # one for each recorded step of any thread, so that others pay for one look
 
 
+_written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()  # of Triton, as traces saw
+
+
 class _Thread(threading.local):
-    is_launching = False  # a kernel of Triton, which asks its arguments for data_ptr()
+    is_watching = False  # what kernels of Triton write to
+    is_launching = False  # one, which asks its arguments for data_ptr()
+    is_known = False  # the kernel that is launched: what it writes to is noted
 
 
 _thread = _Thread()
+
+
+@contextlib.contextmanager
+def launches_watched() -> Iterator[None]:
+    """Around a traced step: looks to which arguments kernels of Triton write."""
+    _thread.is_watching = True
+    try:
+        yield
+    finally:
+        _thread.is_watching = False
 
 
 @contextlib.contextmanager
@@ -54,7 +70,7 @@ def is_any_step_open() -> bool:
 
 def _noting(take: Any) -> Any:
     def noting(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
-        if _open_steps:
+        if _open_steps and not _thread.is_known:
             LIBRARY.rematch_note_pointer_taken(getattr(tensor, "_cdata", None), int(not _thread.is_launching))
         return take(tensor, *arguments, **keywords)
 
@@ -65,10 +81,27 @@ def _noting(take: Any) -> Any:
 
 def _launching(run: Any) -> Any:
     @functools.wraps(run)
-    def launching(*arguments: Any, **keywords: Any) -> Any:
-        before, _thread.is_launching = _thread.is_launching, True
+    def launching(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
+        if not _open_steps:
+            return run(kernel, *arguments, **keywords)
+        named: list[tuple[int | str, Any]] = [*enumerate(arguments), *keywords.items()]
+        tensors = {key: each for key, each in named if hasattr(each, "_cdata")}
+        written = _written_by_kernel.get(kernel)
+        hashes = _hashes(tensors) if _thread.is_watching else {}
+        for key in written or ():
+            if key in tensors:
+                LIBRARY.rematch_note_pointer_taken(tensors[key]._cdata, 0)
+        before = _thread.is_launching, _thread.is_known
+        _thread.is_launching, _thread.is_known = True, written is not None
         try:
-            return run(*arguments, **keywords)
+            return run(kernel, *arguments, **keywords)
         finally:
-            _thread.is_launching = before
+            _thread.is_launching, _thread.is_known = before
+            if _thread.is_watching:
+                changed = {key for key, content in _hashes(tensors).items() if content != hashes[key]}
+                _written_by_kernel.setdefault(kernel, set()).update(changed)
     return launching
+
+
+def _hashes(tensors: dict[int | str, Any]) -> dict[int | str, int]:
+    return {key: LIBRARY.rematch_hash(each._cdata) for key, each in tensors.items()}

@@ -11,11 +11,15 @@ from rematch._library import RematchError
 from rematch._progress import announced, say
 from rematch._scope import listed
 from rematch.blocks import choose_blocks
+from rematch.opaque import keep_op
 from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, predict, resolve, search, size_text
 from rematch.profiling import profile as measure_profile
+from rematch.recording import how_to_keep, what_differs
 from rematch.tracing import distributed_parameter
 from rematch.tracing import trace as record_trace
-from rematch.watching import check
+from rematch.watching import check, unrepeatable_ops
+
+MAX_KEPT_OPS = 8
 
 
 def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: str | int, device: str | None = None,
@@ -37,6 +41,7 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
         _say_which_layers(model)
     with announced("tracing a step"):
         traced = record_trace(model, step, blocks=blocks)
+    traced = _with_unrepeatable_ops_kept(model, step, traced, blocks)
     predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
     times = {"device": device} if device else {"profile": measure_profile(model, step, traced)}
     front = search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times)
@@ -45,6 +50,25 @@ def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: st
     with announced("running the plan once"):
         _run_once(model, step, checkpoint, blocks, predict(traced, checkpoint.plan, schedule))
     return checkpoint
+
+
+def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch.Tensor], traced: dict[str, Any],
+                                blocks: dict[str, list[torch.nn.Module]] | None) -> dict[str, Any]:
+    """Recomputes every op once, and compares results with those of forward. Ops of other libraries that differ are kept, and
+    the step is traced again."""
+    for _ in range(MAX_KEPT_OPS):
+        with announced("comparing recomputed ops with those of forward"):
+            found = unrepeatable_ops(model, step, resolve(traced, "full"), blocks)
+        kept = sorted({each["op"] for each in found if not each["op"].startswith("aten::")})
+        for each in found:
+            if each["op"] in kept or each is found[0]:
+                say(f"{what_differs(each)}. " + ("It is kept" if each["op"] in kept else how_to_keep(each["op"])))
+        if not kept:
+            break
+        for op in kept:
+            keep_op(op)
+        traced = record_trace(model, step, blocks=blocks)
+    return traced
 
 
 def _say_which_layers(model: torch.nn.Module) -> None:
@@ -85,7 +109,7 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
     found = check(model, step, checkpoint, blocks=blocks)
     if found["bits_equal"] is False:
         raise RematchError(f"{found['first_difference']} differs from that of the step without the plan, though two steps without "
-                           "it are equal; is there an op with a state or random numbers of its own?")
+                           "it are equal" + _cause_of(found))
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
     if recomputed != predicted["recomputed_ops"]:
         raise RematchError(f"the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
@@ -95,3 +119,10 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
                                      f"{size_text(predicted['peak_bytes'] - predicted['before_bytes'])})")
     bits = "equal" if found["bits_equal"] else "not compared, as the step is not repeatable"
     say(f"ran it once: bits {bits}, {recomputed} ops recomputed{peak}")
+
+
+def _cause_of(found: dict[str, Any]) -> str:
+    differences = found["recompute_differences"]
+    if not differences:
+        return "; does a kernel write to what it reads? Make its call rematch.opaque()"
+    return f": {what_differs(differences[0])}. {how_to_keep(differences[0]['op'])}"

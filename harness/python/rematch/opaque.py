@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
 from torch.utils._pytree import tree_leaves
 
-from rematch._library import LIBRARY, call, last_error
-from rematch._pointers import is_any_step_open
+from rematch._library import LIBRARY, RematchError, call, last_error
+from rematch._pointers import is_any_step_open, launches_watched
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Module = TypeVar("_Module")
@@ -70,6 +71,14 @@ def opaque_module(module: _Module) -> _Module:
     return module
 
 
+def keep_op(name: str) -> None:
+    """Keeps the results of an op of another library ("mylib::noisy"), which is then never run again: one with a state, or
+    random numbers, that torch does not see. Holds for this process; call it before trace(). auto() finds such ops itself.
+    Raises RematchError for an op that there is not."""
+    if call("mark_unrepeatable", name) == 0:
+        raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
+
+
 def make_function_opaque(function: type[torch.autograd.Function], overwrites: Iterable[int] | None) -> None:
     """Calls of an autograd function are one op of a record from here on. `overwrites` are positions of its arguments; None:
     any argument may be written to."""
@@ -79,7 +88,11 @@ def make_function_opaque(function: type[torch.autograd.Function], overwrites: It
     cast(Any, function)._rematch_overwrites = known
     if is_wrapped:
         return
-    apply = function.apply  # bound to the class
+    own = function.apply if "apply" in vars(function) else None
+
+    def apply(*arguments: Any, **keywords: Any) -> Any:
+        inherited = super(function, function).apply  # type: ignore[misc]
+        return (own or inherited)(*arguments, **keywords)
 
     def run(*arguments: Any, **keywords: Any) -> Any:
         if not is_any_step_open():
@@ -109,6 +122,55 @@ def register_known_libraries() -> None:
             is_its = isinstance(found, type) and issubclass(found, torch.autograd.Function) and found.__module__ == name
             if is_its and not is_function_opaque(found):
                 make_function_opaque(found, overwrites=None)
+
+
+@contextlib.contextmanager
+def writers_noticed() -> Iterator[list[str]]:
+    """Around a traced step, which runs once and with real content. An autograd function that writes to an argument without
+    raising its version becomes opaque. Yields the names of those that were not. Where an opaque one may write to any
+    argument, it is known afterwards to which it does."""
+    found: list[str] = []
+    seen: dict[type[torch.autograd.Function], set[int]] = {}
+    original = vars(torch.autograd.Function)["apply"]
+
+    def apply(function: type[torch.autograd.Function], *arguments: Any, **keywords: Any) -> Any:
+        before = [_contents(each) for each in arguments]
+        result = original.__func__(function, *arguments, **keywords)
+        seen.setdefault(function, set()).update(
+            index for index, each in enumerate(arguments) if _has_silent_change(before[index], _contents(each)))
+        return result
+
+    torch.autograd.Function.apply = classmethod(apply)  # type: ignore[method-assign,assignment]
+    try:
+        with launches_watched():
+            yield found
+    finally:
+        torch.autograd.Function.apply = original  # type: ignore[method-assign]
+        for function, written in seen.items():
+            if is_function_opaque(function):
+                _narrow_overwrites(function, written, found)
+            elif written:
+                make_function_opaque(function, written)
+                found.append(function.__qualname__)
+
+
+def _contents(argument: Any) -> list[tuple[int, int]]:
+    """Version and hash of each tensor in it."""
+    return [(each._version, LIBRARY.rematch_hash(each._cdata)) for each in _tensors_in(argument) if not each.is_inference()]
+
+
+def _has_silent_change(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> bool:
+    return any(version == old_version and content != old_content
+               for (old_version, old_content), (version, content) in zip(before, after, strict=False))
+
+
+def _narrow_overwrites(function: type[torch.autograd.Function], written: set[int], found: list[str]) -> None:
+    known = cast(Any, function)._rematch_overwrites
+    if known is None:
+        cast(Any, function)._rematch_overwrites = frozenset(written)
+    elif not written <= known:
+        cast(Any, function)._rematch_overwrites = known | written
+        found.append(function.__qualname__)
 
 
 class _OpenCall:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import pathlib
 import re
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import torch
 
 from rematch._library import LIBRARY, call, call_for_json
 
@@ -14,6 +18,7 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 
           "TB": 10**12}
 
 
+_asked_by_engine: list[Any] = []  # callbacks of C, which a graph may call after its Checkpoint has died
 _ON_MISMATCH = ("follow", "refuse")
 
 
@@ -58,12 +63,54 @@ class Checkpoint:
         self._prepare()
 
     def _prepare(self) -> None:
+        self._gathered: set[int] = set()
         self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule, int(self.on_mismatch == "refuse"))
 
     def report(self) -> Report:
         """Counts how often steps left the plan since this checkpoint was made. Prints as a table."""
         require_checkpoint(self)
         return Report(json.loads(call("departures", self.handle)))
+
+    def recompute_differences(self) -> list[dict[str, Any]]:
+        """For each region that was verified (check(), or recording with verify_every) and in which recomputed results differed
+        from those of forward: `region`, the first such `op`, its `index` among the region's ops, and its `scope`, a module
+        ("" where the region left its plan)."""
+        require_checkpoint(self)
+        found: list[dict[str, Any]] = json.loads(call("recompute_differences", self.handle))
+        for each in found:
+            each["scope"] = self._scope_of_op(each["region"], each["index"], each["op"])
+        return found
+
+    def _scope_of_op(self, name: str, index: int, op: str) -> str:
+        for region in self.plan["regions"]:
+            first, last = region["first_scope"], region["last_scope"]
+            ops = self.plan["types"][region["type"]]["ops"]
+            if name == (first if first == last else f"{first}..{last}") and index < len(ops) and ops[index]["name"] == op:
+                return _whole_scope(first, ops[index]["scope"])
+        return ""
+
+    def gathered_by(self, is_back: Callable[[torch.Tensor], bool], parameters: Iterable[torch.Tensor]) -> None:
+        """Names parameters whose content comes and goes between forward and backward: DeepSpeed ZeRO-3, block swap, one buffer
+        for several layers. Whenever backward is about to read one, `is_back(parameter)` says whether its content is that of
+        forward again, or puts it back and returns True; what it says is believed. On False backward raises an error.
+
+            checkpoint.gathered_by(lambda p: p.ds_status.name == "AVAILABLE", model.parameters())"""
+        require_checkpoint(self)
+        known = {parameter._cdata: weakref.ref(parameter) for parameter in parameters}
+
+        def is_back_at(address: int) -> int:
+            parameter = known[address]()
+            return int(parameter is not None and is_back(parameter))
+
+        ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(is_back_at)
+        _asked_by_engine.append(ask)
+        addresses = (ctypes.c_void_p * len(known))(*known)
+        call("add_gathered", self.handle, addresses, len(known), ctypes.cast(ask, ctypes.c_void_p))
+        self._gathered |= set(known)
+
+    def is_gathered(self, parameter: torch.Tensor) -> bool:
+        """Whether gathered_by() was called for it."""
+        return parameter._cdata in self._gathered
 
     def __del__(self) -> None:
         if self.handle is not None:
@@ -77,11 +124,20 @@ class Checkpoint:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "handle"}
+        return {name: value for name, value in vars(self).items() if name not in ("handle", "_gathered")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._prepare()
+
+
+def _whole_scope(first: str, scope: str) -> str:
+    """"+2.attention" of a region whose first scope is layers.3 is layers.5.attention."""
+    match = re.fullmatch(r"\+([0-9]+)(?:\.(.*))?", scope)
+    layers, _, number = first.rpartition(".")
+    if match and number.isdecimal():
+        first, scope = f"{layers}.{int(number) + int(match[1])}", match[2] or ""
+    return f"{first}.{scope}" if scope else first
 
 
 class SearchedCheckpoint(Checkpoint):

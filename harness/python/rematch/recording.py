@@ -7,6 +7,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -26,6 +27,8 @@ class _Notes:
     has_run = False
     num_left = 0  # passes that left the plan, when they were last looked at
     types_told: frozenset[int] = frozenset()
+    num_steps = 0  # that were recorded under verify_every
+    ops_told: frozenset[str] = frozenset()  # that gave other results when they were recomputed
 
 
 _notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionary()
@@ -43,11 +46,11 @@ class _Step:
     """A recorded step. The engine's recordings of a thread end from the innermost to the outermost, on that thread; a
     program that holds one in a generator may end it elsewhere, or in another order."""
 
-    def __init__(self, checkpoint: Checkpoint):
+    def __init__(self, checkpoint: Checkpoint, *, verifies: bool):
         self._steps = _thread.steps
         self._is_ended = False
         self._free_ended()
-        self._handle = call("begin_recording", checkpoint.handle)
+        self._handle = call("begin_recording", checkpoint.handle, int(verifies))
         self._checkpoint = checkpoint
         self._steps.append(self)
         set_recorded(checkpoint)
@@ -78,17 +81,21 @@ class _Step:
 
 
 @contextlib.contextmanager
-def recording(checkpoint: Checkpoint) -> Iterator[None]:
+def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None]:
     """Runs forward passes inside it, on this thread, as the plan says; backward may run inside or after.
 
     Needs rematch.scopes(model, checkpoint) on the model; warns once where the scopes are missing or never open.
     Without grad mode, as in an evaluation, nothing is recorded. Where the model runs other ops than the plan was made
-    for, it does as the checkpoint's `on_mismatch` says, and warns once for each type of region that left the plan."""
+    for, it does as the checkpoint's `on_mismatch` says, and warns once for each type of region that left the plan.
+
+    `verify_every=N` hashes what ops compute in the first of N steps, and compares what is recomputed. The step after it
+    warns, once for each op, if an op gave other results than in forward. Such a step is slow."""
     require_checkpoint(checkpoint)
     notes = _notes.setdefault(checkpoint, _Notes())
+    verifies = _is_to_be_verified(checkpoint, notes, verify_every)
     is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()
     missing = _missing_scopes(checkpoint, notes) if is_unchecked else []
-    step = _Step(checkpoint)
+    step = _Step(checkpoint, verifies=verifies)
     try:
         with recorded_step():
             yield
@@ -104,6 +111,34 @@ def recording(checkpoint: Checkpoint) -> Iterator[None]:
         notes.is_told = True
     if is_unchecked and ran != NO_REGION_WITHOUT_GRAD:
         _check_step(checkpoint, notes, missing, ran)
+
+
+def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
+    """Whether the step that begins is. Says what the last such step found."""
+    if every < 0:
+        raise ValueError(f"verify_every is {every}; it is the number of steps of which one is verified, or 0 for none")
+    if every == 0 or not torch.is_grad_enabled():
+        return False
+    for each in checkpoint.recompute_differences():
+        if each["op"] not in notes.ops_told:
+            notes.ops_told |= {each["op"]}
+            warnings.warn(f"rematch: {what_differs(each)}. {how_to_keep(each['op'])}", stacklevel=5)
+    notes.num_steps += 1
+    return notes.num_steps % every == 1 or every == 1
+
+
+def what_differs(difference: dict[str, Any]) -> str:
+    """In words, what recompute_differences() of a checkpoint found."""
+    return (f"op {difference['index']} of region {difference['region']}, {difference['op']} in {difference['scope'] or 'its layer'}, "
+            "gave other results when it was recomputed than in forward")
+
+
+def how_to_keep(op: str) -> str:
+    """What to do where an op is not repeatable."""
+    if op.startswith("aten::"):
+        return ("Either its kernel does not repeat its bits (torch.use_deterministic_algorithms(True)), or a kernel of a library "
+                "wrote to what it reads; make that kernel's call rematch.opaque()")
+    return f"It has a state or random numbers of its own: call rematch.keep_op({op!r}) before rematch.trace"
 
 
 def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:

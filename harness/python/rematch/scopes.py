@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from rematch._library import RematchError
 from rematch._scope import Scope, ScopeGroup, end_group, note_change, scope_of, watch_calls_inside
 from rematch.blocks import Blocks, children_of, find_blocks, unwrapped
 from rematch.planning import Checkpoint, require_checkpoint
@@ -122,6 +123,14 @@ def _refuse_others(model: torch.nn.Module, blocks: Blocks) -> None:
                                  f"{type(model).__name__}")
 
 
+def _refuse_ungathered(model: torch.nn.Module, checkpoint: Checkpoint) -> None:
+    for name, parameter in model.named_parameters():
+        if hasattr(parameter, "ds_id") and not checkpoint.is_gathered(parameter):
+            raise RematchError(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content comes and goes; say when it is there, "
+                               "before scopes: checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
+                               "model.parameters())")
+
+
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path and name else path or name
 
@@ -144,4 +153,5 @@ def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
     blocks = {path: [unwrapped(module) for module in modules] for path, modules in blocks.items()}
     if checkpoint is not None:
         require_checkpoint(checkpoint)
+        _refuse_ungathered(model, checkpoint)
     return BlockScopes(model, blocks, checkpoint)

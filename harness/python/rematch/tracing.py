@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -15,7 +17,10 @@ from rematch._in_torch import refuse_in_recorded_step, traced_step
 from rematch._library import LIBRARY, RematchError, call
 from rematch._scope import warn_of_bypassed_scopes
 from rematch._step import left_as_it_was, loss_of
+from rematch.opaque import writers_noticed
 from rematch.scopes import scopes
+
+MAX_TRACES = 4
 
 
 def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str | None = None,
@@ -61,9 +66,21 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
+    """Traces again where kernels were found that write without telling: how they are recorded changes then."""
+    for _ in range(MAX_TRACES):
+        num_writers = LIBRARY.rematch_num_silent_writers()
+        with writers_noticed() as found:
+            text = _traced_once(model, step, head)
+        if not found and num_writers == LIBRARY.rematch_num_silent_writers():
+            break
+        model.zero_grad(set_to_none=True)
+    return text
+
+
+def _traced_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
     handle = call("begin_trace")
     try:
-        with traced_step():
+        with traced_step(), _missing_meta_kernels_named():
             loss = loss_of(model, step)
         warn_of_bypassed_scopes()
         call("end_forward", handle, str(loss.device))
@@ -71,6 +88,20 @@ def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict
         return bytes(call("finish_trace", handle, json.dumps(head)))
     finally:
         LIBRARY.rematch_free_trace(handle)
+
+
+@contextlib.contextmanager
+def _missing_meta_kernels_named() -> Iterator[None]:
+    """A model on meta runs the meta kernel of each op; an op of another library may have none."""
+    try:
+        yield
+    except (NotImplementedError, RuntimeError) as error:
+        match = re.match(r"There was no fake impl registered for <CustomOpDef\((.+?)\)>|(\S+): attempted to run this operator with "
+                         r"Meta tensors|Could not run '(\S+)' with arguments from the 'Meta' backend", str(error))
+        if match is None:
+            raise
+        raise RematchError(f"{match[1] or match[2] or match[3]} has no meta kernel, so a model on meta cannot be traced; register "
+                           "one (torch.library.register_fake), or trace the model on the device that it trains on") from error
 
 
 def _dtype_name(tensor: torch.Tensor) -> str:

@@ -135,7 +135,7 @@ class Comparison(dict[str, Any]):
 
 
 def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, *,
-          blocks: dict[str, list[torch.nn.Module]] | None = None) -> Comparison:
+          blocks: dict[str, list[torch.nn.Module]] | None = None, verify: bool = True) -> Comparison:
     """Runs a step without and one with the checkpoint, from the same seed and buffers, which it leaves as they were.
 
     `bits_equal` says whether loss and every gradient have equal bits. It is None, with a warning, where two steps without the
@@ -144,7 +144,10 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
     number by phase ("forward", "recompute", "backward"), and `peak_bytes`, by which the step rose: None without
     rematch.count_memory(). It prints as a table. Raises RematchError where the step runs other ops than the plan was
     made for, whatever the checkpoint's `on_mismatch` is. `blocks` is as for scopes(). Call it without scopes on the model,
-    and outside of a recording."""
+    and outside of a recording.
+
+    With `verify` one more step hashes what ops compute: `recompute_differences` has, for each region in which a recomputed op
+    gave other results than in forward, the first such op (see Checkpoint). It is None without."""
     refuse_in_recorded_step("check")
     require_checkpoint(checkpoint)
     _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers
@@ -152,13 +155,28 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
     strict = Checkpoint(checkpoint.plan, checkpoint.schedule, on_mismatch="refuse")
     with scopes(model, strict, blocks=blocks):
         checkpointed = _run(model, step, recording(strict))
+        differences = _differences_of(model, step, strict) if verify else None
     expected, found = plain.pop("hashes"), checkpointed.pop("hashes")
     difference = _first_difference(expected, found)
     unrepeated = None if difference is None else _difference_of_plain_steps(model, step, expected)
     if unrepeated is not None:
         _warn_of_unrepeatable_step(model, unrepeated)
     return Comparison(bits_equal=None if unrepeated else difference is None, repeatable=unrepeated is None,
-                      first_difference=unrepeated or difference, plain=plain, checkpointed=checkpointed)
+                      first_difference=unrepeated or difference, recompute_differences=differences, plain=plain, checkpointed=checkpointed)
+
+
+def _differences_of(model: torch.nn.Module, step: Callable[[], torch.Tensor],
+                    checkpoint: Checkpoint) -> list[dict[str, Any]]:
+    _run(model, step, recording(checkpoint, verify_every=1))
+    return checkpoint.recompute_differences()
+
+
+def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], plan: dict[str, Any],
+                     blocks: dict[str, list[torch.nn.Module]] | None) -> list[dict[str, Any]]:
+    """The first op of each region that gives other results when the plan recomputes it."""
+    checkpoint = Checkpoint(plan)
+    with scopes(model, checkpoint, blocks=blocks):
+        return _differences_of(model, step, checkpoint)
 
 
 def _difference_of_plain_steps(model: torch.nn.Module, step: Callable[[], torch.Tensor],

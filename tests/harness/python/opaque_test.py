@@ -193,12 +193,74 @@ class ModuleTest(Case):
 class KnownLibraryTest(Case):
     def test_autograd_functions_of_a_known_library_are_opaque(self):
         module = types.ModuleType("liger_kernel.ops.rope")
-        module.Rope = type("Rope", (ScaleInPlace,), {"__module__": "liger_kernel.ops.rope"})
+        module.Rope = type("Rope", (torch.autograd.Function,), {
+            "forward": staticmethod(lambda _, x: x.tanh()), "backward": staticmethod(lambda _, gradient: gradient),
+            "__module__": "liger_kernel.ops.rope"})
         sys.modules["liger_kernel.ops.rope"] = module
         self.addCleanup(sys.modules.pop, "liger_kernel.ops.rope")
         trace = self.check(lambda x: module.Rope.apply(x * 2).sin())
         self.assertIn("rematch::opaque", self.ops_of(trace))
-        self.assertFalse(hasattr(ScaleInPlace, "_rematch_overwrites"))
+        self.assertNotIn("aten::tanh", self.ops_of(trace))
+        run, predicted = self.last
+        self.assertEqual(run["executed_ops"]["recompute"], predicted["recomputed_ops"])  # the trace saw that it writes nothing
+
+
+@torch.library.custom_op("rematch_test::scale_silently", mutates_args=())
+def scale_silently(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Writes to y, which its schema does not mark."""
+    scale_unseen(y, 0.5)
+    return x * y
+
+
+scale_silently.register_fake(lambda x, _: torch.empty_like(x))
+
+
+class SilentWriterTest(Case):
+    def test_an_autograd_function_that_writes_without_telling_becomes_opaque(self):
+        class Rotate(ScaleInPlace):
+            pass
+
+        def call(x):
+            q = x * 2
+            before = q.cos()
+            return Rotate.apply(q).sin() * before * q.exp()
+
+        trace = self.check(call)
+        self.assertIn("rematch::opaque", self.ops_of(trace))
+        self.assertEqual(Rotate._rematch_overwrites, {0})
+        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))  # outside of steps as before
+
+    def test_an_autograd_function_that_writes_nothing_is_recomputed(self):
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(_, x):
+                return x * 2
+
+            @staticmethod
+            def backward(_, gradient):
+                return gradient * 2
+
+        trace = self.check(lambda x: Twice.apply(x).sin())
+        self.assertNotIn("rematch::opaque", self.ops_of(trace))
+        self.assertFalse(hasattr(Twice, "_rematch_overwrites"))
+
+    def test_a_custom_op_that_writes_to_an_argument_of_the_region(self):
+        def call(x):
+            y = x.detach() * 3
+            before = y + 1
+            made = scale_silently(x.detach(), y)
+            return x * made.cos() * before * y.sin()
+
+        self.check(call)
+
+    def test_a_custom_op_that_writes_to_an_argument_from_outside(self):
+        counts = torch.ones(4, 8, 16)
+
+        def call(x):
+            counts.fill_(1)
+            return x * scale_silently(x.detach(), counts)
+
+        self.check(call)
 
 
 class PeakTest(Case):

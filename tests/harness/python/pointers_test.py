@@ -167,6 +167,27 @@ class WriteTest(Case):
         self.assertTrue(found["bits_equal"])
         self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
 
+    def test_a_kernel_of_triton_that_writes_nothing_costs_nothing(self):
+        class Reader(JITFunction):
+            def run(self, *arguments, grid, warmup):
+                del grid, warmup
+                self.addresses = [argument.data_ptr() for argument in arguments]
+
+        sys.modules["triton.runtime.jit"] = types.ModuleType("triton.runtime.jit")
+        self.addCleanup(sys.modules.pop, "triton.runtime.jit")
+        sys.modules["triton.runtime.jit"].JITFunction = Reader
+        kernel = Reader()
+
+        def read(x):
+            kernel.run(x, grid=(1,), warmup=False)
+
+        for layer in self.model.layers:
+            layer.feed_forward[0] = Halved(layer.feed_forward[0], read)
+        found, predicted = self.found("full", "on_demand")
+        self.assertTrue(found["bits_equal"])
+        self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
+        self.assertEqual(found["checkpointed"]["peak_bytes"], predicted["peak_bytes"] - predicted["before_bytes"])
+
     def test_the_functions_stay_what_they_are(self):
         self.found("full", "on_demand")
         x = torch.arange(3.0)

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/engine/record/opaque_call.h"
 #include "harness/engine/record/pointer_taken.h"
 #include "tests/support/catch.h"
 #include "tests/support/outside_case.h"
@@ -347,6 +348,90 @@ TEST_CASE("a pointer taken outside of regions is nobody's") {
     note_pointer_taken(w, PointerUse::kOnce);
     return at::sin(at::mm(x, w));
   });
+}
+
+// --- Opaque calls --------------------------------------------------------------------------
+
+// One op of the record, whose kernels may write to `overwritten`.
+template <class Call>
+std::vector<at::Tensor> run_opaquely(const std::vector<at::Tensor>& arguments,
+                                     const std::vector<at::Tensor>& overwritten, Call call) {
+  const auto open = OpaqueCall::begin(overwritten);
+  std::vector<at::Tensor> results = call();
+  if (open != nullptr) open->end("call", arguments, results);
+  return results;
+}
+
+const std::vector<NamedLayer>& layers_with_opaque_calls() {
+  static const std::vector<NamedLayer> all = {
+      {"that computes",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const auto made =
+             run_opaquely({y}, {}, [&] { return std::vector<at::Tensor>{y.sin() * y.exp()}; });
+         return made[0].cos() * y;
+       }},
+      {"that scales its argument",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor before = (y + w).sin();
+         const auto made = run_opaquely({y}, {y}, [&] {
+           scale_by_pointer(y, 0.5F);
+           return std::vector<at::Tensor>{y.sin()};
+         });
+         return before * made[0].cos() * at::cos(y.t());
+       }},
+      {"that scales its argument again",
+       [](T x, T w) {
+         const at::Tensor y =
+             run_opaquely({x}, {}, [&] { return std::vector<at::Tensor>{at::mm(x, w)}; })[0];
+         const at::Tensor before = (y + w).sin();
+         for (const float factor : {0.5F, 3.0F}) {
+           run_opaquely({y}, {y}, [&] {
+             scale_by_pointer(y, factor);
+             return std::vector<at::Tensor>{};
+           });
+         }
+         return before * y.cos();
+       }},
+      {"that returns views of its argument and of its result",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const auto made = run_opaquely({y}, {}, [&] {
+           const at::Tensor z = y.sin();
+           return std::vector<at::Tensor>{z, z.narrow(0, 0, 2), y.t(), y};
+         });
+         return made[0].cos() * made[1].repeat({2, 1}).exp() * made[2].sin() * made[3];
+       }},
+      {"whose result is written to in place",
+       [](T x, T w) {
+         const at::Tensor y = at::mm(x, w);
+         const at::Tensor z =
+             run_opaquely({y}, {}, [&] { return std::vector<at::Tensor>{y.sin() + 1}; })[0];
+         const at::Tensor before = (z * 1.5).cos();
+         z.mul_(w);
+         return before * z;
+       }},
+  };
+  return all;
+}
+
+TEST_CASE("an opaque call is one op whose results are kept") {
+  for (const NamedLayer& each : layers_with_opaque_calls()) {
+    CAPTURE(each.name);
+    check_every_plan(each.layer);
+  }
+}
+
+TEST_CASE("an opaque call returns no view of an unknown tensor") {
+  const Case given{[](T x, T w) {
+    const at::Tensor y = at::mm(x, w);
+    run_opaquely({}, {}, [&] { return std::vector<at::Tensor>{y.t()}; });
+    return at::sin(y);
+  }};
+  const Plan plan = plan_of_blocks(trace_of(given.named()), [](int, int) { return false; });
+  CHECK_THROWS_AS(given.run_engine(Checkpoint(plan, Schedule::kOnDemand)), Refused);
+  CHECK(OpaqueCall::begin({}) == nullptr);
 }
 
 // --- Constants that are written to ----------------------------------------------------------

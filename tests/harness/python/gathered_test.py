@@ -1,0 +1,148 @@
+"""Parameters whose content comes and goes between forward and backward."""
+
+import unittest
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+
+SCHEDULES = ("whole_region", "on_demand")
+
+
+class Swapped(torch.nn.Module):
+    """A layer whose weight lives in `store` and is on the device while its forward or its backward runs: block swap."""
+
+    def __init__(self, dim, learns):
+        super().__init__()
+        self.norm, self.out = torch.nn.LayerNorm(dim), torch.nn.Linear(dim, dim)
+        self.store = torch.randn(dim, dim) * 0.2
+        self.weight = torch.nn.Parameter(self.store.clone(), requires_grad=learns)
+
+    def fetch(self):
+        self.weight.data = self.store.clone()
+
+    def drop(self):
+        self.weight.data = torch.empty(0)
+
+    def forward(self, x):
+        return x + self.out(torch.nn.functional.gelu(torch.nn.functional.linear(self.norm(x), self.weight)))
+
+
+class At(torch.autograd.Function):
+    """Calls a function in backward."""
+
+    @staticmethod
+    def forward(context, x, in_backward):
+        context.in_backward = in_backward
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        context.in_backward()
+        return gradient, None
+
+
+class Swapping(torch.nn.Module):
+    def __init__(self, learns, dim=16, num_layers=3):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Swapped(dim, learns) for _ in range(num_layers))
+        self.fetches = True
+
+    def forward(self, x):
+        x = x.clone().requires_grad_()
+        for layer in self.layers:
+            x = At.apply(x, layer.drop)
+            layer.fetch()
+            x = layer(x)
+            layer.drop()
+            x = At.apply(x, layer.fetch if self.fetches else lambda: None)
+        return x.square().mean()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.x = torch.randn(2, 8, 16)
+
+    def gradients(self, model, checkpoint=None):
+        model.zero_grad()
+        if checkpoint is None:
+            loss = model(self.x)
+        else:
+            with rematch.recording(checkpoint):
+                loss = model(self.x)
+        loss.backward()
+        return [loss.detach(), *(parameter.grad for parameter in model.parameters() if parameter.grad is not None)]
+
+    def checkpoint(self, model, schedule="on_demand"):
+        return rematch.Checkpoint(rematch.resolve(rematch.trace(model, lambda: model(self.x)), "full"), schedule)
+
+
+class BlockSwapTest(Case):
+    def test_bits_are_equal_where_the_callback_says_that_content_is_back(self):
+        for learns in (False, True):
+            for schedule in SCHEDULES:
+                with self.subTest(learns=learns, schedule=schedule):
+                    model = Swapping(learns)
+                    expected = self.gradients(model)
+                    checkpoint = self.checkpoint(model, schedule)
+                    asked = []
+
+                    def is_back(weight, asked=asked):
+                        asked.append(weight)
+                        return weight.numel() > 0
+
+                    checkpoint.gathered_by(is_back, [layer.weight for layer in model.layers])
+                    rematch.scopes(model, checkpoint)
+                    for _ in range(2):
+                        found = self.gradients(model, checkpoint)
+                        self.assertEqual(len(found), len(expected))
+                        self.assertTrue(all(map(torch.equal, expected, found)))
+                    self.assertEqual({id(each) for each in asked}, {id(layer.weight) for layer in model.layers})
+
+    def test_refused_in_one_line_without_it_or_where_it_says_no(self):
+        model = Swapping(learns=True)
+        checkpoint = self.checkpoint(model)
+        rematch.scopes(model, checkpoint)
+        with self.assertRaisesRegex(RuntimeError, "was given other data .* gathered_by"):
+            self.gradients(model, checkpoint)
+        checkpoint.gathered_by(lambda weight: weight.numel() > 0, [layer.weight for layer in model.layers])
+        model.fetches = False
+        with self.assertRaisesRegex(RuntimeError, "not there again, as its gathered_by\\(\\) callback said") as error:
+            self.gradients(model, checkpoint)
+        self.assertNotIn("\n", str(error.exception))
+
+    def test_the_record_holds_no_weight_that_is_not_there(self):
+        model = Swapping(learns=False)
+        held = {}
+        for is_gathered in (False, True):
+            checkpoint = self.checkpoint(model)
+            if is_gathered:
+                checkpoint.gathered_by(lambda weight: weight.numel() > 0, [layer.weight for layer in model.layers])
+            before = rematch.allocated_bytes()
+            with rematch.scopes(model, checkpoint), rematch.recording(checkpoint):
+                loss = model(self.x)
+            held[is_gathered] = rematch.allocated_bytes() - before
+            del loss
+        self.assertEqual(held[False] - held[True], sum(layer.store.nbytes for layer in model.layers))
+
+
+class ZeroTest(Case):
+    def test_parameters_of_deepspeed_need_a_callback_before_scopes(self):
+        model = Swapping(learns=True)
+        checkpoint = self.checkpoint(model)
+        for index, parameter in enumerate(model.parameters()):
+            parameter.ds_id = index
+        with self.assertRaisesRegex(rematch.RematchError, "layers.0.weight is a parameter of DeepSpeed ZeRO-3.*gathered_by") as error:
+            rematch.scopes(model, checkpoint)
+        self.assertNotIn("\n", str(error.exception))
+        checkpoint.gathered_by(lambda parameter: parameter.numel() > 0, model.parameters())
+        expected = self.gradients(model)
+        rematch.scopes(model, checkpoint)
+        self.assertTrue(all(map(torch.equal, expected, self.gradients(model, checkpoint))))
+
+
+if __name__ == "__main__":
+    unittest.main()
