@@ -253,14 +253,17 @@ function(rematch_link_with_cuda program)
   endif()
 endfunction()
 
+# A test that runs longer is considered hung. A busy machine may give a test a fifteenth of a core; it must still pass.
+set(REMATCH_HANG_SECONDS 1800)
+
 # rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]): one Catch2 binary;
 # every source and label is a ctest test. Labels are tags: [property] [golden] [parity] [device] [gpu], else `unit`.
 # CUDA links it with CUDA. ORACLES is for tests that compute for seconds themselves. TIMEOUT is for tests that
-# scripts/test --deep makes long; 600 otherwise.
+# scripts/test --deep makes long; REMATCH_HANG_SECONDS otherwise.
 function(rematch_add_test name)
   cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600)
+    set(arg_TIMEOUT ${REMATCH_HANG_SECONDS})
   endif()
   add_executable(${name} ${arg_SOURCES})
   rematch_target_defaults(${name})
