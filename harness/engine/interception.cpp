@@ -56,6 +56,9 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   call_next(op, keys, stack, modes.size());
 }
 
+// A std::shared_ptr up to LibTorch 2.14, a c10::intrusive_ptr from 2.15 on.
+using NodePointer = decltype(torch::autograd::Edge::function);
+
 // Engine's virtual is the only source of default saved-tensor hooks that needs no Python. All else
 // goes on to the engine that was the default before: it may have started the device threads, which
 // LibTorch does for one engine only, and in a Python process it minds the interpreter's lock.
@@ -71,8 +74,7 @@ class HookEngine final : public torch::autograd::Engine {
     return behind_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-      const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-      std::shared_ptr<torch::autograd::Node> graph_root,
+      const std::shared_ptr<torch::autograd::GraphTask>& graph_task, NodePointer graph_root,
       torch::autograd::InputBuffer&& input_buffer) override {
     return behind_.execute_with_graph_task(graph_task, std::move(graph_root),
                                            std::move(input_buffer));
@@ -81,8 +83,7 @@ class HookEngine final : public torch::autograd::Engine {
     return behind_.make_anomaly_metadata();
   }
   void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-                           const std::shared_ptr<torch::autograd::Node>& node,
-                           std::exception& error) override {
+                           const NodePointer& node, std::exception& error) override {
     behind_.thread_on_exception(graph_task, node, error);
   }
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {

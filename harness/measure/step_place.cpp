@@ -21,7 +21,7 @@ int StepPlace::of(Phase phase) {
 // Nodes are numbered in the order forward made them, so a node's number tells its scope.
 // Accumulators carry the highest number there is: they belong to the node that fed them.
 int StepPlace::of_running_node() {
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  const auto node = torch::autograd::get_current_node();
   if (node == nullptr || node->sequence_nr() == UINT64_MAX) return current_;
   const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), node->sequence_nr(),
                                       [](std::uint64_t sequence, const Interval& interval) {

@@ -51,7 +51,7 @@ void NodeScopes::enter(ScopeId scope) {
 }
 
 std::optional<ScopeId> NodeScopes::scope_at_work() {
-  const std::shared_ptr<torch::autograd::Node> node = torch::autograd::get_current_node();
+  const auto node = torch::autograd::get_current_node();
   if (node == nullptr || node->sequence_nr() == UINT64_MAX) return last_;
   const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), node->sequence_nr(),
                                       [](std::uint64_t sequence, const Interval& interval) {

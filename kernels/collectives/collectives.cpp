@@ -107,47 +107,62 @@ at::Tensor scattered(const at::Tensor& x, std::int64_t size) {
   return with_rows(x, rows_of(x) / size);
 }
 
-// Their C++ signatures must be those of the real ops: strings by value.
+// They are boxed, since a typed kernel must have the schema's types, and those change: groups are
+// strings in LibTorch 2.11 and of any type from 2.12 on, reductions from 2.15 on.
 
-at::Tensor meta_all_reduce(const at::Tensor& x, std::string, std::string) { return alike(x); }
-at::Tensor meta_broadcast(const at::Tensor& x, std::int64_t, std::string) { return alike(x); }
-at::Tensor meta_all_gather(const at::Tensor& x, std::int64_t size, std::string) {
-  return gathered(x, size);
+using Arguments = const c10::IValue*;
+
+template <c10::IValue (*make)(Arguments)>
+void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::size_t num_arguments = op.schema().arguments().size();
+  c10::IValue made = make(stack->data() + stack->size() - num_arguments);
+  torch::jit::drop(*stack, num_arguments);
+  stack->push_back(std::move(made));
 }
-at::Tensor meta_reduce_scatter(const at::Tensor& x, std::string, std::int64_t size, std::string) {
-  return scattered(x, size);
+
+c10::IValue meta_all_reduce(Arguments all) { return alike(all[0].toTensor()); }
+
+c10::IValue meta_all_gather(Arguments all) { return gathered(all[0].toTensor(), all[1].toInt()); }
+
+c10::IValue meta_reduce_scatter(Arguments all) {
+  return scattered(all[0].toTensor(), all[2].toInt());
 }
-at::Tensor meta_all_to_all(const at::Tensor& x, c10::SymIntArrayRef output_rows,
-                           c10::SymIntArrayRef /*input_rows*/, std::string) {
+
+c10::IValue meta_all_to_all(Arguments all) {
+  const at::Tensor& x = all[0].toTensor();
   TORCH_CHECK(x.is_contiguous(), "all_to_all_single: the input must be contiguous");
   std::int64_t rows = 0;
-  for (const c10::SymInt& part : output_rows) rows += part.expect_int();
+  for (const c10::SymInt& part : all[1].toSymIntVector()) rows += part.expect_int();
   return with_rows(x, rows);
 }
-Tensors meta_all_reduce_all(Tensors tensors, std::string, std::string) {
-  for (at::Tensor& tensor : tensors) tensor = alike(tensor);
+
+template <c10::IValue (*one)(Arguments)>
+c10::IValue meta_each(Arguments all) {
+  Tensors tensors = all[0].toTensorVector();
+  for (at::Tensor& tensor : tensors) {
+    const c10::IValue of_one[] = {tensor, all[1], all[2]};
+    tensor = one(of_one).toTensor();
+  }
   return tensors;
 }
-Tensors meta_all_reduce_all_in_place(Tensors tensors, std::string, std::string) { return tensors; }
-Tensors meta_all_gather_all(Tensors tensors, std::int64_t size, std::string) {
-  for (at::Tensor& tensor : tensors) tensor = gathered(tensor, size);
-  return tensors;
-}
-Tensors meta_reduce_scatter_all(Tensors tensors, std::string, std::int64_t size, std::string) {
-  for (at::Tensor& tensor : tensors) tensor = scattered(tensor, size);
-  return tensors;
+
+c10::IValue meta_in_place(Arguments all) { return all[0]; }
+
+template <c10::IValue (*make)(Arguments)>
+torch::CppFunction kernel() {
+  return torch::CppFunction::makeFromBoxedFunction<&boxed<make>>();
 }
 
 TORCH_LIBRARY_IMPL(_c10d_functional, Meta, library) {
-  library.impl("all_reduce", TORCH_FN(meta_all_reduce));
-  library.impl("all_reduce_coalesced", TORCH_FN(meta_all_reduce_all));
-  library.impl("all_reduce_coalesced_", TORCH_FN(meta_all_reduce_all_in_place));
-  library.impl("broadcast", TORCH_FN(meta_broadcast));
-  library.impl("all_gather_into_tensor", TORCH_FN(meta_all_gather));
-  library.impl("all_gather_into_tensor_coalesced", TORCH_FN(meta_all_gather_all));
-  library.impl("reduce_scatter_tensor", TORCH_FN(meta_reduce_scatter));
-  library.impl("reduce_scatter_tensor_coalesced", TORCH_FN(meta_reduce_scatter_all));
-  library.impl("all_to_all_single", TORCH_FN(meta_all_to_all));
+  library.impl("all_reduce", kernel<meta_all_reduce>());
+  library.impl("all_reduce_coalesced", kernel<meta_each<meta_all_reduce>>());
+  library.impl("all_reduce_coalesced_", kernel<meta_in_place>());
+  library.impl("broadcast", kernel<meta_all_reduce>());
+  library.impl("all_gather_into_tensor", kernel<meta_all_gather>());
+  library.impl("all_gather_into_tensor_coalesced", kernel<meta_each<meta_all_gather>>());
+  library.impl("reduce_scatter_tensor", kernel<meta_reduce_scatter>());
+  library.impl("reduce_scatter_tensor_coalesced", kernel<meta_each<meta_reduce_scatter>>());
+  library.impl("all_to_all_single", kernel<meta_all_to_all>());
 }
 
 }  // namespace

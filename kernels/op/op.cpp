@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/op/autograd_node.h"
+
 namespace rematch::kernels {
 namespace {
 
@@ -36,7 +38,7 @@ class OpNode final : public torch::autograd::Node {
     saved.grad = gradients[0];
     for (const SavedVariable& tensor : kept_) saved.kept.push_back(tensor.unpack());
     for (const SavedVariable& output : outputs_) {
-      saved.outputs.push_back(output.unpack(shared_from_this()));
+      saved.outputs.push_back(output.unpack(pointer_to(*this)));
     }
     for (std::size_t i = 0; i < num_outputs(); ++i) {
       saved.needed.push_back(task_should_compute_output(i));
@@ -61,9 +63,9 @@ class OpNode final : public torch::autograd::Node {
 
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward) {
-  std::shared_ptr<OpNode> node;
+  decltype(make_node<OpNode>(node_name, derivative)) node;
   if (torch::autograd::compute_requires_grad(at::ArrayRef<at::Tensor>(derivative.inputs))) {
-    node = std::shared_ptr<OpNode>(new OpNode(node_name, derivative), torch::autograd::deleteNode);
+    node = make_node<OpNode>(node_name, derivative);
   }
   std::vector<at::Tensor> outputs;
   {

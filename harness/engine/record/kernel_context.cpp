@@ -32,26 +32,22 @@ struct FirstFlag {
   using Member = bool at::Context::*;
   friend Member member_of(FirstFlag tag);
 };
-struct LastFlag {
-  using Member = bool at::Context::*;
-  friend Member member_of(LastFlag tag);
-};
 struct PrecisionTable {
   using Member = Precisions at::Context::*;
   friend Member member_of(PrecisionTable tag);
 };
 template struct Expose<FirstFlag, &at::Context::enabled_cudnn>;
-template struct Expose<LastFlag, &at::Context::allow_fp16_reduction_cpu>;
 template struct Expose<PrecisionTable, &at::Context::fp32_precision>;
 
-// Where at::Context keeps its flags. It never moves, and its table never loses an entry.
+// Where at::Context keeps its flags: from the first one to the table behind the last, which is not
+// the same in each LibTorch. The context never moves, and the table never loses an entry.
 struct FlagPlaces {
   FlagPlaces() {
     at::Context& context = at::globalContext();
     first = reinterpret_cast<std::byte*>(&(context.*member_of(FirstFlag{})));
-    const auto* last = reinterpret_cast<std::byte*>(&(context.*member_of(LastFlag{})));
-    num_bytes = static_cast<std::size_t>(last - first) + sizeof(bool);
-    for (auto& [key, precision] : context.*member_of(PrecisionTable{})) {
+    Precisions& table = context.*member_of(PrecisionTable{});
+    num_bytes = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&table) - first);
+    for (auto& [key, precision] : table) {
       precisions.push_back(&precision);
     }
   }
@@ -86,7 +82,7 @@ KernelContext KernelContext::current() {
   const FlagPlaces& places = flag_places();
   TORCH_CHECK(places.num_bytes <= kMaxFlagBytes && places.precisions.size() == kNumPrecisions &&
                   at::autocast::_AUTOCAST_SUPPORTED_DEVICES.size() == kNumAutocastDevices,
-              "rematch: at::Context has other flags than LibTorch 2.11");
+              "rematch: at::Context has other flags than in LibTorch 2.11 to 2.15");
   KernelContext context;
   context.autocast_off_ = current_autocast_off();
   context.float_control_ = current_float_control();

@@ -1,0 +1,42 @@
+// Pointers to autograd's nodes. LibTorch 2.15 counts a Node's references inside it
+// (c10::intrusive_ptr); 2.11 to 2.14 hold it by std::shared_ptr. NodePointer is the one of the
+// LibTorch that this is built against.
+#pragma once
+
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace rematch::kernels {
+
+using NodePointer = decltype(torch::autograd::Edge::function);
+
+template <class SomeNode>
+constexpr bool is_shared_v = std::is_same_v<NodePointer, std::shared_ptr<torch::autograd::Node>>&&
+    std::is_base_of_v<torch::autograd::Node, SomeNode>;
+
+// A new node. A long graph is freed in a loop, not in a recursion.
+template <class SomeNode, class... Arguments>
+auto make_node(Arguments&&... arguments) {
+  if constexpr (is_shared_v<SomeNode>) {
+    return std::shared_ptr<SomeNode>(new SomeNode(std::forward<Arguments>(arguments)...),
+                                     [](SomeNode* node) { deleteNode(node); });
+  } else {
+    return c10::make_intrusive<SomeNode>(std::forward<Arguments>(arguments)...);
+  }
+}
+
+// One more owner of a node that has owners.
+template <class SomeNode>
+NodePointer pointer_to(SomeNode& node) {
+  if constexpr (is_shared_v<SomeNode>) {
+    return node.shared_from_this();
+  } else {
+    return NodePointer::unsafe_reclaim_from_nonowning(&node);
+  }
+}
+
+}  // namespace rematch::kernels
