@@ -30,12 +30,12 @@ auto make_node(Arguments&&... arguments) {
 }
 
 // One more owner of a node that has owners.
-template <class SomeNode>
-NodePointer pointer_to(SomeNode& node) {
+template <class SomeNode, class Pointer = NodePointer>
+Pointer pointer_to(SomeNode& node) {
   if constexpr (is_shared_v<SomeNode>) {
     return node.shared_from_this();
   } else {
-    return NodePointer::unsafe_reclaim_from_nonowning(&node);
+    return Pointer::unsafe_reclaim_from_nonowning(&node);
   }
 }
 
