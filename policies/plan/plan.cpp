@@ -46,14 +46,22 @@ RegionType effect_of(RegionType type) {
   return type;
 }
 
-Plan effect_of(const Plan& plan) {
-  Plan effect = plan;
+ShapePlan effect_of(const ShapePlan& shape) {
+  ShapePlan effect = shape;
   effect.policy.clear();
   effect.types.clear();
   for (PlannedRegion& region : effect.regions) {
     region.layers.clear();
-    const RegionType& type = plan.types.at(static_cast<std::size_t>(region.type));
+    const RegionType& type = shape.types.at(static_cast<std::size_t>(region.type));
     region.type = add_once(effect.types, effect_of(type));
+  }
+  return effect;
+}
+
+Plan effect_of(const Plan& plan) {
+  Plan effect{effect_of(static_cast<const ShapePlan&>(plan)), {}};
+  for (const ShapePlan& shape : plan.other_shapes) {
+    effect.other_shapes.push_back(effect_of(shape));
   }
   return effect;
 }
@@ -63,14 +71,36 @@ void require_index(const JsonField& field, std::size_t size, const char* empty) 
   field.integer32(0, static_cast<std::int32_t>(size) - 1);
 }
 
+void require_types(const JsonField& field, const ShapePlan& shape) {
+  for (const JsonField& region : field.at("regions").elements()) {
+    require_index(region.at("type"), shape.types.size(),
+                  "refers to a type, but \"types\" is empty");
+  }
+}
+
 }  // namespace
 
-std::vector<LayersOfType> layers_by_type(const Plan& plan) {
+std::vector<Plan> plans_of_shapes(const Plan& plan) {
+  std::vector<Plan> plans = {Plan{plan, {}}};
+  for (const ShapePlan& shape : plan.other_shapes) plans.push_back(Plan{shape, {}});
+  return plans;
+}
+
+Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256) {
+  for (const ShapePlan& shape : plan.other_shapes) {
+    if (plan.trace_sha256 != trace_sha256 && shape.trace_sha256 == trace_sha256) {
+      return Plan{shape, {}};
+    }
+  }
+  return Plan{plan, {}};
+}
+
+std::vector<LayersOfType> layers_by_type(const ShapePlan& shape) {
   std::vector<LayersOfType> rows;
-  for (int type = 0; type < static_cast<int>(plan.types.size()); ++type) {
+  for (int type = 0; type < static_cast<int>(shape.types.size()); ++type) {
     std::vector<int> layers;
     int num_regions = 0;
-    for (const PlannedRegion& region : plan.regions) {
+    for (const PlannedRegion& region : shape.regions) {
       if (region.type != type) continue;
       ++num_regions;
       for (const int layer : region.layers) {
@@ -90,6 +120,11 @@ void read_value(const JsonField& field, RegionType& type) {
   }
 }
 
+void read_value(const JsonField& field, ShapePlan& shape) {
+  read_fields(field, shape);
+  require_types(field, shape);
+}
+
 Json plan_to_json(const Plan& plan) { return document_of(kPlanSchema, plan); }
 
 Plan plan_from_json(const Json& json) {
@@ -97,9 +132,7 @@ Plan plan_from_json(const Json& json) {
   const JsonField root(json);
   Plan plan;
   read_fields(root, plan);
-  for (const JsonField& region : root.at("regions").elements()) {
-    require_index(region.at("type"), plan.types.size(), "refers to a type, but \"types\" is empty");
-  }
+  require_types(root, plan);
   return plan;
 }
 
@@ -112,6 +145,9 @@ std::string plan_sha256(const Plan& plan) { return canonical_sha256(plan_effect_
 Json plan_effect_json(const Plan& plan) {
   Json json = plan_to_json(effect_of(plan));
   json.erase("layers");
+  if (!plan.other_shapes.empty()) {
+    for (Json& shape : json["other_shapes"]) shape.erase("layers");
+  }
   return json;
 }
 

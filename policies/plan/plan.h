@@ -86,7 +86,8 @@ struct PlannedRegion {
   bool operator==(const PlannedRegion&) const = default;
 };
 
-struct Plan {
+// The plan of one shape of a step. See Note [Shapes of a step].
+struct ShapePlan {
   std::string policy;  // canonical spelling
   std::string model;   // preset name of the trace
   std::map<std::string, std::int64_t> dimensions;
@@ -94,8 +95,26 @@ struct Plan {
   std::string trace_sha256;
   std::vector<RegionType> types;
   std::vector<PlannedRegion> regions;  // in forward order, disjoint
+  bool operator==(const ShapePlan&) const = default;
+};
+
+// The plan of a step.
+//
+// Note [Shapes of a step]
+// The steps of a program may run other ops each: batches with and without padding, with and without
+// images, of an evaluation. Steps that run the same ops have one shape. A plan holds one or more
+// shapes, the first in its own members. So a place, which is the scope where a region begins, has a
+// region type for each shape. The engine follows the shape whose ops the step runs.
+struct Plan : ShapePlan {
+  std::vector<ShapePlan> other_shapes;
   bool operator==(const Plan&) const = default;
 };
+
+// Each shape as a plan of its own.
+std::vector<Plan> plans_of_shapes(const Plan& plan);
+
+// The shape that was made for the trace, as a plan of its own; the first shape if none was.
+Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256);
 
 // Whether an offload can take effect: not a collective's result, which fills while later ops run,
 // nor an `empty`'s, which others fill. Such a result is kept on the device.

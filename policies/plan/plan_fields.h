@@ -3,12 +3,17 @@
 // schema to it.
 #pragma once
 
+#include <string>
+#include <type_traits>
+#include <vector>
+
 #include "policies/base/field_value.h"
 #include "policies/plan/plan.h"
 
 namespace rematch {
 
 void read_value(const JsonField& field, RegionType& type);
+void read_value(const JsonField& field, ShapePlan& shape);
 
 template <RecordOf<PlannedOp> Op, class Visit>
 void visit_fields(Op& op, Visit visit) {
@@ -57,7 +62,7 @@ struct LayersOfType {
   std::string layers;
   int num_regions = 0;
 };
-std::vector<LayersOfType> layers_by_type(const Plan& plan);
+std::vector<LayersOfType> layers_by_type(const ShapePlan& shape);
 
 template <RecordOf<LayersOfType> Layers, class Visit>
 void visit_fields(Layers& layers, Visit visit) {
@@ -66,16 +71,23 @@ void visit_fields(Layers& layers, Visit visit) {
   visit("regions", layers.num_regions);
 }
 
+template <RecordOf<ShapePlan> Shape, class Visit>
+void visit_fields(Shape& shape, Visit visit) {
+  visit("policy", shape.policy);
+  visit("model", shape.model);
+  visit("dimensions", shape.dimensions);
+  visit("dtype", shape.dtype);
+  visit("trace_sha256", shape.trace_sha256);
+  visit({"layers", kLater}, [&] { return layers_by_type(shape); });
+  visit("types", shape.types);
+  visit("regions", shape.regions);
+}
+
 template <RecordOf<Plan> APlan, class Visit>
 void visit_fields(APlan& plan, Visit visit) {
-  visit("policy", plan.policy);
-  visit("model", plan.model);
-  visit("dimensions", plan.dimensions);
-  visit("dtype", plan.dtype);
-  visit("trace_sha256", plan.trace_sha256);
-  visit({"layers", kLater}, [&] { return layers_by_type(plan); });
-  visit("types", plan.types);
-  visit("regions", plan.regions);
+  using Shape = std::conditional_t<std::is_const_v<APlan>, const ShapePlan, ShapePlan>;
+  visit_fields(static_cast<Shape&>(plan), visit);
+  visit({"other_shapes", kLater | kOmitIfEmpty}, plan.other_shapes);
 }
 
 }  // namespace rematch

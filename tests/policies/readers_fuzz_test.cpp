@@ -53,7 +53,8 @@ FrontRecord small_front() {
 std::vector<Format> formats() {
   const Trace toy = toy_llama({.layers = 2});
   const Policy save_mm = std::get<Policy>(parse_policy("save_mm"));
-  const Plan plan = std::get<Plan>(resolve(save_mm, toy));
+  Plan plan = std::get<Plan>(resolve(save_mm, toy));
+  plan.other_shapes = {plan};
   const auto read_trace = [](const Json& json) { trace_to_json(trace_from_json(json)); };
   return {{"trace", trace_to_json(small_trace(3)), read_trace},
           {"links", links_to_json(made_up_links()),

@@ -96,7 +96,7 @@ void check_fields(const Record& record, const SchemaPlace& schema, const std::st
     const std::string key(field.key);
     if constexpr (requires { typename RecordIn<Member>::Type; }) {
       using Inner = RecordIn<Member>;
-      check_fields(typename Inner::Type{}, schema.at("/properties/" + key + Inner::kPlace),
+      check_fields(typename Inner::Type{}, schema.at("/properties/" + key).at(Inner::kPlace),
                    path + "." + key);
     } else if constexpr (HasFields<const Member>) {
       check_fields(member, schema.at("/properties/" + key), path + "." + key);

@@ -28,6 +28,20 @@ Plan small_plan() {
   return plan;
 }
 
+// A step that may also run padded batches: there each layer masks its scores.
+Plan plan_of_two_shapes() {
+  Plan plan = small_plan();
+  plan.trace_sha256 = "unpadded";
+  ShapePlan padded = plan;
+  padded.policy = "full";
+  padded.trace_sha256 = "padded";
+  padded.types[0].ops.insert(
+      padded.types[0].ops.begin(),
+      {"aten::masked_fill", "attention", {64}, Treatment::kRecompute, "full", false});
+  plan.other_shapes = {padded};
+  return plan;
+}
+
 TEST_CASE("a plan says in words what happens to each op and which layers it is for") {
   const Json json = plan_to_json(small_plan());
   CHECK(json["types"][0]["ops"][0].dump() ==
@@ -83,6 +97,15 @@ TEST_CASE("plans that differ in what they do have different hashes") {
       },
       [](Plan& p) { p.regions.pop_back(); },
       [](Plan& p) { p.regions[0].last_scope = "blocks.1"; },
+      [](Plan& p) { p.other_shapes = plan_of_two_shapes().other_shapes; },
+      [](Plan& p) {
+        p.other_shapes = plan_of_two_shapes().other_shapes;
+        p.other_shapes[0].types[0].ops[0].treatment = Treatment::kSave;
+      },
+      [](Plan& p) {
+        p.other_shapes = plan_of_two_shapes().other_shapes;
+        p.other_shapes.push_back(p.other_shapes[0]);
+      },
   };
   std::vector<std::string> hashes = {plan_sha256(small_plan())};
   for (const auto& change : changes) {
@@ -92,6 +115,41 @@ TEST_CASE("plans that differ in what they do have different hashes") {
     CHECK(std::find(hashes.begin(), hashes.end(), hash) == hashes.end());
     hashes.push_back(hash);
   }
+}
+
+TEST_CASE("a plan of one shape has the JSON and the hash that it had before plans had shapes") {
+  CHECK_FALSE(plan_to_json(small_plan()).contains("other_shapes"));
+  CHECK(plan_sha256(small_plan()) ==
+        "c349aee951717009171426dc6d45c14bb67f8174ddecd283935ded19156b8b49");
+}
+
+TEST_CASE("a plan of several shapes reads back as it was and fits the schema") {
+  const Plan plan = plan_of_two_shapes();
+  const Json json = plan_to_json(plan);
+  CHECK(json["other_shapes"][0]["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");
+  CHECK(plan_from_json(parse_json(json.dump(), "plan")) == plan);
+  CHECK(testing::schema_error(json, "plan") == std::nullopt);
+}
+
+TEST_CASE("what is there for people is not in the hash of a plan of several shapes") {
+  Plan plan = plan_of_two_shapes();
+  const std::string hash = plan_sha256(plan);
+  plan.other_shapes[0].policy = "other words";
+  plan.other_shapes[0].types[0].ops[0].reason = "other words";
+  plan.other_shapes[0].regions[0].layers.clear();
+  CHECK(plan_sha256(plan) == hash);
+}
+
+TEST_CASE("a shape is found by the trace that it was made for") {
+  const Plan plan = plan_of_two_shapes();
+  const std::vector<Plan> shapes = plans_of_shapes(plan);
+  REQUIRE(shapes.size() == 2);
+  CHECK(shapes[0].other_shapes.empty());
+  CHECK(shapes[0].types == plan.types);
+  CHECK(shapes[1].types == plan.other_shapes[0].types);
+  CHECK(plan_of_trace(plan, "padded") == shapes[1]);
+  CHECK(plan_of_trace(plan, "unpadded") == shapes[0]);
+  CHECK(plan_of_trace(plan, "another model's") == shapes[0]);
 }
 
 TEST_CASE("a newer minor version with unknown keys is read, another major is not") {
@@ -128,10 +186,23 @@ TEST_CASE("a broken plan is refused with the place of the mistake") {
          j["types"][0]["demand_steps"] = {{{"pack", -1}}};
        },
        "types[0].demand_steps[0].pack: -1 is out of range"},
+      {[](Json& j) { j["other_shapes"] = 1; }, "other_shapes"},
+      {[](Json& j) { j["other_shapes"][0]["regions"][1]["type"] = 1; },
+       "other_shapes[0].regions[1].type: 1 is out of range; allowed are 0 to 0"},
+      {[](Json& j) { j["other_shapes"][0]["types"] = Json::array(); },
+       "other_shapes[0].regions[0].type: refers to a type"},
+      {[](Json& j) { j["other_shapes"][0].erase("trace_sha256"); },
+       "other_shapes[0]: key \"trace_sha256\" is missing"},
+      {[](Json& j) { j["other_shapes"][0]["types"][0]["ops"][0]["treatment"] = "safe"; },
+       "other_shapes[0].types[0].ops[0].treatment: 'safe' is not one of"},
+      {[](Json& j) {
+         j["other_shapes"][0]["types"][0]["offload_inputs"] = {{{"op", 3}, {"argument", 0}}};
+       },
+       "other_shapes[0].types[0].offload_inputs[0].op: 3 is out of range"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.message);
-    Json json = plan_to_json(small_plan());
+    Json json = plan_to_json(plan_of_two_shapes());
     row.make(json);
     CHECK_THROWS_AS(plan_from_json(json), FormatError);
     CHECK_THROWS_WITH(plan_from_json(json), Contains(row.message));

@@ -55,16 +55,28 @@ rc::Gen<RegionType> arbitrary_region_type() {
   });
 }
 
-TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
-  check_property("plan to JSON and back", [] {
-    Plan plan{"nth_last(2)", "toy_llama", {{"dim", 16}, {"layers", 8}}, "float32", "abc", {}, {}};
-    plan.types =
+rc::Gen<ShapePlan> arbitrary_shape() {
+  return rc::gen::exec([] {
+    ShapePlan shape{
+        "nth_last(2)", "toy_llama", {{"dim", 16}, {"layers", 8}}, "float32", "abc", {}, {}};
+    shape.types =
         *rc::gen::nonEmpty(rc::gen::container<std::vector<RegionType>>(arbitrary_region_type()));
     const int regions = *rc::gen::inRange(0, 6);
     for (int layer = 0; layer < regions; ++layer) {
       const std::string scope = "blocks." + std::to_string(layer);
-      const int type = *rc::gen::inRange(0, static_cast<int>(plan.types.size()));
-      plan.regions.push_back({scope, scope, type, {layer}});
+      const int type = *rc::gen::inRange(0, static_cast<int>(shape.types.size()));
+      shape.regions.push_back({scope, scope, type, {layer}});
+    }
+    return shape;
+  });
+}
+
+TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
+  check_property("plan to JSON and back", [] {
+    Plan plan{*arbitrary_shape(), {}};
+    const int num_other_shapes = *rc::gen::inRange(0, 3);
+    for (int shape = 0; shape < num_other_shapes; ++shape) {
+      plan.other_shapes.push_back(*arbitrary_shape());
     }
     const Json json = plan_to_json(plan);
     const Plan read = plan_from_json(parse_json(json.dump(), "plan"));
