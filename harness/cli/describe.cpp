@@ -70,8 +70,9 @@ ExitCode describe_plan(const DescribeFlags& flags) {
   if (!flags.policy.empty()) {
     throw UsageError("--plan already says what is done; leave out '" + flags.policy + "'");
   }
-  const Plan plan = require_plan(flags.plan_file);
-  const Trace trace = trace_of(flags, plan);
+  const Plan whole_plan = require_plan(flags.plan_file);
+  const Trace trace = trace_of(flags, whole_plan);
+  const Plan plan = plan_of_trace(whole_plan, trace_sha256(trace));
   require_same_trace(plan, flags.plan_file, trace);
   return show_plan(plan, trace, note_of(plan), {}, flags);
 }

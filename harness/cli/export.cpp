@@ -105,6 +105,11 @@ ExitCode run(const ExportFlags& flags) {
   require_target(flags.target);
   require_writable(flags.output);
   const Plan plan = require_plan(flags.plan);
+  if (!plan.other_shapes.empty()) {
+    throw UsageError(
+        "the plan has " + std::to_string(1 + plan.other_shapes.size()) +
+        " shapes of a step, and an export runs one; give a plan that was made for one");
+  }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
   // A plan that stands alone runs under either schedule.

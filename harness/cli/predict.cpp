@@ -62,7 +62,7 @@ std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace)
     }
   }
   for (const std::string& file : flags.plan_files) {
-    plans.push_back(require_plan(file));
+    plans.push_back(plan_of_trace(require_plan(file), trace_sha256(trace)));
     require_same_trace(plans.back(), file, trace);
   }
   return plans;

@@ -4,10 +4,25 @@
 
 namespace rematch {
 
-bool DepartureCounts::add(const Departures& pass) {
+DepartureCounts::DepartureCounts(const Plan& plan) : types_(num_types(plan)) {
+  std::size_t number = 0;
+  const auto name_types = [&](const ShapePlan& shape, int index) {
+    for (int type = 0; type < static_cast<int>(shape.types.size()); ++type) {
+      Departures& departures = types_[number++].departures;
+      departures.shape = index;
+      departures.type = type;
+    }
+  };
+  name_types(plan, 0);
+  for (std::size_t i = 0; i < plan.other_shapes.size(); ++i) {
+    name_types(plan.other_shapes[i], static_cast<int>(i) + 1);
+  }
+}
+
+bool DepartureCounts::add(std::size_t type, const Departures& pass) {
   num_left_.fetch_add(1, std::memory_order_relaxed);
   std::lock_guard<std::mutex> lock(mutex_);
-  Departures& sum = types_[static_cast<std::size_t>(pass.type)].departures;
+  Departures& sum = types_[type].departures;
   const bool is_first = sum.left == 0;
   if (is_first) {
     sum.region = pass.region;
@@ -23,11 +38,10 @@ bool DepartureCounts::add(const Departures& pass) {
 std::vector<Departures> DepartureCounts::all() const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<Departures> all;
-  for (std::size_t type = 0; type < types_.size(); ++type) {
-    const std::int64_t passes = types_[type].passes.load();
+  for (const OfType& type : types_) {
+    const std::int64_t passes = type.passes.load();
     if (passes == 0) continue;
-    all.push_back(types_[type].departures);
-    all.back().type = static_cast<int>(type);
+    all.push_back(type.departures);
     all.back().passes = passes;
   }
   return all;

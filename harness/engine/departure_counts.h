@@ -12,12 +12,13 @@ namespace rematch {
 
 class DepartureCounts {
  public:
-  explicit DepartureCounts(std::size_t num_types) : types_(num_types) {}
+  explicit DepartureCounts(const Plan& plan);
 
-  void add_pass(int type) { types_[static_cast<std::size_t>(type)].passes.fetch_add(1); }
-  // Counts a pass that left; ignores its `passes` and `left`. Returns whether it is the first of
-  // its type.
-  bool add(const Departures& pass);
+  // `type` is PreparedRegionType::number.
+  void add_pass(std::size_t type) { types_[type].passes.fetch_add(1); }
+  // Counts a pass that left; of `pass` its shape, type, `passes` and `left` are ignored. Returns
+  // whether it is the first of its type.
+  bool add(std::size_t type, const Departures& pass);
 
   std::vector<Departures> all() const;
   std::int64_t num_left() const { return num_left_.load(std::memory_order_relaxed); }

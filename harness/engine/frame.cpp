@@ -25,16 +25,15 @@ Frame::Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t r
              Verify verify)
     : prepared_(std::move(prepared)),
       region_index_(region),
-      type_(&prepared_->types[prepared_->plan.regions[region].type]),
-      region_name_(name_of(prepared_->plan.regions[region])),
+      type_(prepared_->regions[region].type),
+      region_name_(name_of(*prepared_->regions[region].planned)),
       buffers_(prepared_->buffers.take()),
       record_(buffers_->record),
       slots_(buffers_->slots) {
   record_.outside_check = prepared_->options.outside_check;
   record_.gathered = &prepared_->gathered;
   record_.differences = verify == Verify::kNothing ? nullptr : &prepared_->differences;
-  const bool is_last = region + 1 == prepared_->plan.regions.size();
-  record_.host = is_last ? nullptr : &prepared_->host;
+  record_.host = prepared_->regions[region].is_last ? nullptr : &prepared_->host;
   record_.ops.reserve(type_->ops.size());
   record_.arguments.reserve(4 * type_->ops.size());
   record_.uses.reserve(2 * type_->ops.size());
@@ -48,6 +47,16 @@ Frame::~Frame() {
   HostStore::wait(copies_back_);
   replay_.reset();
   prepared_->buffers.give_back(std::move(buffers_));
+}
+
+void Frame::follow_region(std::size_t region) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const PreparedRegion& followed = prepared_->regions[region];
+  region_index_ = region;
+  type_ = followed.type;
+  region_name_ = name_of(*followed.planned);
+  const bool offloads = !followed.is_last || !record_.host_copies.empty();
+  record_.host = offloads ? &prepared_->host : nullptr;
 }
 
 void Frame::close(std::exception_ptr fault) {

@@ -19,7 +19,7 @@ namespace rematch {
 
 class Frame {
  public:
-  // `region` is an index into the plan's regions.
+  // `region` is an index into Prepared::regions.
   Frame(std::shared_ptr<const Checkpoint::Prepared> prepared, std::size_t region, Verify verify);
   ~Frame();
   Frame(const Frame&) = delete;
@@ -27,9 +27,14 @@ class Frame {
 
   const std::string& region_name() const { return region_name_; }
   std::size_t region_index() const { return region_index_; }
-  const PlannedRegion& region() const { return prepared_->plan.regions[region_index_]; }
+  const PlannedRegion& region() const { return *prepared_->regions[region_index_].planned; }
   const PreparedRegionType& type() const { return *type_; }
   Record& record() { return record_; }
+  const Record& record() const { return record_; }
+
+  // Goes on with the region of another shape, which begins at the same scope and has had the same
+  // ops.
+  void follow_region(std::size_t region);
 
   // See Note [Leaving the plan].
   void leave_plan() { has_left_plan_ = true; }
@@ -69,9 +74,9 @@ class Frame {
   void materialize_planned(int slot);
 
   const std::shared_ptr<const Checkpoint::Prepared> prepared_;
-  const std::size_t region_index_;
+  std::size_t region_index_;
   const PreparedRegionType* type_;
-  const std::string region_name_;
+  std::string region_name_;
   std::mutex mutex_;
   std::unique_ptr<FrameBuffers> buffers_;
   Record& record_;

@@ -23,8 +23,7 @@ Keep OffPlanPass::keep_next(const OpFacts& facts) {
 }
 
 Departures OffPlanPass::summary(const std::string& region, const Record& record) const {
-  return {.type = type_.index,
-          .region = region,
+  return {.region = region,
           .first_difference = difference_,
           .extra_ops = alignment_.num_extra(),
           .missing_ops = alignment_.num_missing(),

@@ -42,6 +42,7 @@ std::string list_of(const PlannedRegion& region) {
 
 PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch on_mismatch) {
   PreparedRegionType prepared;
+  prepared.planned = &type;
   prepared.extent = replay_extent(type, schedule);
   prepared.early_stop = type.early_stop;
   for (const PlannedOp& op : type.ops) {
@@ -70,6 +71,14 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
   return prepared;
 }
 
+bool do_the_same(RegionType a, RegionType b) {
+  for (RegionType* type : {&a, &b}) {
+    for (PlannedOp& op : type->ops)
+      op = {.name = op.name, .scope = op.scope, .treatment = op.treatment};
+  }
+  return a == b;
+}
+
 }  // namespace
 
 std::size_t PreparedRegionType::first_op_of(int layer_distance) const {
@@ -81,22 +90,75 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
     : plan(std::move(given_plan)),
       schedule(given_schedule),
       options(given_options),
-      departures(plan.types.size()) {
-  for (const RegionType& type : plan.types) {
+      departures(plan) {
+  types.reserve(num_types(plan));  // regions point to them
+  add_shape(plan, 0);
+  for (std::size_t i = 0; i < plan.other_shapes.size(); ++i) {
+    add_shape(plan.other_shapes[i], static_cast<int>(i) + 1);
+  }
+}
+
+void Checkpoint::Prepared::add_shape(const ShapePlan& shape, int index) {
+  const std::size_t first_type = types.size();
+  for (const RegionType& type : shape.types) {
     types.push_back(prepare(type, schedule, options.on_mismatch));
-    types.back().index = static_cast<int>(types.size()) - 1;
+    types.back().shape = index;
+    types.back().number = types.size() - 1;
+    types.back().index = static_cast<int>(types.back().number - first_type);
   }
-  offloads = std::any_of(plan.types.begin(), plan.types.end(), offloads_anything);
-  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
-    const PlannedRegion& region = plan.regions[i];
-    region_by_first_scope[region.first_scope] = i;
-    const std::string list = list_of(region);
-    if (list.empty()) continue;
-    for (const int distance : types[region.type].layer_of_op) {
-      if (distance < 1) continue;
-      inner_layers[list + std::to_string(region.layers.front() + distance)] = {i, distance};
+  offloads |= std::any_of(shape.types.begin(), shape.types.end(), offloads_anything);
+  if (shape.regions.empty() || is_known(shape)) return;
+  const std::size_t first = regions.size();
+  first_regions.push_back(first);
+  for (const PlannedRegion& region : shape.regions) {
+    const std::size_t number = regions.size();
+    const bool is_last = number + 1 == first + shape.regions.size();
+    regions.push_back({.planned = &region,
+                       .type = &types[first_type + static_cast<std::size_t>(region.type)],
+                       .next = is_last ? first : number + 1,
+                       .is_first = number == first,
+                       .is_last = is_last});
+    regions_at[region.first_scope].push_back(number);
+    add_inner_layers(number);
+  }
+}
+
+// Whether an earlier shape has the same ops, which are treated alike.
+bool Checkpoint::Prepared::is_known(const ShapePlan& shape) const {
+  return std::any_of(first_regions.begin(), first_regions.end(), [&](std::size_t first) {
+    for (std::size_t i = 0; i < shape.regions.size(); ++i) {
+      const PlannedRegion& region = shape.regions[i];
+      const PreparedRegion& known = regions[first + i];
+      const bool is_same = region.first_scope == known.planned->first_scope &&
+                           region.last_scope == known.planned->last_scope &&
+                           do_the_same(shape.types[region.type], *known.type->planned);
+      if (!is_same || known.is_last != (i + 1 == shape.regions.size())) return false;
     }
+    return true;
+  });
+}
+
+void Checkpoint::Prepared::add_inner_layers(std::size_t region) {
+  const PlannedRegion& planned = *regions[region].planned;
+  const std::string list = list_of(planned);
+  if (list.empty()) return;
+  int known = 0;  // ops of a layer follow each other
+  for (const int distance : regions[region].type->layer_of_op) {
+    if (distance <= known) continue;
+    known = distance;
+    inner_layers[list + std::to_string(planned.layers.front() + distance)].push_back(
+        {region, distance});
   }
+}
+
+std::optional<int> Checkpoint::Prepared::inner_layer(const std::string& scope,
+                                                     std::size_t region) const {
+  const auto found = inner_layers.find(scope);
+  if (found == inner_layers.end()) return std::nullopt;
+  for (const InnerLayer& layer : found->second) {
+    if (layer.region == region) return layer.distance;
+  }
+  return std::nullopt;
 }
 
 Checkpoint::Checkpoint(const Plan& plan, Schedule schedule, Options options)

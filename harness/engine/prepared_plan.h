@@ -1,6 +1,7 @@
 // A plan made ready for the engine: op names looked up once, regions found by scope path.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +20,10 @@
 namespace rematch {
 
 struct PreparedRegionType {
-  int index = 0;                    // in Plan::types
+  const RegionType* planned = nullptr;
+  int shape = 0;                    // 0: the plan's own; i: other_shapes[i - 1]
+  int index = 0;                    // in the types of the shape
+  std::size_t number = 0;           // among the types of all shapes
   std::vector<const OpFacts*> ops;  // null: this LibTorch has no such op
   std::vector<std::int32_t> ids;    // OpFacts::id of each; -1: no such op
   std::vector<Keep> keep;           // by op
@@ -35,6 +39,15 @@ struct PreparedRegionType {
   std::size_t first_op_of(int layer_distance) const;
 };
 
+// A region of one of the plan's shapes. Regions are known by their index in Prepared::regions.
+struct PreparedRegion {
+  const PlannedRegion* planned;
+  const PreparedRegionType* type;
+  std::size_t next;  // the region after it in its shape; after the last one, the shape's first
+  bool is_first;     // of its shape
+  bool is_last;
+};
+
 // A layer of a region, but not its first one.
 struct InnerLayer {
   std::size_t region;
@@ -48,14 +61,26 @@ struct Checkpoint::Prepared {
   Schedule schedule;
   Options options;
   std::vector<PreparedRegionType> types;
-  std::unordered_map<std::string, std::size_t> region_by_first_scope;
-  std::unordered_map<std::string, InnerLayer> inner_layers;  // by scope
+  std::vector<PreparedRegion> regions;     // shape by shape, each in forward order
+  std::vector<std::size_t> first_regions;  // of the shapes that have regions
+  // By the scope where they begin, in the order of `regions`.
+  std::unordered_map<std::string, std::vector<std::size_t>> regions_at;
+  std::unordered_map<std::string, std::vector<InnerLayer>> inner_layers;  // by scope
   bool offloads = false;
   mutable HostStore host;
   mutable BufferPool buffers;
   mutable DepartureCounts departures;
   mutable RecomputeDifferences differences;
   mutable GatheredTensors gathered;
+
+  bool has_several_shapes() const { return first_regions.size() > 1; }
+  // The distance of the layer from the region's first one; absent: it is no inner layer of it.
+  std::optional<int> inner_layer(const std::string& scope, std::size_t region) const;
+
+ private:
+  void add_shape(const ShapePlan& shape, int index);
+  bool is_known(const ShapePlan& shape) const;
+  void add_inner_layers(std::size_t region);
 };
 
 }  // namespace rematch

@@ -14,6 +14,7 @@
 #include "harness/engine/open_region.h"
 #include "harness/engine/prepared_plan.h"
 #include "harness/engine/record/op_stream.h"
+#include "harness/engine/shape_follower.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -88,6 +89,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void leave() noexcept override {
+    if (frame != nullptr && path_lengths.size() == region_depth) end_layer();
     const bool is_last = frame != nullptr && path_lengths.size() == region_depth &&
                          path == frame->region().last_scope;
     const bool is_around = frame != nullptr && path_lengths.size() < region_depth;
@@ -99,14 +101,18 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth) override {
     const std::size_t index = frame->record().num_program_ops();
+    if (shapes.is_undecided()) shapes.narrow(*frame, recorder, index, facts_of(op).id);
     const OpFacts* facts = frame->has_left_plan() ? nullptr : if_planned(frame->type(), index, op);
     Keep keep = Keep::kNothing;
     if (facts != nullptr) {
-      keep = frame->type().keep[index];
+      keep = shapes.is_undecided() ? shapes.keep_for_all(*frame, index) : frame->type().keep[index];
     } else if (is_behind_region()) {
       close_region(find_fault());
       call_next(op, keys, stack, depth);
       return;
+    } else if (shapes.switch_to_op(*frame, recorder, facts_of(op).id)) {
+      facts = &facts_of(op);
+      keep = frame->type().keep[index];
     } else {
       if (!frame->has_left_plan()) {
         std::string difference = describe_difference(index, op, *stack);
@@ -127,6 +133,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   bool refuses() const { return prepared->options.on_mismatch == OnMismatch::kRefuse; }
 
   void leave_plan(std::string difference) {
+    shapes.decide(*frame, recorder);
     frame->leave_plan();
     off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
@@ -144,25 +151,34 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   void go_on_in_scope(std::optional<int> index) {
     const PreparedRegionType& type = frame->type();
     if (!type.has_several_layers) return;
-    const PlannedRegion& region = frame->region();
-    const auto inner = prepared->inner_layers.find(path);
-    const bool is_inner = index && inner != prepared->inner_layers.end() &&
-                          inner->second.region == frame->region_index();
-    is_in_layer = is_inner || path == region.first_scope;
+    std::optional<int> inner;
+    if (index) inner = prepared->inner_layer(path, frame->region_index());
+    is_in_layer = inner.has_value() || path == frame->region().first_scope;
     const std::size_t num_ops = frame->record().num_program_ops();
     const bool is_next = is_in_layer && !frame->has_left_plan() &&
                          num_ops < type.layer_of_op.size() &&
-                         type.layer_of_op[num_ops] == (is_inner ? inner->second.distance : 0);
+                         type.layer_of_op[num_ops] == inner.value_or(0);
     if (is_next) return;
-    if (is_inner) {
+    if (shapes.switch_to_layer(*frame, recorder, path)) {
+      is_in_layer = true;
+      return;
+    }
+    if (inner.has_value()) {
       if (!frame->has_left_plan()) {
         leave_plan("scope " + path + " opened after " + std::to_string(num_ops) +
-                   " ops; the plan expects it after " +
-                   std::to_string(type.first_op_of(inner->second.distance)));
+                   " ops; the plan expects it after " + std::to_string(type.first_op_of(*inner)));
       }
-      off_plan->begin_layer(inner->second.distance);
-    } else if (frame->has_left_plan() || prepared->region_by_first_scope.count(path) != 0) {
+      off_plan->begin_layer(*inner);
+    } else if (frame->has_left_plan() || prepared->regions_at.count(path) != 0) {
       close_region(find_fault());
+    }
+  }
+
+  void end_layer() noexcept {
+    try {
+      shapes.end_layer(*frame, recorder, path);
+    } catch (...) {
+      close_region(std::current_exception());
     }
   }
 
@@ -172,21 +188,9 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void open_region_if_planned() {
-    const auto& regions = prepared->plan.regions;
-    if (next_region >= regions.size()) next_region = 0;
-    if (regions.empty()) return;
-    std::optional<int> distance;  // from the region's first layer, which did not run
-    if (regions[next_region].first_scope != path) {
-      const auto found = prepared->region_by_first_scope.find(path);
-      if (found != prepared->region_by_first_scope.end()) {
-        next_region = found->second;
-      } else {
-        const auto inner = prepared->inner_layers.find(path);
-        if (inner == prepared->inner_layers.end() || refuses()) return;
-        next_region = inner->second.region;
-        distance = inner->second.distance;
-      }
-    }
+    const auto opening = shapes.find_opening(
+        path, refuses() ? ShapeFollower::InnerLayers::kIgnore : ShapeFollower::InnerLayers::kOpen);
+    if (!opening.has_value()) return;
     if (c10::InferenceMode::is_enabled()) {
       throw Refused("region " + path +
                     " runs in inference mode, where nothing can be recorded; use "
@@ -197,10 +201,10 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       warn_that_plan_is_not_followed();
       return;
     }
-    open_region(next_region++);
-    if (!distance) return;
+    open_region(opening->region);
+    if (!opening->distance.has_value()) return;
     leave_plan("the scopes before " + path + " did not open");
-    off_plan->begin_layer(*distance);
+    off_plan->begin_layer(*opening->distance);
   }
 
   // Autograd asks for no hooks, so it would keep every tensor beside what a record keeps.
@@ -232,6 +236,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     mode_guard.reset();
     --num_open_regions;
     recorder.close();
+    shapes.close(*frame);
     count_pass();
     if (fault != nullptr) pending_fault = fault;
     frame->close(std::move(fault));
@@ -243,11 +248,13 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void count_pass() noexcept {
-    prepared->departures.add_pass(frame->type().index);
+    if (shapes.is_empty_pass(*frame)) return;
+    const std::size_t type = frame->type().number;
+    prepared->departures.add_pass(type);
     if (!frame->has_left_plan()) return;
     const Departures pass = off_plan->summary(frame->region_name(), frame->record());
     off_plan.reset();
-    const bool is_first = prepared->departures.add(pass);
+    const bool is_first = prepared->departures.add(type, pass);
     if (is_first && prepared->options.on_mismatch == OnMismatch::kFollow) {
       TORCH_WARN("rematch: region ", frame->region_name(), " left its plan (",
                  pass.first_difference,
@@ -260,8 +267,18 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::exception_ptr find_fault() {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
     if (unwinding) return nullptr;
+    try {
+      return find_fault_of_ended_region();
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
+  std::exception_ptr find_fault_of_ended_region() {
+    if (shapes.is_empty_pass(*frame)) return nullptr;
     const std::size_t num_ops = frame->record().num_program_ops();
-    if (!frame->has_left_plan() && num_ops < frame->type().ops.size()) {
+    const bool is_early = !frame->has_left_plan() && num_ops < frame->type().ops.size();
+    if (is_early && !shapes.switch_to_ended(*frame, recorder)) {
       std::string difference = describe_early_end(num_ops);
       if (refuses()) {
         return std::make_exception_ptr(
@@ -270,6 +287,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       }
       leave_plan(std::move(difference));
     }
+    if (shapes.is_undecided()) shapes.settle(*frame, recorder);
     for (const RecordedWait& wait : frame->record().waits) {
       if (wait.wait.has_value()) continue;
       return std::make_exception_ptr(
@@ -282,9 +300,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     return nullptr;
   }
 
-  const std::vector<PlannedOp>& planned_ops() const {
-    return prepared->plan.types[static_cast<std::size_t>(frame->type().index)].ops;
-  }
+  const std::vector<PlannedOp>& planned_ops() const { return frame->type().planned->ops; }
 
   std::string describe_difference(std::size_t index, const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack) const {
@@ -321,7 +337,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   ScopeListener* outer_listener = nullptr;
   std::string path;
   std::vector<std::size_t> path_lengths;
-  std::size_t next_region = 0;
+  ShapeFollower shapes{*prepared};
   bool any_region_entered = false;
   bool any_scope_without_grad = false;
   std::exception_ptr pending_fault;

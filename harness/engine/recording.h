@@ -76,7 +76,17 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // by its content too: for finding a fault, not for training
 };
 
-// What happens when a pass of forward through a region runs other ops than its plan has.
+// What happens when a pass of forward through a region runs other ops than its plan has, in all of
+// its shapes.
+//
+// Note [Following a shape]
+// A pass through a region follows one shape of the plan. A pass of forward begins with the shape
+// that the one before it in the Recording had, at first with the first shape. While other shapes
+// have had the same ops since then, the region keeps what any of them keeps, and drops the rest
+// when the ops tell which shape it is. After that only the ops of one shape are compared. If one
+// differs, the region goes on with another shape that has had all the ops of the region so far.
+// Values that the other shape keeps and the region did not are recomputed. So bytes and counts are
+// those of the shape that ran, unless the shape changes behind the point where ops told it apart.
 //
 // Note [Leaving the plan]
 // Such a pass leaves its plan and continues. Its ops are aligned with the planned ops. Planned ops
@@ -90,9 +100,11 @@ enum class OnMismatch : std::uint8_t {
   kRefuse,         // throw StreamMismatch, for callers that prove counts
 };
 
-// The passes through regions of one type, and those among them that left the plan.
+// The passes through regions of one type, and those among them that left the plan. A pass counts
+// for the type that it followed last.
 struct Departures {
-  int type = 0;  // index into Plan::types
+  int shape = 0;  // 0: the plan's own types; i: those of Plan::other_shapes[i - 1]
+  int type = 0;   // index into them
   std::int64_t passes = 0;
   std::int64_t left = 0;
   std::string region;            // the first that left

@@ -80,6 +80,12 @@ void require_types(const JsonField& field, const ShapePlan& shape) {
 
 }  // namespace
 
+std::size_t num_types(const Plan& plan) {
+  std::size_t count = plan.types.size();
+  for (const ShapePlan& shape : plan.other_shapes) count += shape.types.size();
+  return count;
+}
+
 std::vector<Plan> plans_of_shapes(const Plan& plan) {
   std::vector<Plan> plans = {Plan{plan, {}}};
   for (const ShapePlan& shape : plan.other_shapes) plans.push_back(Plan{shape, {}});

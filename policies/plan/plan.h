@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -109,6 +110,9 @@ struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
   bool operator==(const Plan&) const = default;
 };
+
+// Of all shapes.
+std::size_t num_types(const Plan& plan);
 
 // Each shape as a plan of its own.
 std::vector<Plan> plans_of_shapes(const Plan& plan);

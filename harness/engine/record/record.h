@@ -229,6 +229,10 @@ class Recorder {
   void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth, Keep keep);
 
+  // Treats the outputs of the ops that have run as if they had been run with these treatments, one
+  // for each op of the program. What was not kept is not kept now either.
+  void change_keep(const std::vector<Keep>& keep);
+
   void set_list_writes(ListWrites list_writes) { list_writes_ = list_writes; }
   void set_hidden_writes(HiddenWrites hidden_writes) { hidden_writes_ = hidden_writes; }
 
@@ -287,6 +291,7 @@ class Recorder {
   void note_outputs(RecordedOp& op, const torch::jit::Stack& stack, Keep keep);
   void note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep);
   void keep_value(std::int32_t value, const at::Tensor& tensor, Keep keep);
+  void change_keep_of(std::int32_t value, Keep keep);
   void settle_factories();
   void note_start(const RecordedOp& op);
   void note_wait(RecordedOp& op, const torch::jit::Stack& stack);

@@ -159,6 +159,35 @@ void Recorder::keep_value(std::int32_t value, const at::Tensor& tensor, Keep kee
   if (keep == Keep::kOffload) record_->copy_to_host(value);
 }
 
+void Recorder::change_keep(const std::vector<Keep>& keep) {
+  settle_writes();
+  settle_factories();
+  for (std::size_t index = 0; index < keep.size(); ++index) {
+    const std::size_t id = record_->program_op(index);
+    const RecordedOp& op = record_->ops[id];
+    for (std::size_t i = op.first_output; i < op.first_output + op.num_outputs; ++i) {
+      const OptionalIndex value = record_->outputs[i];
+      if (!value.has_value() || record_->values[*value].op != static_cast<std::int32_t>(id)) {
+        continue;
+      }
+      change_keep_of(*value, keep[index]);
+    }
+  }
+}
+
+// Constants are not kept for a plan.
+void Recorder::change_keep_of(std::int32_t value, Keep keep) {
+  RecordedValue& recorded = record_->values[value];
+  if (!recorded.kept.defined() || recorded.constant) return;
+  const auto& copies = record_->host_copies;
+  const bool is_on_host = std::any_of(copies.begin(), copies.end(), [value](const HostCopy& copy) {
+    return copy.value() == value;
+  });
+  if (is_on_host && keep != Keep::kOffload) record_->drop_host_copy(value);
+  if (!is_on_host && keep == Keep::kOffload) record_->copy_to_host(value);
+  if (keep == Keep::kNothing) recorded.kept.reset();
+}
+
 // One that nobody took is gone, and nobody reads it.
 void Recorder::settle_factories() {
   for (const UnkeptResult& result : unkept_) {

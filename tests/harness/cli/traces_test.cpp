@@ -129,6 +129,30 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
 }
 
+TEST_CASE("the shape of the trace is taken from a plan of several shapes") {
+  const StoredTrace stored;
+  Plan plan = plan_of("none", toy_llama({.layers = 2}));
+  plan.other_shapes = {plan_of("save_mm", stored.trace)};
+  const std::string file = stored.scratch.file("shapes.json");
+  write_json_file(file, plan_to_json(plan));
+  const Outcome described = rematch("describe --plan " + file + " --trace " + stored.file);
+  CHECK(described.code == 0);
+  CHECK_THAT(described.out, Catch::Contains("save_mm"));
+  const Outcome predicted = rematch("predict --plan " + file + " --trace " + stored.file);
+  CHECK(predicted.code == 0);
+  CHECK_THAT(predicted.out, Catch::Contains("save_mm"));
+}
+
+TEST_CASE("a plan of several shapes is not exported") {
+  const StoredTrace stored;
+  Plan plan = plan_of("full", stored.trace);
+  plan.other_shapes = {plan};
+  const std::string file = stored.scratch.file("shapes.json");
+  write_json_file(file, plan_to_json(plan));
+  check_usage_error("export " + file + " --to torch --trace " + stored.file,
+                    "the plan has 2 shapes of a step, and an export runs one");
+}
+
 TEST_CASE("two traces of one step are equal, or the first difference of each part is named") {
   const StoredTrace stored;
   const Outcome same = rematch("trace --check " + stored.file + " " + stored.file);

@@ -247,4 +247,26 @@ Hazard random_program(std::uint32_t seed) {
       {.buffers = {{kTokens, kDim}}});
 }
 
+Hazard alternating(const Hazard& even, const Hazard& odd) {
+  return {even.name + " and " + odd.name, [even, odd] {
+            Model model = even.make();
+            const Model other = odd.make();
+            const auto add = [](auto& to, const auto& from) {
+              to.insert(to.end(), from.begin(), from.end());
+            };
+            add(model.parameters, other.parameters);
+            add(model.buffers, other.buffers);
+            add(model.generators, other.generators);
+            const auto step = model.step;
+            for (std::size_t i = 0; i < model.layers.size(); ++i) {
+              const auto of_even = model.layers[i];
+              const auto of_odd = other.layers[i];
+              model.layers[i] = [step, of_even, of_odd](const at::Tensor& x) {
+                return *step % 2 == 0 ? of_even(x) : of_odd(x);
+              };
+            }
+            return model;
+          }};
+}
+
 }  // namespace rematch::testing::hazards

@@ -11,4 +11,7 @@ namespace rematch::testing::hazards {
 // The same seed gives the same layers.
 Hazard random_program(std::uint32_t seed);
 
+// Runs the layers of `even` in even steps and those of `odd` in odd ones.
+Hazard alternating(const Hazard& even, const Hazard& odd);
+
 }  // namespace rematch::testing::hazards

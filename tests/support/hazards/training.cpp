@@ -273,8 +273,9 @@ Facts train(const Hazard& hazard, const Checkpoint* checkpoint, Backward backwar
   return facts;
 }
 
-Trace trace_of(const Hazard& hazard) {
+Trace trace_of(const Hazard& hazard, int step) {
   const Model model = model_of(hazard);
+  *model.step = step;
   return record_trace([&] { return forward(model); });
 }
 

@@ -60,6 +60,7 @@ bool backward_changes_state(const Facts& facts_of_one_step);
 void train_one_step(Model& model, const Checkpoint* checkpoint, Backward backward,
                     const std::string& step, Facts& facts);
 
-Trace trace_of(const Hazard& hazard);
+// Of the model's first step, or of another one.
+Trace trace_of(const Hazard& hazard, int step = 0);
 
 }  // namespace rematch::testing::hazards

@@ -1,0 +1,83 @@
+// Chooses the shape of the plan that forward follows. See Note [Following a shape] (recording.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/engine/frame.h"
+#include "harness/engine/prepared_plan.h"
+#include "harness/engine/record/record.h"
+
+namespace rematch {
+
+class ShapeFollower {
+ public:
+  // `prepared` must outlive it.
+  explicit ShapeFollower(const Checkpoint::Prepared& prepared) : prepared_(prepared) {}
+
+  // The region to open where a scope opens. `distance` is that of a layer inside the region whose
+  // first layer did not run.
+  struct Opening {
+    std::size_t region;
+    std::optional<int> distance;
+  };
+  // Absent: no region begins there. Inner layers begin one only if asked for.
+  enum class InnerLayers : std::uint8_t { kIgnore, kOpen };
+  std::optional<Opening> find_opening(const std::string& scope, InnerLayers inner_layers);
+
+  // Several shapes have had the same ops so far.
+  bool is_undecided() const { return !rivals_.empty(); }
+  // Call before op `index` of an undecided region. Drops the shapes that do not run this op there,
+  // unless none does.
+  void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
+  // The treatment of op `index` that serves all shapes that are left.
+  Keep keep_for_all(const Frame& frame, std::size_t index) const;
+  // Keeps what the frame's shape keeps, and nothing else.
+  void settle(Frame& frame, Recorder& recorder);
+  // The same, and goes on with that shape alone.
+  void decide(Frame& frame, Recorder& recorder);
+
+  // Each goes on with another shape that has had all ops of the region so far. Returns whether
+  // there is one:
+  // one that runs this op next;
+  bool switch_to_op(Frame& frame, Recorder& recorder, std::int32_t op_id);
+  // one in which the layer of this scope runs next;
+  bool switch_to_layer(Frame& frame, Recorder& recorder, const std::string& scope);
+  // one whose region ends here.
+  bool switch_to_ended(Frame& frame, Recorder& recorder);
+
+  // A layer of the region ends. Where the frame's shape has other ops to run in it, goes on with a
+  // shape that has none.
+  void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
+
+  // Whether a scope opened and closed without an op where some shape has a region. The shape that
+  // runs need not have one there.
+  bool is_empty_pass(const Frame& frame) const;
+
+  // The region has closed.
+  void close(Frame& frame);
+
+ private:
+  using Condition = std::function<bool(std::size_t region)>;
+  bool switch_if(Frame& frame, Recorder& recorder, const Condition& condition);
+  std::optional<std::size_t> find_first_of_pass(const std::string& scope) const;
+  std::optional<Opening> find_elsewhere(const std::string& scope, InnerLayers inner_layers) const;
+  bool begins_at(std::size_t region, const std::string& scope) const;
+  void find_rivals(std::size_t region, const std::string& scope);
+  void apply_keep(const Frame& frame, Recorder& recorder) const;
+
+  const Checkpoint::Prepared& prepared_;
+  std::size_t next_ = 0;  // region
+  // Of each other shape that has had the same ops since the pass of forward began: the region that
+  // it runs now or, while none is open, next.
+  std::vector<std::size_t> rivals_;
+  // What both were before the region opened, to which an empty pass returns.
+  std::size_t next_before_ = 0;
+  std::vector<std::size_t> rivals_before_;
+};
+
+}  // namespace rematch

@@ -1,0 +1,90 @@
+#include "policies/catalogue/region_types.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policies/predict/region/order.h"
+
+namespace rematch {
+namespace {
+
+// A save is dead if no value of it is saved for backward, nor read by anything that must be
+// recomputed for what is.
+void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  std::vector<RegionUse> roots;
+  std::vector<bool> wanted(graph.values.size(), false);
+  for (const RegionSlot& slot : graph.slots) {
+    if (slot.is_dropped) continue;
+    roots.push_back(slot.use);
+    wanted[slot.use.value] = true;
+  }
+  const std::vector<bool> executed = closure_of(graph, kept, roots);
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    if (!executed[i]) continue;
+    for (const RegionUse& read : graph.ops[i].reads) wanted[read.value] = true;
+  }
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::vector<int>& outputs = graph.ops[i].outputs;
+    ops[i].dead_save =
+        ops[i].treatment != Treatment::kRecompute &&
+        std::none_of(outputs.begin(), outputs.end(), [&](int v) { return kept[v] && wanted[v]; });
+  }
+}
+
+// An inverse policy keeps all that is of use; without it autograd would not hold the rest either.
+void drop_dead_saves(std::vector<PlannedOp>& ops) {
+  for (PlannedOp& op : ops) {
+    if (!op.dead_save) continue;
+    op.dead_save = false;
+    op.treatment = Treatment::kRecompute;
+    op.reason = "nothing reads it: neither held nor run again";
+  }
+}
+
+// Nor is it worth a copy.
+void drop_dead_offloads(std::vector<PlannedOp>& ops) {
+  for (PlannedOp& op : ops) {
+    if (!op.dead_save || op.treatment != Treatment::kOffload) continue;
+    op.dead_save = false;
+    op.treatment = Treatment::kRecompute;
+    op.reason += ", but nothing reads it";
+  }
+}
+
+// A result that the region overwrites in place later cannot be kept, so its op runs again.
+void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
+  const std::vector<bool> kept = kept_values(graph, ops);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].treatment == Treatment::kRecompute) continue;
+    const std::vector<int>& outputs = graph.ops[i].outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), [&](int value) { return kept[value]; }))
+      continue;
+    ops[i].treatment = Treatment::kRecompute;
+    ops[i].reason += ", but is written in place later";
+  }
+}
+
+}  // namespace
+
+RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjust) {
+  RegionGraph graph = index_.graph(region.range);
+  RegionType type;
+  type.ops = treater_.treat(region);
+  if (adjust) adjust(type.ops);
+  type.early_stop = policy_.early_stop;
+  // A whole-region replay would also run the ops that are recomputed because nothing reads them.
+  type.by_demand = policy_.inverse;
+  recompute_what_is_overwritten(graph, type.ops);
+  mark_dead_saves(graph, type.ops);
+  drop_dead_offloads(type.ops);
+  if (policy_.inverse) drop_dead_saves(type.ops);
+  for (const Known& known : known_) {
+    if (known.type.ops == type.ops && same_behaviour(known.graph, graph)) return known.type;
+  }
+  choose_order(graph, type);
+  known_.push_back({std::move(graph), type});
+  return type;
+}
+
+}  // namespace rematch

@@ -1,0 +1,205 @@
+#include "policies/catalogue/shapes.h"
+
+#include <algorithm>
+
+#include "policies/predict/step/step.h"
+#include "tests/policies/catalogue/decisions.h"
+#include "tests/support/toy_trace.h"
+#include "tests/support/trace_builder.h"
+
+namespace rematch::testing {
+namespace {
+
+using Catch::Contains;
+
+Plan combined(const std::vector<Trace>& traces, const std::vector<Plan>& plans) {
+  auto plan = combine_shapes(traces, plans);
+  if (const auto* rejected = std::get_if<Rejected>(&plan)) FAIL(rejected->message);
+  return std::get<Plan>(std::move(plan));
+}
+
+std::string rejection(const std::vector<Trace>& traces, const std::vector<Plan>& plans) {
+  const auto plan = combine_shapes(traces, plans);
+  REQUIRE(std::holds_alternative<Rejected>(plan));
+  return std::get<Rejected>(plan).message;
+}
+
+std::vector<std::string> first_scopes(const ShapePlan& plan) {
+  std::vector<std::string> scopes;
+  for (const PlannedRegion& region : plan.regions) scopes.push_back(region.first_scope);
+  return scopes;
+}
+
+StepPrediction predicted(const Trace& trace, const Plan& plan) {
+  return StepSimulator(trace, OptimizerModel::kNothing).simulate(plan, Schedule::kOnDemand);
+}
+
+Plan of(const char* policy, const Trace& trace) {
+  return std::get<Plan>(resolve(policy_of(policy), trace, NoEffect::kAllow));
+}
+
+const std::vector<std::string> kAllBlocks = {"blocks.0", "blocks.1", "blocks.2", "blocks.3"};
+
+TEST_CASE("shapes with regions at the same scopes keep their plans") {
+  const std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  const std::vector<Plan> plans = {of("full", traces[0]), of("save_mm", traces[1])};
+  const Plan plan = combined(traces, plans);
+  CHECK(plans_of_shapes(plan) == plans);
+  CHECK(plan_of_trace(plan, trace_sha256(traces[1])) == plans[1]);
+  CHECK(combined({traces[0]}, {plans[0]}) == plans[0]);
+}
+
+// Blocks 0, 1 of the first shape are one region, as are 2, 3: the second shape's begin there too.
+TEST_CASE("regions of other lengths are left as they are") {
+  const std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
+  CHECK(plans_of_shapes(combined(traces, plans)) == plans);
+}
+
+TEST_CASE("a shape without checkpointing gets regions that keep all that backward needs") {
+  const std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  const std::vector<Plan> plans = {of("full", traces[0]), of("none", traces[1])};
+  const Plan plan = combined(traces, plans);
+  REQUIRE(plan.other_shapes.size() == 1);
+  CHECK(first_scopes(plan.other_shapes[0]) == kAllBlocks);
+  std::int64_t num_views = 0;
+  for (const PlannedRegion& region : plan.other_shapes[0].regions) {
+    CHECK(region.layers.size() == 1);
+    const RegionType& type = plan.other_shapes[0].types.at(static_cast<std::size_t>(region.type));
+    CHECK(type.by_demand);
+    num_views += std::count_if(type.ops.begin(), type.ops.end(),
+                               [](const PlannedOp& op) { return op.reason == "view: free"; });
+  }
+  const Plan other = plans_of_shapes(plan)[1];
+  CHECK(predicted(traces[1], other).recomputed_ops <= num_views);
+  CHECK(predicted(traces[1], other).peak_bytes() <= predicted(traces[1], plans[1]).peak_bytes());
+}
+
+TEST_CASE("layers that only one shape checkpoints") {
+  const std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  const std::vector<Plan> plans = {of("only_list([0, 2])", traces[0]),
+                                   of("only_list([2, 3])", traces[1])};
+  const Plan plan = combined(traces, plans);
+  const std::vector<std::string> all = {"blocks.0", "blocks.2", "blocks.3"};
+  CHECK(first_scopes(plan) == all);
+  CHECK(first_scopes(plan.other_shapes[0]) == all);
+}
+
+// The engine may open a region of the other shape at a block, where parts of the block are regions
+// of this one.
+TEST_CASE("regions inside a scope where another shape has one become parts of it") {
+  const std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  const std::vector<Plan> plans = {of("full", traces[0]),
+                                   of("sac_split(attn: full, ffn: none)", traces[1])};
+  REQUIRE(first_scopes(plans[1])[0] == "blocks.0.attention");
+  const Plan plan = combined(traces, plans);
+  CHECK(first_scopes(plan.other_shapes[0]) == kAllBlocks);
+  const RegionType& type = plan.other_shapes[0].types[0];
+  CHECK(decisions(type, {"aten::addmm"}) == "rrrrSSr");  // nothing reads the last one
+  const Plan other = plans_of_shapes(plan)[1];
+  CHECK(predicted(traces[1], other).recomputed_ops > 0);
+}
+
+// Only sizes differ, which ops do not tell.
+TEST_CASE("shapes that run the same ops get the plan of the larger one") {
+  const std::vector<Trace> traces = {toy_llama({.tokens = 8}), toy_llama({.tokens = 32}),
+                                     toy_biased()};
+  const std::vector<Plan> plans = {of("none", traces[0]), of("full", traces[1]),
+                                   of("save_mm", traces[2])};
+  const Plan plan = combined(traces, plans);
+  CHECK(first_scopes(plan) == kAllBlocks);
+  CHECK(plan.trace_sha256 == trace_sha256(traces[0]));
+  CHECK(plan.policy == "full");
+  CHECK(plan.types == of("full", traces[0]).types);
+  CHECK(plan.other_shapes[0] == plans[1]);
+  CHECK(plan.other_shapes[1] == plans[2]);
+}
+
+// Layer 2 of the second shape runs other ops. Until then nothing tells whether the first shape
+// runs, whose region goes on behind layer 0, or the second, whose region ends there.
+TEST_CASE("a region is cut where one of another shape ends after the same ops") {
+  const auto layers = [](const char* third) {
+    TraceBuilder build("layers");
+    ValueId x = build.outside({4, 4}, "float32", true);
+    for (int layer = 0; layer < 3; ++layer) {
+      const auto scope = build.scope("blocks", layer);
+      x = build.call("aten::mm", {x, build.parameter({4, 4})}, {4, 4}, {{0, 1}, {}});
+      x = build.call(layer == 2 ? third : "aten::silu", {x}, {4, 4}, {{0}, {}});
+    }
+    return build.finish();
+  };
+  const std::vector<Trace> traces = {layers("aten::silu"), layers("aten::gelu")};
+  const std::vector<std::string> all = {"blocks.0", "blocks.1", "blocks.2"};
+  for (const char* other : {"none", "full"}) {
+    const std::vector<Plan> plans = {of("segments(3)", traces[0]), of(other, traces[1])};
+    const Plan plan = combined(traces, plans);
+    CHECK(plan.policy == "segments(3)");
+    CHECK(first_scopes(plan) == all);
+    for (const RegionType& type : plan.types) CHECK(decisions(type, kMm) == "r");
+    CHECK(plan.other_shapes[0].policy == other);
+    CHECK(first_scopes(plan.other_shapes[0]) == all);
+  }
+}
+
+// The scope inside has the range of the block, because nothing else runs in the block.
+TEST_CASE("a region inside a block that runs nothing else") {
+  const auto blocks = [](bool has_core) {
+    TraceBuilder build("blocks");
+    ValueId x = build.outside({4, 4}, "float32", true);
+    for (int layer = 0; layer < 2; ++layer) {
+      const auto scope = build.scope("blocks", layer);
+      if (has_core) x = build.call("aten::mm", {x, build.parameter({4, 4})}, {4, 4}, {{0, 1}, {}});
+      const auto tail = build.scope("tail");
+      x = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
+    }
+    return build.finish();
+  };
+  const std::vector<Trace> traces = {blocks(true), blocks(false)};
+  Policy tails;
+  tails.name = "tails";
+  tails.regions = {.kind = RegionChoice::Kind::kScopes, .patterns = {"tail"}};
+  const Plan inner = std::get<Plan>(resolve(tails, traces[1], NoEffect::kAllow));
+  REQUIRE(first_scopes(inner)[0] == "blocks.0.tail");
+  const Plan plan = combined(traces, {of("full", traces[0]), inner});
+  CHECK(first_scopes(plan.other_shapes[0]) == std::vector<std::string>{"blocks.0", "blocks.1"});
+}
+
+TEST_CASE("plans that cannot be combined are rejected") {
+  const std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  const std::vector<Plan> plans = {of("full", traces[0]), of("full", traces[1])};
+  CHECK_THAT(rejection(traces, {plans[0]}), Contains("1 plans for 2 traces"));
+  CHECK_THAT(rejection({}, {}), Contains("at least one"));
+  CHECK_THAT(rejection(traces, {plans[1], plans[0]}),
+             Contains("plan 0 was made for another trace"));
+  CHECK_THAT(rejection(traces, {plans[0], combined(traces, plans)}),
+             Contains("plan 1 has several shapes"));
+}
+
+// A rank that recomputes an all-gather waits for ranks that kept its result.
+TEST_CASE("shapes that would issue other collectives in backward are rejected") {
+  const auto gathers = [](const char* activation) {
+    TraceBuilder build("gathers");
+    ValueId x = build.outside({4, 4}, "float32", true);
+    for (int layer = 0; layer < 2; ++layer) {
+      const auto scope = build.scope("blocks", layer);
+      const ValueId normed = build.call(activation, {x}, {4, 4}, {{0}, {}});
+      const ValueId whole =
+          build.call("_c10d_functional::all_gather_into_tensor", {normed}, {8, 4});
+      build.wait(whole);
+      x = build.call("aten::mm", {whole, build.parameter({4, 4})}, {8, 4}, {{0, 1}, {}});
+    }
+    return build.finish();
+  };
+  const std::vector<Trace> traces = {gathers("aten::silu"), gathers("aten::gelu")};
+  const auto plans = [&](const char* first, const char* second) {
+    return std::vector<Plan>{of(first, traces[0]), of(second, traces[1])};
+  };
+  CHECK_THAT(rejection(traces, plans("full", "keep_collectives(full)")),
+             Contains("shapes 0 and 1 would issue different collectives"));
+  CHECK(combined(traces, plans("full", "full")).other_shapes.size() == 1);
+  const std::vector<Plan> kept = plans("keep_collectives(full)", "keep_collectives(full)");
+  CHECK(combined(traces, kept).other_shapes.size() == 1);
+}
+
+}  // namespace
+}  // namespace rematch::testing
