@@ -14,6 +14,7 @@
 #include "policies/base/file.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/shapes.h"
 #include "policies/plan/plan_json.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/roofline.h"
@@ -21,6 +22,7 @@
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
+#include "policies/trace/trace_json.h"
 #include "reports/record/simulated_memory.h"
 #include "reports/render/pages/page.h"
 
@@ -105,9 +107,22 @@ const char* rematch_predict(const char* trace_json, const char* plan_json, const
                             const char* optimizer) {
   return call_or<const char*>(nullptr, [&] {
     const Trace trace = trace_of_text(trace_json);
+    Plan plan = plan_of_text(plan_json);
+    if (!plan.other_shapes.empty()) plan = plan_of_trace(plan, trace_sha256(trace));
     StepSimulator simulator(trace, optimizer_named(optimizer));
-    return as_text(prediction_json(
-        simulator.simulate(plan_of_text(plan_json), schedule_named(schedule)), trace));
+    return as_text(prediction_json(simulator.simulate(plan, schedule_named(schedule)), trace));
+  });
+}
+
+const char* rematch_combine(const char* traces_json, const char* plans_json) {
+  return call_or<const char*>(nullptr, [&] {
+    std::vector<Trace> traces;
+    for (const Json& json : parse_json(traces_json, "traces")) {
+      traces.push_back(trace_from_json(json));
+    }
+    std::vector<Plan> plans;
+    for (const Json& json : parse_json(plans_json, "plans")) plans.push_back(plan_from_json(json));
+    return as_text(plan_to_json(accepted(combine_shapes(traces, plans))));
   });
 }
 

@@ -172,7 +172,8 @@ const char* rematch_departures(const RematchCheckpoint* checkpoint) {
   return call_or<const char*>(nullptr, [&] {
     Json list = Json::array();
     for (const Departures& each : checkpoint->checkpoint.departures()) {
-      list.push_back({{"type", each.type},
+      list.push_back({{"shape", each.shape},
+                      {"type", each.type},
                       {"passes", each.passes},
                       {"left", each.left},
                       {"region", each.region},

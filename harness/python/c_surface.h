@@ -105,8 +105,11 @@ REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // A policy's plan for a trace, and what a step under a plan takes.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
+// Of a plan with several shapes the prediction takes the one of the trace.
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
+// One plan of the plans of several shapes of a step; both are JSON lists, in the same order.
+REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const char* plans_json);
 // The front of a trace, of schema rematch.front. `request_json` has device (whose data sheet gives
 // the times) or profile (a profile's JSON), schedule, optimizer, points, baselines (policies; those
 // that do not apply to the model are left out) and, for an answer, budget_bytes.

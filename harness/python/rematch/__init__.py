@@ -28,7 +28,7 @@ from rematch._library import RematchError, allocated_bytes, count_memory
 from rematch.automatic import auto
 from rematch.blocks import find_blocks
 from rematch.opaque import keep_op, opaque, opaque_module
-from rematch.planning import Checkpoint, SearchedCheckpoint, predict, render, resolve, search
+from rematch.planning import Checkpoint, SearchedCheckpoint, combine, predict, render, resolve, search
 from rematch.profiling import profile
 from rematch.recording import recording
 from rematch.scopes import BlockScopes, remove_scopes, scopes
@@ -36,6 +36,6 @@ from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 
 __all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "SearchedCheckpoint", "allocated_bytes", "auto", "check",
-           "count_memory", "find_blocks", "keep_op", "opaque", "opaque_module", "predict", "profile", "recording", "remove_scopes",
-           "render", "resolve", "scopes", "search", "trace", "watch"]
+           "combine", "count_memory", "find_blocks", "keep_op", "opaque", "opaque_module", "predict", "profile", "recording",
+           "remove_scopes", "render", "resolve", "scopes", "search", "trace", "watch"]
 __version__ = "0.1.0"

@@ -44,7 +44,7 @@ def _load() -> ctypes.PyDLL:
             ("finish_trace", text, [handle, text]), ("free_trace", None, [handle]),
             ("begin_watch", handle, [text, handle, number, handle, number]), ("end_watch", text, [handle]),
             ("set_in_optimizer", None, [number]),
-            ("resolve", text, [text, text]), ("predict", text, [text, text, text, text]),
+            ("resolve", text, [text, text]), ("combine", text, [text, text]), ("predict", text, [text, text, text, text]),
             ("search", text, [text, text]), ("render_front", text, [text, text]),
             ("begin_op_times", handle, [text, number]), ("watch_part", number, [handle, number]),
             ("note_step", number, [handle, ctypes.c_int64, ctypes.c_int64]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from rematch._progress import announced, say
 from rematch._scope import listed
 from rematch.blocks import choose_blocks
 from rematch.opaque import keep_op
-from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, predict, resolve, search, size_text
+from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, combine, predict, resolve, search, size_text
 from rematch.profiling import profile as measure_profile
 from rematch.recording import how_to_keep, what_differs
 from rematch.tracing import distributed_parameter
@@ -22,33 +22,52 @@ from rematch.watching import check, unrepeatable_ops
 MAX_KEPT_OPS = 8
 
 
-def auto(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, budget: str | int, device: str | None = None,
+Step = Callable[[], torch.Tensor]
+
+
+def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | int, device: str | None = None,
          schedule: str = "on_demand", optimizer: str = "adamw",
          blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
     """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
 
-    `step()` runs forward on one fixed batch and returns the loss. The peak counts parameters, gradients, the state of
-    `optimizer` and activations; `budget` is "24GiB" or bytes. Op times are measured on the model's own device, or
-    those of the data sheet of `device` ("h100"). `blocks` names the lists of layers, as for scopes(), which then takes
-    it too. The checkpoint's `front` is what was searched. Raises RematchError if no plan fits. Generators and buffers are
-    left as they were; call it without scopes on the model."""
+    `step()` runs forward on one fixed batch and returns the loss. Steps that run other ops, such as one with a padded and
+    one with an unpadded batch, are given as a list: each is searched with the same budget, and the checkpoint serves all of
+    them. The peak counts parameters, gradients, the state of `optimizer` and activations; `budget` is "24GiB" or bytes. Op
+    times are measured on the model's own device, or those of the data sheet of `device` ("h100"). `blocks` names the lists
+    of layers, as for scopes(), which then takes it too. The checkpoint's `front` is what was searched, and `fronts` that of
+    each step. Raises RematchError if no plan fits. Generators and buffers are left as they were; call it without scopes on
+    the model."""
     limit = bytes_of(budget)
+    steps = [step] if callable(step) else list(step)
+    if not steps:
+        raise ValueError("auto got an empty list of steps; give at least one")
     if name := distributed_parameter(model):
         raise RematchError(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
                            "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
                            "and broadcast its plan")
     if blocks is None:
         _say_which_layers(model)
-    with announced("tracing a step"):
-        traced = record_trace(model, step, blocks=blocks)
-    traced = _with_unrepeatable_ops_kept(model, step, traced, blocks)
-    predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
-    times = {"device": device} if device else {"profile": measure_profile(model, step, traced)}
-    front = search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times)
-    checkpoint = SearchedCheckpoint(front, _answer_of(front, limit)["plan"], schedule)
-    _say_what_was_chosen(front, limit)
-    with announced("running the plan once"):
-        _run_once(model, step, checkpoint, blocks, predict(traced, checkpoint.plan, schedule))
+    with announced("tracing a step" if len(steps) == 1 else f"tracing {len(steps)} steps"):
+        traces = record_trace(model, steps, blocks=blocks)
+    kept = [_with_unrepeatable_ops_kept(model, each, traced, blocks) for each, traced in zip(steps, traces, strict=True)]
+    if len(steps) > 1 and kept != traces:  # what one step keeps, all keep
+        kept = record_trace(model, steps, blocks=blocks)
+    traces = kept
+    fronts = []
+    for each, traced in zip(steps, traces, strict=True):
+        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
+        times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
+        fronts.append(search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times))
+    names = [""] if len(steps) == 1 else [f"step {number} of {len(steps)}: " for number in range(1, len(steps) + 1)]
+    plans = [_answer_of(front, limit, name)["plan"] for front, name in zip(fronts, names, strict=True)]
+    checkpoint = SearchedCheckpoint(fronts[0], combine(traces, plans), schedule, fronts)
+    for front, name in zip(fronts, names, strict=True):
+        _say_what_was_chosen(front, limit, name)
+    if len(steps) > 1:
+        _say_peaks_of_all(traces, checkpoint, optimizer, limit)
+    for each, traced, name in zip(steps, traces, names, strict=True):
+        with announced("running the plan once"):
+            _run_once(model, each, checkpoint, blocks, predict(traced, checkpoint.plan, schedule), name)
     return checkpoint
 
 
@@ -81,44 +100,53 @@ def _say_which_layers(model: torch.nn.Module) -> None:
         "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
-def _answer_of(front: dict[str, Any], budget: int) -> dict[str, Any]:
+def _answer_of(front: dict[str, Any], budget: int, name: str) -> dict[str, Any]:
     answer: dict[str, Any] | None = front["answer"]
     if answer is None:
         lowest = front["points"][0]["predicted_peak_allocated_bytes"]
-        raise RematchError(f"no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
+        raise RematchError(f"{name}no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
                            "Use a smaller batch, or shard the model")
     return answer
 
 
-def _say_what_was_chosen(front: dict[str, Any], budget: int) -> None:
+def _say_peaks_of_all(traces: list[dict[str, Any]], checkpoint: Checkpoint, optimizer: str, budget: int) -> None:
+    """A plan of several shapes may need other bytes than the plans that it is made of."""
+    peaks = [each["peak_bytes"] for each in predict(traces, checkpoint.plan, checkpoint.schedule, optimizer=optimizer)]
+    if max(peaks) > budget:
+        raise RematchError(f"one plan for all steps needs {size_text(max(peaks))}, which does not fit into {size_text(budget)}, "
+                           f"though each step's own plan does; use a budget that is {size_text(max(peaks) - budget)} lower")
+    say(f"one plan for all steps, predicted peaks: {', '.join(size_text(peak) for peak in peaks)}")
+
+
+def _say_what_was_chosen(front: dict[str, Any], budget: int, name: str) -> None:
     answer, plain = front["answer"], front.get("none", front["nothing_recomputed"])
     source = "measured" if front["time_source"] == "measured" else "of the data sheet"
-    say(f"{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
+    say(f"{name}{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
         f"{size_text(budget)}: {answer['saves']}")
     ratio = answer["predicted_step_time_ns"] / max(1, plain["predicted_step_time_ns"])
-    say(f"predicted: peak {size_text(answer['predicted_peak_allocated_bytes'])} instead of "
+    say(f"{name}predicted: peak {size_text(answer['predicted_peak_allocated_bytes'])} instead of "
         f"{size_text(plain['predicted_peak_allocated_bytes'])}, forward and backward {ratio:.2f} times as long, "
         f"{answer['predicted_recomputed_ops']} ops recomputed a step")
 
 
 def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint,
-              blocks: dict[str, list[torch.nn.Module]] | None, predicted: dict[str, Any]) -> None:
-    if not checkpoint.plan["regions"]:
-        say("nothing needs checkpointing: the step without it fits")
+              blocks: dict[str, list[torch.nn.Module]] | None, predicted: dict[str, Any], name: str) -> None:
+    if not checkpoint.scope_names():
+        say(f"{name}nothing needs checkpointing: the step without it fits")
         return
     found = check(model, step, checkpoint, blocks=blocks)
     if found["bits_equal"] is False:
-        raise RematchError(f"{found['first_difference']} differs from that of the step without the plan, though two steps without "
-                           "it are equal" + _cause_of(found))
+        raise RematchError(f"{name}{found['first_difference']} differs from that of the step without the plan, though two "
+                           "steps without it are equal" + _cause_of(found))
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
     if recomputed != predicted["recomputed_ops"]:
-        raise RematchError(f"the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
+        raise RematchError(f"{name}the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
                            "does step() run forward once?")
     risen = found["checkpointed"]["peak_bytes"]
     peak = "" if risen is None else (f", bytes rose by {size_text(risen)} (predicted "
                                      f"{size_text(predicted['peak_bytes'] - predicted['before_bytes'])})")
     bits = "equal" if found["bits_equal"] else "not compared, as the step is not repeatable"
-    say(f"ran it once: bits {bits}, {recomputed} ops recomputed{peak}")
+    say(f"{name}ran it once: bits {bits}, {recomputed} ops recomputed{peak}")
 
 
 def _cause_of(found: dict[str, Any]) -> str:

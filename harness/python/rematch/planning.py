@@ -8,7 +8,7 @@ import pathlib
 import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 
@@ -23,16 +23,19 @@ _ON_MISMATCH = ("follow", "refuse")
 
 
 class Report(list[dict[str, Any]]):
-    """A dict for each type of region that ran: `type`, its index in the plan's types; `passes` through it, and how many
-    `left` the plan; the first `region` that did, and its `first_difference`; `extra_ops` and `missing_ops` of all passes;
-    `kept_beyond_plan_bytes`, the most of any pass. Prints as a table."""
+    """A dict for each type of region that ran: `shape`, 0 for the plan's own types and i for those of its i-th other shape;
+    `type`, its index in them; `passes` through it, and how many `left` the plan; the first `region` that did, and its
+    `first_difference`; `extra_ops` and `missing_ops` of all passes; `kept_beyond_plan_bytes`, the most of any pass. Prints
+    as a table, with shapes if more than the first one ran."""
 
     def __str__(self) -> str:
-        rows = ["| region type | passes | left the plan | extra ops | missing ops | kept beyond it | first difference |",
-                "| --- | --- | --- | --- | --- | --- | --- |"]
+        has_shapes = any(row["shape"] > 0 for row in self)
+        rows = ["| shape " * has_shapes + "| region type | passes | left the plan | extra ops | missing ops | kept beyond it "
+                "| first difference |", "| --- " * (7 + has_shapes) + "|"]
         for row in self:
             first = f"{row['region']}, {row['first_difference']}" if row["left"] else "-"
-            rows.append(f"| {row['type']} | {row['passes']} | {row['left']} | {row['extra_ops']} | {row['missing_ops']} "
+            rows.append(f"| {row['shape']} " * has_shapes
+                        + f"| {row['type']} | {row['passes']} | {row['left']} | {row['extra_ops']} | {row['missing_ops']} "
                         f"| {size_text(row['kept_beyond_plan_bytes'])} | {first} |")
         return "\n".join(rows)
 
@@ -47,6 +50,9 @@ class Checkpoint:
     `on_mismatch` "follow" such a layer leaves the plan: planned ops are treated as planned, others are recomputed, and
     bits are those of the step without a plan. recording() warns once for each kind of layer, and report() counts.
     With "refuse" the step raises RematchError.
+
+    A plan may hold several shapes of a step, as combine() makes it. Then the step follows the shape whose ops it runs, and
+    leaves the plan only if it runs the ops of none.
 
     A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle writes the plan, and prepares
     it again when it is loaded."""
@@ -66,6 +72,15 @@ class Checkpoint:
         self._gathered: set[int] = set()
         self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule, int(self.on_mismatch == "refuse"))
 
+    def shapes(self) -> list[dict[str, Any]]:
+        """The plan's shapes: of steps that run other ops each. The first is the plan itself."""
+        return [self.plan, *self.plan.get("other_shapes", [])]
+
+    def scope_names(self) -> list[str]:
+        """The scopes where regions of the plan begin or end."""
+        return list(dict.fromkeys(region[end] for shape in self.shapes() for region in shape["regions"]
+                                  for end in ("first_scope", "last_scope")))
+
     def report(self) -> Report:
         """Counts how often steps left the plan since this checkpoint was made. Prints as a table."""
         require_checkpoint(self)
@@ -82,9 +97,9 @@ class Checkpoint:
         return found
 
     def _scope_of_op(self, name: str, index: int, op: str) -> str:
-        for region in self.plan["regions"]:
+        for region, shape in ((region, shape) for shape in self.shapes() for region in shape["regions"]):
             first, last = region["first_scope"], region["last_scope"]
-            ops = self.plan["types"][region["type"]]["ops"]
+            ops = shape["types"][region["type"]]["ops"]
             if name == (first if first == last else f"{first}..{last}") and index < len(ops) and ops[index]["name"] == op:
                 return _whole_scope(first, ops[index]["scope"])
         return ""
@@ -141,11 +156,14 @@ def _whole_scope(first: str, scope: str) -> str:
 
 
 class SearchedCheckpoint(Checkpoint):
-    """What auto() chose, and `front`, the search that it is from, as a dict of schema rematch.front."""
+    """What auto() chose, and `fronts`, the search of each step that it is from, as dicts of schema rematch.front. `front` is
+    the first of them."""
 
-    def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str):
+    def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str,
+                 fronts: list[dict[str, Any]] | None = None):
         super().__init__(plan, schedule)
         self.front = front
+        self.fronts = [front] if fronts is None else fronts
 
 
 def require_checkpoint(checkpoint: object) -> None:
@@ -171,42 +189,91 @@ def _read_plan(name: str) -> Any:
     return points[int(number)]["plan"]
 
 
-def resolve(trace: dict[str, Any], policy: str) -> dict[str, Any]:
+Traces = Sequence[dict[str, Any]]
+
+
+def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
     """A named policy's plan for a traced model, as a dict of schema rematch.plan: "full" recomputes every layer, "none"
     no layer, "nth_first(2)" every second, "segments(2)" two layers at a time; "save_mm" keeps results of matmuls, "attn_only"
-    those of attention. `rematch list` names all. Raises RematchError for what does not apply to the model."""
-    return call_for_json("resolve", trace, policy)
+    those of attention. `rematch list` names all. The traces of several steps give one plan of several shapes, as combine()
+    does. Raises RematchError for what does not apply to the model."""
+    if isinstance(trace, dict):
+        return call_for_json("resolve", trace, policy)
+    return combine(trace, [resolve(each, policy) for each in trace])
 
 
-def predict(trace: dict[str, Any], plan: dict[str, Any], schedule: str = "on_demand", *,
-            optimizer: str = "none") -> dict[str, Any]:
+def combine(traces: Traces, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One plan for steps that run other ops each, such as padded and unpadded batches: plan i is that of trace i.
+
+    The engine follows the shape whose ops the step runs. Every scope where one shape has a region becomes a region in all
+    of them; where a shape recomputes nothing, its region keeps what backward needs. Shapes that run the same ops cannot be
+    told apart, so they get the plan of the one that needs the most bytes without checkpointing. predict(traces, plan) says
+    what each needs in the end. Raises RematchError for plans that do not belong to the traces, and for shapes that would
+    issue different collectives in backward."""
+    if len(plans) == 1 == len(traces):
+        return plans[0]
+    return call_for_json("combine", json.dumps(list(traces)), json.dumps(list(plans)))
+
+
+@overload
+def predict(trace: dict[str, Any], plan: dict[str, Any], schedule: str = ..., *, optimizer: str = ...) -> dict[str, Any]: ...
+
+
+@overload
+def predict(trace: Traces, plan: dict[str, Any], schedule: str = ..., *, optimizer: str = ...) -> list[dict[str, Any]]: ...
+
+
+def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str = "on_demand", *,
+            optimizer: str = "none") -> dict[str, Any] | list[dict[str, Any]]:
     """A step under a plan, without running it: `before_bytes` and `after_forward_bytes` at its beginning and after forward,
     `peak_bytes` with `peak_phase` and `peak_scope`, the layer, `peak_bytes_by_phase`, `holders_at_peak_bytes`
     ("parameters", "saved_activations", ...), and `recomputed_ops`, their number. Bytes are those at op boundaries,
-    parameters and the state of `optimizer` ("adamw") included. Raises RematchError for a plan of another trace."""
-    return call_for_json("predict", trace, plan, schedule, optimizer)
+    parameters and the state of `optimizer` ("adamw") included. A plan of several shapes is predicted for the shape of the
+    trace; several traces give a list. Raises RematchError for a plan of another trace."""
+    if isinstance(trace, dict):
+        return call_for_json("predict", trace, plan, schedule, optimizer)
+    return [predict(each, plan, schedule, optimizer=optimizer) for each in trace]
 
 
-def search(trace: dict[str, Any], *, device: str | None = None, profile: dict[str, Any] | None = None,
+@overload
+def search(trace: dict[str, Any], *, device: str | None = ..., profile: dict[str, Any] | None = ..., schedule: str = ...,
+           optimizer: str = ..., points: int = ..., budget: str | int | None = ...,
+           baselines: Sequence[str] = ...) -> dict[str, Any]: ...
+
+
+@overload
+def search(trace: Traces, *, device: str | None = ..., profile: Sequence[dict[str, Any]] | None = ..., schedule: str = ...,
+           optimizer: str = ..., points: int = ..., budget: str | int | None = ...,
+           baselines: Sequence[str] = ...) -> list[dict[str, Any]]: ...
+
+
+def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
+           profile: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
-           baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any]:
+           baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any] | list[dict[str, Any]]:
     """The plans worth having, from the smallest peak to the fastest step, as a dict of schema rematch.front.
 
     Each of its `points`, of which there are at most `points`, has a `plan` for Checkpoint,
     `predicted_peak_allocated_bytes`, `predicted_step_time_ns` of forward and backward, `predicted_recomputed_ops`, and
     in words what it `saves`. Times are those of `profile`, or of the data sheet of `device` ("h100"). With a budget
     ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, None if none does. `baselines` are policies to
-    compare with; those that do not apply to the model are left out. Raises RematchError for a name or a file that is
-    none."""
+    compare with; those that do not apply to the model are left out. Several traces, with a list of profiles or one device,
+    give a list of fronts, each with the same budget; combine() makes one plan of their answers. Raises RematchError for a
+    name or a file that is none."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:
         raise ValueError(f"points is {points}; a front has at least 1")
     request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
-    request |= {"device": device} if profile is None else {"profile": profile}
     if budget is not None:
         request["budget_bytes"] = bytes_of(budget)
-    return call_for_json("search", trace, request)
+    if isinstance(trace, dict):
+        return call_for_json("search", trace, request | ({"device": device} if profile is None else {"profile": profile}))
+    if profile is None:
+        return [call_for_json("search", each, request | {"device": device}) for each in trace]
+    if isinstance(profile, dict) or len(profile) != len(trace):
+        raise ValueError(f"search got {len(trace)} traces; profile must be a list of as many profiles")
+    return [call_for_json("search", each, request | {"profile": times}) for each, times in zip(trace, profile, strict=True)]
 
 
 def render(front: dict[str, Any], path: str | pathlib.Path) -> None:

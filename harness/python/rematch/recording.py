@@ -26,7 +26,7 @@ class _Notes:
     is_told = False
     has_run = False
     num_left = 0  # passes that left the plan, when they were last looked at
-    types_told: frozenset[int] = frozenset()
+    types_told: frozenset[tuple[int, int]] = frozenset()  # shape and type
     num_steps = 0  # that were recorded under verify_every
     ops_told: frozenset[str] = frozenset()  # that gave other results when they were recomputed
 
@@ -144,18 +144,20 @@ def how_to_keep(op: str) -> str:
 def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
     notes.num_left = LIBRARY.rematch_num_left(checkpoint.handle)
     for row in checkpoint.report():
-        if row["left"] == 0 or row["type"] in notes.types_told:
+        shape_and_type = (row["shape"], row["type"])
+        if row["left"] == 0 or shape_and_type in notes.types_told:
             continue
-        notes.types_told |= {row["type"]}
+        notes.types_told |= {shape_and_type}
         warnings.warn(f"rematch: region {row['region']} left its plan: {row['first_difference']}. Loss and gradients are those "
                       "of the step without a plan; memory and recomputed ops may differ from the prediction. To plan for this "
-                      "step, trace it as well, or print(checkpoint.report()) to see how often it happens", stacklevel=4)
+                      "step, trace it as well: rematch.trace and rematch.auto take a list of steps. print(checkpoint.report()) "
+                      "says how often it happens", stacklevel=4)
 
 
 def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
     """The scopes that the plan needs and no module has. Warns if there are only those of another plan."""
     names = names_of_scopes()
-    missing = [name for name in _needed_scopes(checkpoint) if name not in names]
+    missing = [name for name in checkpoint.scope_names() if name not in names]
     if names and missing:
         _warn(notes, f"no module has the scope {listed(missing)}, which the plan needs; the scopes are those of another plan. "
                      "Call rematch.remove_scopes(model), then rematch.scopes(model, checkpoint) with the checkpoint that is "
@@ -165,19 +167,15 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
 
 def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
     notes.num_changes = num_changes()
-    notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.plan["regions"]
+    notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.scope_names()
     if notes.has_run or notes.is_told:
         return
     if missing:
         _warn(notes, "no model has scopes, so nothing is checkpointed; call rematch.scopes(model, checkpoint) once, before the "
                      "first step")
     else:
-        _warn(notes, f"the recorded step called no module that the plan governs ({listed(_needed_scopes(checkpoint))}), so "
+        _warn(notes, f"the recorded step called no module that the plan governs ({listed(checkpoint.scope_names())}), so "
                      "nothing is checkpointed; is the model that runs the one that has the scopes, and is it left eager?")
-
-
-def _needed_scopes(checkpoint: Checkpoint) -> list[str]:
-    return list(dict.fromkeys(region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")))
 
 
 def _warn(notes: _Notes, what: str) -> None:

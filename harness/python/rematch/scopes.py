@@ -23,8 +23,7 @@ class BlockScopes:
 
     def __init__(self, model: torch.nn.Module, blocks: Blocks, checkpoint: Checkpoint | None = None):
         self.blocks = blocks
-        only = None if checkpoint is None else {
-            region[end] for region in checkpoint.plan["regions"] for end in ("first_scope", "last_scope")}
+        only = None if checkpoint is None else set(checkpoint.scope_names())
         self._only = only
         self._opened: set[str] = set()
         self._handles: list[Any] = []

@@ -8,8 +8,8 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
 
 import torch
 
@@ -23,13 +23,28 @@ from rematch.scopes import scopes
 MAX_TRACES = 4
 
 
+@overload
 def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str | None = None,
           dimensions: dict[str, int] | None = None,
-          blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict[str, Any]:
+          blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict[str, Any]: ...
+
+
+@overload
+def trace(model: torch.nn.Module, step: Sequence[Callable[[], torch.Tensor]], *, name: str | None = None,
+          dimensions: dict[str, int] | None = None,
+          blocks: dict[str, list[torch.nn.Module]] | None = None) -> list[dict[str, Any]]: ...
+
+
+def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Callable[[], torch.Tensor]], *,
+          name: str | None = None, dimensions: dict[str, int] | None = None,
+          blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict[str, Any] | list[dict[str, Any]]:
     """Records one training step without checkpointing, as a dict of schema rematch.trace.
 
-    `step()` runs forward and returns the loss; backward is run here. Gradients are cleared before and after, generators and
-    buffers left as they were. `blocks` is as for scopes(). Call it without scopes on the model, and outside of a recording."""
+    `step()` runs forward and returns the loss; backward is run here. Several steps that run other ops, such as one with a
+    padded batch, give a list of traces. Gradients are cleared before and after, generators and buffers left as they were.
+    `blocks` is as for scopes(). Call it without scopes on the model, and outside of a recording."""
+    if not callable(step):
+        return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in step]
     refuse_in_recorded_step("trace")
     if is_fully_sharded(model):
         warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not of the trace: predicted "
