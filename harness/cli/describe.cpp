@@ -50,7 +50,8 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
 Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   if (!flags.trace.empty()) {
     Trace trace = obtain_trace(flags.model, flags.trace);
-    require_same_model(plan, trace.model, trace.dimensions, trace.dtype);
+    require_same_model(plan_of_trace(plan, trace_sha256(trace)), trace.model, trace.dimensions,
+                       trace.dtype);
     return trace;
   }
   const ModelSpec spec = model_for(flags.model, {plan});
