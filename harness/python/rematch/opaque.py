@@ -44,22 +44,19 @@ def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int]
     if function is None:
         return functools.partial(opaque, overwrites=overwrites)
     signature = _signature_of(function)
-    for each in overwrites:
-        if isinstance(each, str) and (signature is None or each not in signature.parameters):
-            raise ValueError(f"{_name_of(function)} has no argument {each!r}; overwrites names its arguments, or their "
-                             "positions from 0")
+    overwritten = [_argument_of(function, signature, each) for each in overwrites]
 
     @functools.wraps(function)
     def run(*arguments: Any, **keywords: Any) -> Any:
         if not is_any_step_open():
             return function(*arguments, **keywords)
-        written = _written(signature, overwrites, arguments, keywords)
+        written = _written(signature, overwritten, arguments, keywords)
         return _run(function, _name_of(function), arguments, keywords, written)
     return run
 
 
 def opaque_module(module: _Module) -> _Module:
-    """The same for calls of a module, or of all modules of a class. Returns it."""
+    """Makes calls of a module, or of all modules of a class, opaque as opaque() does. Returns the module or the class."""
     if isinstance(module, type):
         cast(Any, module).forward = opaque(cast(Any, module).forward)
     elif isinstance(module, torch.nn.Module):
@@ -74,7 +71,7 @@ def opaque_module(module: _Module) -> _Module:
 def keep_op(name: str) -> None:
     """Keeps the results of an op of another library ("mylib::noisy"), which is then never run again: one with a state, or
     random numbers, that torch does not see. Holds for this process; call it before trace(). auto() finds such ops itself.
-    Raises RematchError for an op that there is not."""
+    Raises RematchError if there is no such op."""
     if call("mark_unrepeatable", name) == 0:
         raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
 
@@ -239,10 +236,25 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def _written(signature: inspect.Signature | None, overwrites: Sequence[str | int], arguments: tuple[Any, ...],
+def _argument_of(function: Callable[..., Any], signature: inspect.Signature | None, argument: str | int) -> str | int:
+    """The name of an argument, which a call may give by position or by name; a position where there is no name for it."""
+    parameters = {} if signature is None else signature.parameters
+    by_position = [each for each in parameters.values() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    takes_more = signature is None or any(each.kind == each.VAR_POSITIONAL for each in parameters.values())
+    if isinstance(argument, str) and argument in parameters:
+        return argument
+    if isinstance(argument, int) and 0 <= argument < len(by_position):
+        return by_position[argument].name
+    if isinstance(argument, int) and argument >= 0 and takes_more:
+        return argument
+    raise ValueError(f"{_name_of(function)} has no argument {argument!r}; overwrites names its arguments, or their positions "
+                     "from 0")
+
+
+def _written(signature: inspect.Signature | None, overwritten: Sequence[str | int], arguments: tuple[Any, ...],
              keywords: dict[str, Any]) -> list[Any]:
-    bound = signature.bind(*arguments, **keywords).arguments if signature is not None and overwrites else {}
-    return [bound.get(each) if isinstance(each, str) else arguments[each] for each in overwrites]
+    bound = signature.bind(*arguments, **keywords).arguments if signature is not None and overwritten else {}
+    return [bound.get(each) if isinstance(each, str) else arguments[each:each + 1] for each in overwritten]
 
 
 def _tensors_in(tree: Any) -> list[torch.Tensor]:

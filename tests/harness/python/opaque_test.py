@@ -124,13 +124,17 @@ class FunctionTest(Case):
         self.assertEqual(run["executed_ops"]["recompute"], predicted["recomputed_ops"])
 
     def test_what_it_overwrites_is_kept(self):
-        def call(x):
-            k = x * 2
-            before = k.sin()
-            halves, flat, evens, others = rematch.opaque(rotated, overwrites=("k",))(x, k)
-            return before * halves * k.cos() * flat.view_as(k).exp() + evens.repeat(1, 1, 2) * others["q"]
+        for overwrites in (("k",), (1,)):
+            rotate = rematch.opaque(rotated, overwrites=overwrites)
+            for give in (lambda x, k, rotate=rotate: rotate(x, k), lambda x, k, rotate=rotate: rotate(q=x, k=k)):
+                def call(x, give=give):
+                    k = x * 2
+                    before = k.sin()
+                    halves, flat, evens, others = give(x, k)
+                    return before * halves * k.cos() * flat.view_as(k).exp() + evens.repeat(1, 1, 2) * others["q"]
 
-        self.check(call)
+                with self.subTest(overwrites=overwrites):
+                    self.check(call)
         self.check(lambda x: rematch.opaque(overwrites=[0])(ScaleInPlace.apply)(x * 2).sin())
 
     def test_results_that_are_written_to_in_place(self):
@@ -165,6 +169,9 @@ class FunctionTest(Case):
     def test_what_is_no_argument(self):
         with self.assertRaisesRegex(ValueError, "rotated has no argument 'v'"):
             rematch.opaque(rotated, overwrites=("v",))
+        for position in (2, -1):
+            with self.assertRaisesRegex(ValueError, f"rotated has no argument {position}"):
+                rematch.opaque(rotated, overwrites=(position,))
         with self.assertRaisesRegex(TypeError, "opaque_module takes a torch.nn.Module"):
             rematch.opaque_module(lambda x: x)
 
