@@ -46,14 +46,10 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
   return ExitCode::kOk;
 }
 
-// The trace of the plan's model. Differences from the plan are reported before a trace is recorded.
+// The given trace, or that of the plan's model. A trace takes time to record, so a model that
+// differs from the plan's is refused before.
 Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
-  if (!flags.trace.empty()) {
-    Trace trace = obtain_trace(flags.model, flags.trace);
-    require_same_model(plan_of_trace(plan, trace_sha256(trace)), trace.model, trace.dimensions,
-                       trace.dtype);
-    return trace;
-  }
+  if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
   const ModelSpec spec = model_for(flags.model, {plan});
   require_same_model(plan, spec.preset, spec.dimensions, spec.dtype);
   return record_trace(spec);
@@ -74,6 +70,7 @@ ExitCode describe_plan(const DescribeFlags& flags) {
   const Plan whole_plan = require_plan(flags.plan_file);
   const Trace trace = trace_of(flags, whole_plan);
   const Plan plan = plan_of_trace(whole_plan, trace_sha256(trace));
+  require_same_model(plan, trace.model, trace.dimensions, trace.dtype);
   require_same_trace(plan, flags.plan_file, trace);
   return show_plan(plan, trace, note_of(plan), {}, flags);
 }

@@ -6,16 +6,14 @@ namespace rematch {
 
 DepartureCounts::DepartureCounts(const Plan& plan) : types_(num_types(plan)) {
   std::size_t number = 0;
-  const auto name_types = [&](const ShapePlan& shape, int index) {
-    for (int type = 0; type < static_cast<int>(shape.types.size()); ++type) {
+  int index = 0;
+  for (const ShapePlan* shape : shapes_of(plan)) {
+    for (int type = 0; type < static_cast<int>(shape->types.size()); ++type) {
       Departures& departures = types_[number++].departures;
       departures.shape = index;
       departures.type = type;
     }
-  };
-  name_types(plan, 0);
-  for (std::size_t i = 0; i < plan.other_shapes.size(); ++i) {
-    name_types(plan.other_shapes[i], static_cast<int>(i) + 1);
+    ++index;
   }
 }
 

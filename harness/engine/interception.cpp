@@ -56,7 +56,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   call_next(op, keys, stack, modes.size());
 }
 
-// A std::shared_ptr up to LibTorch 2.14, a c10::intrusive_ptr from 2.15 on.
+// A std::shared_ptr up to LibTorch 2.12, a c10::intrusive_ptr from 2.13 on.
 using NodePointer = decltype(torch::autograd::Edge::function);
 
 // Engine's virtual is the only source of default saved-tensor hooks that needs no Python. All else

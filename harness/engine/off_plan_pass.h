@@ -23,7 +23,7 @@ class OffPlanPass {
   // A layer of the region begins. `distance` is its distance from the region's first layer.
   void begin_layer(int distance) { alignment_.skip_to(type_.first_op_of(distance)); }
 
-  // What to add to DepartureCounts at the end of the pass.
+  // The counts to add to DepartureCounts at the end of the pass.
   Departures summary(const std::string& region, const Record& record) const;
 
  private:

@@ -92,10 +92,8 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
       options(given_options),
       departures(plan) {
   types.reserve(num_types(plan));  // regions point to them
-  add_shape(plan, 0);
-  for (std::size_t i = 0; i < plan.other_shapes.size(); ++i) {
-    add_shape(plan.other_shapes[i], static_cast<int>(i) + 1);
-  }
+  int index = 0;
+  for (const ShapePlan* shape : shapes_of(plan)) add_shape(*shape, index++);
 }
 
 void Checkpoint::Prepared::add_shape(const ShapePlan& shape, int index) {

@@ -61,8 +61,8 @@ struct Refused : std::runtime_error {
 //   - a write through .data or a raw pointer into a tensor from outside, and other memory given to
 //     its storage: OutsideCheck::kHashes does;
 //   - an op of another library that writes to an argument which its schema does not mark (kHashes
-//     does; so does a trace, and records of its process then take it for a writer), that has a
-//     state of its own, or that draws numbers and neither takes a generator nor is tagged
+//     does; so does a trace, and records of its process then treat the argument as written), that
+//     has a state of its own, or that draws numbers and neither takes a generator nor is tagged
 //     nondeterministic_seeded (Verify::kRecomputedOps finds those);
 //   - a write through a raw pointer into a result of the region. It is seen if the tensor's version
 //     is raised after it (increment_version, mark_dirty), if note_pointer_taken() was called for it

@@ -41,13 +41,13 @@ class ShapeFollower {
   // The same, and goes on with that shape alone.
   void decide(Frame& frame, Recorder& recorder);
 
-  // Each goes on with another shape that has had all ops of the region so far. Returns whether
-  // there is one:
-  // one that runs this op next;
+  // These go on with another shape, which has had all ops of the region so far. Each returns
+  // whether there is one.
+  // The shape runs this op next.
   bool switch_to_op(Frame& frame, Recorder& recorder, std::int32_t op_id);
-  // one in which the layer of this scope runs next;
+  // The shape runs the layer of this scope next.
   bool switch_to_layer(Frame& frame, Recorder& recorder, const std::string& scope);
-  // one whose region ends here.
+  // The region of the shape ends here.
   bool switch_to_ended(Frame& frame, Recorder& recorder);
 
   // A layer of the region ends. Where the frame's shape has other ops to run in it, goes on with a
@@ -72,10 +72,10 @@ class ShapeFollower {
 
   const Checkpoint::Prepared& prepared_;
   std::size_t next_ = 0;  // region
-  // Of each other shape that has had the same ops since the pass of forward began: the region that
-  // it runs now or, while none is open, next.
+  // A region for each other shape that has had the same ops since the pass of forward began: the
+  // one that the shape runs now or, while no region is open, next.
   std::vector<std::size_t> rivals_;
-  // What both were before the region opened, to which an empty pass returns.
+  // The values of both before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;
   std::vector<std::size_t> rivals_before_;
 };

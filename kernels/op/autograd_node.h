@@ -1,6 +1,5 @@
-// Pointers to autograd's nodes. LibTorch 2.15 counts a Node's references inside it
-// (c10::intrusive_ptr); 2.11 to 2.14 hold it by std::shared_ptr. NodePointer is the one of the
-// LibTorch that this is built against.
+// Pointers to autograd's nodes. LibTorch 2.11 and 2.12 hold a Node by std::shared_ptr, later ones
+// by c10::intrusive_ptr. NodePointer is the one of the LibTorch that this is built against.
 #pragma once
 
 #include <torch/csrc/autograd/edge.h>

@@ -55,7 +55,7 @@ void put_regions(std::vector<LocatedType> regions, Plan& plan) {
   }
 }
 
-// Of the ops that the region and the range share. `ops` are those of the range.
+// Copies the treatments of the ops that the region and the range share. `ops` are the range's.
 void copy_treatments(const LocatedType& from, OpRange range, std::vector<PlannedOp>& ops) {
   for (const OpId id :
        IdRange(std::max(from.range.first, range.first), std::min(from.range.end, range.end))) {
@@ -157,7 +157,7 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // The first and last scopes of the regions of all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// What each of these regions would run, at every opening of its first scope.
+// The ops that each of these regions would run, for every opening of its first scope.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {

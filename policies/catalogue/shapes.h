@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Plan i is of trace i and has one shape, as the shapes of the result are in this order.
+// Plan i belongs to trace i and has one shape. The shapes of the result have this order.
 //
 // Note [What a shape needs beside its own plan]
 // The engine does not know the shape before it has seen ops. It may open a region where the shape

@@ -80,23 +80,27 @@ void require_types(const JsonField& field, const ShapePlan& shape) {
 
 }  // namespace
 
+std::vector<const ShapePlan*> shapes_of(const Plan& plan) {
+  std::vector<const ShapePlan*> shapes = {&plan};
+  for (const ShapePlan& shape : plan.other_shapes) shapes.push_back(&shape);
+  return shapes;
+}
+
 std::size_t num_types(const Plan& plan) {
-  std::size_t count = plan.types.size();
-  for (const ShapePlan& shape : plan.other_shapes) count += shape.types.size();
+  std::size_t count = 0;
+  for (const ShapePlan* shape : shapes_of(plan)) count += shape->types.size();
   return count;
 }
 
 std::vector<Plan> plans_of_shapes(const Plan& plan) {
-  std::vector<Plan> plans = {Plan{plan, {}}};
-  for (const ShapePlan& shape : plan.other_shapes) plans.push_back(Plan{shape, {}});
+  std::vector<Plan> plans;
+  for (const ShapePlan* shape : shapes_of(plan)) plans.push_back(Plan{*shape, {}});
   return plans;
 }
 
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256) {
-  for (const ShapePlan& shape : plan.other_shapes) {
-    if (plan.trace_sha256 != trace_sha256 && shape.trace_sha256 == trace_sha256) {
-      return Plan{shape, {}};
-    }
+  for (const ShapePlan* shape : shapes_of(plan)) {
+    if (shape->trace_sha256 == trace_sha256) return Plan{*shape, {}};
   }
   return Plan{plan, {}};
 }

@@ -102,8 +102,8 @@ struct ShapePlan {
 // The plan of a step.
 //
 // Note [Shapes of a step]
-// The steps of a program may run other ops each: batches with and without padding, with and without
-// images, of an evaluation. Steps that run the same ops have one shape. A plan holds one or more
+// The steps of a program may run different ops: for batches with and without padding or images, or
+// in an evaluation. Steps that run the same ops have one shape. A plan holds one or more
 // shapes, the first in its own members. So a place, which is the scope where a region begins, has a
 // region type for each shape. The engine follows the shape whose ops the step runs.
 struct Plan : ShapePlan {
@@ -111,7 +111,10 @@ struct Plan : ShapePlan {
   bool operator==(const Plan&) const = default;
 };
 
-// Of all shapes.
+// The shapes of the plan, in their order. They belong to the plan.
+std::vector<const ShapePlan*> shapes_of(const Plan& plan);
+
+// The number of region types in all shapes.
 std::size_t num_types(const Plan& plan);
 
 // Each shape as a plan of its own.

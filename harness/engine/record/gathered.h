@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// Whoever registers such tensors says for each, whenever backward is about to read one, whether its
-// content is that of forward again. What it says is believed.
+// A callback says for each tensor, whenever backward is about to read it, whether its content is
+// that of forward again. The callback is believed.
 class GatheredTensors {
  public:
   using IsBack = std::function<bool(const at::Tensor&)>;

@@ -35,7 +35,8 @@ struct OpFacts {
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // of its first argument it reads the sizes, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  // Another call gives other results, or writes what its schema does not tell: never repeated.
+  // A second call gives other results, or writes to what the schema does not mark. So recompute
+  // never runs it.
   bool unrepeatable = false;
   bool has_effects = false;        // may write, marked or not, draw, or is part of a collective
   OptionalIndex dropout_argument;  // attention's "dropout_p": nothing is drawn when it is 0
@@ -60,8 +61,8 @@ const OpFacts& facts_of(const c10::OperatorHandle& op);
 // before a record that has the op, and not while another thread records. False: no such op.
 bool mark_unrepeatable(const std::string& name);
 
-// The op writes to an argument that its schema does not mark. Records of this process take it for
-// an op that does: Note [Side writes]. Not while another thread records.
+// The op writes to an argument that its schema does not mark. From here on records of this process
+// treat the argument as in Note [Side writes]. Not while another thread records.
 void mark_silent_writer(const OpFacts& facts, std::size_t argument);
 std::int64_t num_silent_writers();
 

@@ -275,6 +275,8 @@ class Recorder {
   void copy_constants(std::int32_t storage);
   void copy_constants_before_write(const RecordedOp& op, const RecordedUse& write);
   void drop_kept_values(std::int32_t storage);
+  // An op of one argument that the program did not run and replay does, to be filled in.
+  RecordedOp op_not_run(const OpFacts& facts, const at::Tensor& tensor);
   std::uint32_t pending_bumps(std::int32_t storage) const;
   void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
   void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;

@@ -162,22 +162,8 @@ void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
     if (each.storage == written) each.content = content;
   }
   RecordedStorage& storage = record_->storages[written];
-  const OpFacts& facts = restoring_op();
-  c10::DispatchKeySet keys = tensor.key_set().remove(c10::DispatchKey::Python);
-  RecordedOp op{
-      .facts = &facts,
-      .keys = keys_below_interception(keys),
-      .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
-      .first_use = static_cast<std::uint32_t>(record_->uses.size()),
-      .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
-      .num_uses = 1,
-      .num_outputs = 0,
-      .context = note_context(),
-      .generator_state = std::nullopt,
-      .stream = content.is_cuda() ? note_stream(current_stream(content.device())) : std::nullopt,
-      .side_effect = false,
-      .in_place = true,
-      .side_writes = false};
+  RecordedOp op = op_not_run(restoring_op(), tensor);
+  op.in_place = true;
   record_->uses.push_back({id, storage.version, 0, std::nullopt});
   record_->arguments.emplace_back();
   record_->arguments.emplace_back(content);
@@ -187,6 +173,22 @@ void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
   record_->hidden_writes.push_back(index);
   record_->ops.push_back(op);
   drop_kept_values(written);
+}
+
+RecordedOp Recorder::op_not_run(const OpFacts& facts, const at::Tensor& tensor) {
+  return {.facts = &facts,
+          .keys = keys_below_interception(tensor.key_set().remove(c10::DispatchKey::Python)),
+          .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
+          .first_use = static_cast<std::uint32_t>(record_->uses.size()),
+          .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
+          .num_uses = 1,
+          .num_outputs = 0,
+          .context = note_context(),
+          .generator_state = std::nullopt,
+          .stream = tensor.is_cuda() ? note_stream(current_stream(tensor.device())) : std::nullopt,
+          .side_effect = false,
+          .in_place = false,
+          .side_writes = false};
 }
 
 void Recorder::drop_kept_values(std::int32_t storage) {
@@ -228,7 +230,7 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// What was read from an outside tensor before is not what recompute would find.
+// Recompute would find other content in an outside tensor than ops read before the write.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);
@@ -260,24 +262,12 @@ Recorder::UnseenResults Recorder::unseen_results(const std::vector<at::Tensor>& 
 }
 
 void Recorder::append_view(const at::Tensor& base, const at::Tensor& view) {
-  static const OpFacts& facts = *find_facts("aten::as_strided");
+  static const OpFacts& strided = *find_facts("aten::as_strided");
   const std::int32_t viewed = value_of(base);
   const std::int32_t shared = record_->values[viewed].storage;
   const auto index = static_cast<std::int32_t>(record_->ops.size());
-  RecordedOp op{
-      .facts = &facts,
-      .keys = keys_below_interception(view.key_set().remove(c10::DispatchKey::Python)),
-      .first_argument = static_cast<std::uint32_t>(record_->arguments.size()),
-      .first_use = static_cast<std::uint32_t>(record_->uses.size()),
-      .first_output = static_cast<std::uint32_t>(record_->outputs.size()),
-      .num_uses = 1,
-      .num_outputs = 1,
-      .context = note_context(),
-      .generator_state = std::nullopt,
-      .stream = view.is_cuda() ? note_stream(current_stream(view.device())) : std::nullopt,
-      .side_effect = false,
-      .in_place = false,
-      .side_writes = false};
+  RecordedOp op = op_not_run(strided, view);
+  op.num_outputs = 1;
   record_->uses.push_back({viewed, record_->storages[shared].version, 0, std::nullopt});
   record_->arguments.emplace_back();
   record_->arguments.emplace_back(view.sizes().vec());

@@ -25,15 +25,14 @@ _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "
 
 _NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
 _open_steps: list[None] = []  # one for each recorded step of any thread, so that others pay for one look
-
-
-_written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()  # of Triton, as traces saw
+# Kernels of Triton -> the arguments that they wrote to in a trace, by position or name.
+_written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()
 
 
 class _Thread(threading.local):
-    is_watching = False  # what kernels of Triton write to
-    is_launching = False  # one, which asks its arguments for data_ptr()
-    is_known = False  # the kernel that is launched: what it writes to is noted
+    is_watching = False  # a trace is looking what kernels of Triton write to
+    is_launching = False  # a kernel of Triton starts, and asks its arguments for data_ptr()
+    is_known = False  # a trace saw what the kernel that starts writes to
 
 
 _thread = _Thread()

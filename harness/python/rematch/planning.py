@@ -156,8 +156,8 @@ def _whole_scope(first: str, scope: str) -> str:
 
 
 class SearchedCheckpoint(Checkpoint):
-    """What auto() chose, and `fronts`, the search of each step that it is from, as dicts of schema rematch.front. `front` is
-    the first of them."""
+    """The plan that auto() chose. `fronts` has the search of each step, as dicts of schema rematch.front; `front` is the
+    first of them."""
 
     def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str,
                  fronts: list[dict[str, Any]] | None = None):

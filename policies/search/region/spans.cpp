@@ -90,7 +90,7 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
 }
 
-// By how much most_born_before() exceeds what is born when the span's backward begins. Spans that
+// The excess of most_born_before() over what is born when the span's backward begins. Spans that
 // behave the same may differ in it, because of what runs behind them.
 Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
   return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
