@@ -16,6 +16,7 @@ from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, combine, 
 from rematch.profiling import profile as measure_profile
 from rematch.recording import how_to_keep, what_differs
 from rematch.tracing import distributed_parameter
+from rematch.tracing import steps_of
 from rematch.tracing import trace as record_trace
 from rematch.watching import check, unrepeatable_ops
 
@@ -38,7 +39,7 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     each step. Raises RematchError if no plan fits. Generators and buffers are left as they were; call it without scopes on
     the model."""
     limit = bytes_of(budget)
-    steps = [step] if callable(step) else list(step)
+    steps = steps_of("auto", step)
     if not steps:
         raise ValueError("auto got an empty list of steps; give at least one")
     if name := distributed_parameter(model):

@@ -197,9 +197,9 @@ def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
     no layer, "nth_first(2)" every second, "segments(2)" two layers at a time; "save_mm" keeps results of matmuls, "attn_only"
     those of attention. `rematch list` names all. The traces of several steps give one plan of several shapes, as combine()
     does. Raises RematchError for what does not apply to the model."""
-    if isinstance(trace, dict):
-        return call_for_json("resolve", trace, policy)
-    return combine(trace, [resolve(each, policy) for each in trace])
+    if isinstance(trace, list | tuple):
+        return combine(trace, [resolve(each, policy) for each in trace])
+    return call_for_json("resolve", trace, policy)
 
 
 def combine(traces: Traces, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -230,9 +230,9 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
     ("parameters", "saved_activations", ...), and `recomputed_ops`, their number. Bytes are those at op boundaries,
     parameters and the state of `optimizer` ("adamw") included. A plan of several shapes is predicted for the shape of the
     trace; several traces give a list. Raises RematchError for a plan of another trace."""
-    if isinstance(trace, dict):
-        return call_for_json("predict", trace, plan, schedule, optimizer)
-    return [predict(each, plan, schedule, optimizer=optimizer) for each in trace]
+    if isinstance(trace, list | tuple):
+        return [predict(each, plan, schedule, optimizer=optimizer) for each in trace]
+    return call_for_json("predict", trace, plan, schedule, optimizer)
 
 
 @overload
@@ -267,7 +267,7 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
     if budget is not None:
         request["budget_bytes"] = bytes_of(budget)
-    if isinstance(trace, dict):
+    if not isinstance(trace, list | tuple):
         return call_for_json("search", trace, request | ({"device": device} if profile is None else {"profile": profile}))
     if profile is None:
         return [call_for_json("search", each, request | {"device": device}) for each in trace]

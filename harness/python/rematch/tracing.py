@@ -23,6 +23,15 @@ from rematch.scopes import scopes
 MAX_TRACES = 4
 
 
+def steps_of(name: str, step: Any) -> list[Callable[[], torch.Tensor]]:
+    """One step or several, as a list, for the function of this name."""
+    steps = [step] if callable(step) else step
+    if not isinstance(steps, list | tuple) or not all(callable(each) for each in steps):
+        raise TypeError(f"rematch.{name} takes a function that runs forward and returns the loss, or a list of such functions; "
+                        f"this is {step!r}")
+    return list(steps)
+
+
 @overload
 def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor], *, name: str | None = None,
           dimensions: dict[str, int] | None = None,
@@ -44,7 +53,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
     padded batch, give a list of traces. Gradients are cleared before and after, generators and buffers left as they were.
     `blocks` is as for scopes(). Call it without scopes on the model, and outside of a recording."""
     if not callable(step):
-        return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in step]
+        return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in steps_of("trace", step)]
     refuse_in_recorded_step("trace")
     if is_fully_sharded(model):
         warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not of the trace: predicted "

@@ -528,8 +528,18 @@ class RefusalTest(Case):
                             "a rematch.Checkpoint is needed, this is a dict", TypeError)
         with self.assertRaisesRegex(TypeError, "a rematch.Checkpoint is needed, this is a dict"), rematch.recording(self.plan):
             pass
-        with self.assertRaisesRegex(TypeError, "rematch.resolve got None for a trace"):
-            rematch.resolve(None, "full")
+        for trace in (None, [None, None]):
+            with self.assertRaisesRegex(TypeError, "rematch.resolve got None for a trace"):
+                rematch.resolve(trace, "full")
+            with self.assertRaisesRegex(TypeError, "rematch.predict got None for a trace"):
+                rematch.predict(trace, self.plan)
+            with self.assertRaisesRegex(TypeError, "rematch.search got None for a trace"):
+                rematch.search(trace, device="h100")
+        for step in (None, [self.step, None], "loss"):
+            with self.assertRaisesRegex(TypeError, "rematch.trace takes a function that runs forward"):
+                rematch.trace(self.model, step)
+            with self.assertRaisesRegex(TypeError, "rematch.auto takes a function that runs forward"):
+                rematch.auto(self.model, step, budget="1GiB")
 
     def test_files_of_no_plan(self):
         with tempfile.TemporaryDirectory() as folder:
