@@ -1,4 +1,4 @@
-// An amount of memory. Its own type, so it cannot be passed where a count is meant.
+// An amount of memory. It is a type of its own, so it cannot be passed where a count is expected.
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// The choices of many labels of a dynamic program, as lists that share their beginnings.
+// Stores the choice lists of a dynamic program's labels. Lists that begin alike share that prefix.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@ namespace rematch {
 template <class Choice>
 class ChoiceLists {
  public:
-  // The list that ends with `last`, one choice longer. Absent: the empty list.
+  // Appends a choice to the list that ends with `last`. An absent `last` stands for the empty list.
+  // Returns the index that identifies the new list.
   OptionalIndex add(OptionalIndex last, Choice choice) {
     entries_.emplace_back(last, std::move(choice));
     return static_cast<int>(entries_.size()) - 1;
   }
 
-  // In the order in which they were added.
+  // Returns the choices in the order in which they were added.
   std::vector<Choice> list(OptionalIndex last) const {
     std::vector<Choice> choices;
     for (; last.has_value(); last = entries_[*last].first)
@@ -28,7 +29,8 @@ class ChoiceLists {
   }
 
  private:
-  std::vector<std::pair<OptionalIndex, Choice>> entries_;  // the one before, and what it adds
+  // the previous entry, and the choice added to it
+  std::vector<std::pair<OptionalIndex, Choice>> entries_;
 };
 
 }  // namespace rematch

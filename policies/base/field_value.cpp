@@ -8,12 +8,12 @@
 namespace rematch {
 namespace {
 
-// The time that a clock in nanoseconds holds: 34 years.
+// 34 years, which still fits in 64-bit nanoseconds.
 constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 
 constexpr std::size_t kFewWords = 10;
 
-// Throws at the first integer below 0: of the field, or of its list.
+// Throws FormatError at the first negative integer in the field or in its list.
 void require_not_negative(const JsonField& field) {
   if (!field.json().is_array()) return static_cast<void>(field.integer32(0));
   for (const JsonField& element : field.elements()) require_not_negative(element);

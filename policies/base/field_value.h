@@ -1,5 +1,5 @@
-// Records and their members as JSON and back, on top of JsonField: a value that is absent or not
-// finite is null. Readers throw FormatError with the member's path.
+// Converts records and their members to and from JSON, using JsonField. An absent or non-finite
+// value is null. Readers throw FormatError with the member's path.
 #pragma once
 
 #include <array>
@@ -31,7 +31,8 @@ void read_value(const JsonField& field, Bytes& value);
 void read_value(const JsonField& field, std::chrono::nanoseconds& value);
 void read_value(const JsonField& field, std::chrono::milliseconds& value);
 
-// Says which words there are or, of many, the nearest.
+// Throws FormatError. The message lists the known words; if there are many, it suggests the
+// nearest.
 [[noreturn]] void fail_unknown_word(const JsonField& field,
                                     const std::vector<std::string_view>& words);
 
@@ -72,7 +73,7 @@ void read_value(const JsonField& field, std::map<std::string, T>& values) {
   }
 }
 
-// Words that this build does not know are left out: a newer version may have more.
+// Drops words that this build does not know, because a newer version may have more.
 template <Word Key, class T>
 void read_value(const JsonField& field, std::map<Key, T>& values) {
   values.clear();
@@ -89,8 +90,8 @@ void read_value(const JsonField& field, std::optional<T>& value) {
   if (!field.is_null()) read_value(field, value.emplace());
 }
 
-// The value of a record's field. Nothing: the member stays as it is. Throws FormatError if a file
-// of this version must have it.
+// Returns the value of a record's field. Returns nullopt if the member keeps its present value.
+// Throws FormatError if the field is missing but every file of this version must have it.
 std::optional<JsonField> value_of_field(const JsonField& object, const Field& field);
 
 template <HasFields Record>
@@ -107,7 +108,8 @@ void read_value(const JsonField& field, Record& record) {
   read_fields(field, record);
 }
 
-// For files that people write: refuses a key that is no field of the record, nor one of `others`.
+// For files that people write. Throws FormatError if `object` has a key that is neither a field of
+// the record nor listed in `others`.
 template <HasFields Record, class... Others>
 void require_known_keys(const JsonField& object, const Record& record, Others... others) {
   std::vector<std::string_view> known = {others...};
@@ -132,7 +134,7 @@ Json to_value(T word) {
   return to_string(word);
 }
 
-// Maps side by side are kept by phase: policies/trace/by_phase.h.
+// An array of maps is written by phase; policies/trace/by_phase.h defines this.
 template <class Key, class T, std::size_t Size>
 Json to_value(const std::array<std::map<Key, T>, Size>& values);
 
@@ -169,7 +171,7 @@ Json to_value(const std::optional<T>& value) {
   return value ? to_value(*value) : Json(nullptr);
 }
 
-// An integer where it is one that every reader of JSON holds exactly.
+// Writes an integer if the number is whole and at most 2^53, which every JSON reader holds exactly.
 Json number_to_json(std::optional<double> number);
 
 template <class Member>
@@ -202,7 +204,7 @@ void put_field(Json& object, const Field& field, Json value);
 template <HasFields Record>
 Json fields_to_json(const Record& record, unsigned without = 0);
 
-// Adds the fields that have none of the traits `without`; of records inside it too.
+// Adds all fields except those with one of the traits `without`. Applies to nested records too.
 template <HasFields Record>
 void write_fields(Json& json, const Record& record, unsigned without = 0) {
   visit_fields(record, [&](const Field& field, const auto& member) {
@@ -233,7 +235,7 @@ Json to_value(const Record& record) {
   return fields_to_json(record);
 }
 
-// A whole file of the format: its schema, then the fields.
+// Makes the JSON of a whole file: the schema key, then the fields of the record.
 template <HasFields Record>
 Json document_of(const Schema& schema, const Record& record) {
   Json json = {{"schema", schema_name(schema)}};

@@ -29,7 +29,8 @@ class Descriptor {
 
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  // Reports what the destructor must swallow: a full disk can show only here.
+  // Returns false if closing failed. A full disk may be reported only here, and the destructor
+  // cannot report it.
   bool close() {
     const int result = ::close(fd_);
     fd_ = -1;
@@ -60,7 +61,7 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A link's target is replaced, not the link.
+// Resolves symbolic links, so that writing replaces a link's target and not the link.
 std::string follow_links(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
@@ -76,7 +77,8 @@ std::string temporary_name(const std::string& target, int attempt) {
   return target + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
 }
 
-// By a file beside the target that no other process uses: for file systems without unnamed files.
+// Writes a named temporary file next to the target and renames it. Used on file systems without
+// unnamed files (O_TMPFILE).
 void write_beside(const std::string& target, std::string_view text) {
   for (int attempt = 0; attempt < kTemporaryNames; ++attempt) {
     const std::string path = temporary_name(target, attempt);
@@ -93,7 +95,7 @@ void write_beside(const std::string& target, std::string_view text) {
   fail("write", target, EEXIST);
 }
 
-// Gives an open file without a name this one. An error number; 0: done.
+// Gives an unnamed open file this path. Returns an errno value, or 0 on success.
 int link_open_file(int fd, const std::string& path) {
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
   const int result =
@@ -101,9 +103,9 @@ int link_open_file(int fd, const std::string& path) {
   return result == 0 ? 0 : errno;
 }
 
-// Has no name until it is whole, so a process that is killed over it leaves nothing behind. Only a
-// target that exists needs another name for the moment before it is replaced. False: the file
-// system or the system cannot do that.
+// Writes an unnamed file and links it to the target once it is complete, so a killed process leaves
+// nothing behind. An existing target must be replaced by a rename, so the file then briefly has a
+// temporary name. Returns false if the file system or the kernel does not support this.
 bool write_without_name(const std::string& target, std::string_view text) {
   Descriptor file(folder_of(target), O_WRONLY | O_TMPFILE, mode_t{0666});
   if (!file.is_open()) return false;
@@ -122,8 +124,8 @@ bool write_without_name(const std::string& target, std::string_view text) {
   fail("write", target, error);
 }
 
-// Makes the rename last. A folder that cannot be synced (some network file systems) is no error:
-// the file itself is complete.
+// Makes the rename durable. Some network file systems cannot sync a folder. This is not an error,
+// because the file itself is complete.
 void sync_folder(const std::string& folder) {
   const Descriptor file(folder, O_RDONLY | O_DIRECTORY);
   if (file.is_open()) ::fsync(file.get());
@@ -138,7 +140,7 @@ std::string read_text_file(const std::string& path, Bytes limit) {
   if (::fstat(file.get(), &status) != 0) fail("read", path, errno);
   if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
   std::string text;
-  // A hint: pipes have no size, and files may grow.
+  // The size is only a hint: pipes have no size, and files may grow.
   if (status.st_size <= limit.count) text.reserve(static_cast<std::size_t>(status.st_size));
   std::array<char, kReadBytes> buffer;
   while (true) {

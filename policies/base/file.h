@@ -1,5 +1,5 @@
-// Files of every format: reading with one-line errors, and writing so that a reader never sees half
-// a file.
+// Reads and writes files of every format. Errors are one line, and a reader never sees a
+// half-written file.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +12,42 @@
 
 namespace rematch {
 
-// A file that cannot be opened, read or written. One line: the path and the system's reason.
+// A file cannot be opened, read or written. The message is one line: the path and the system's
+// reason.
 struct FileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A report of 10,000 points is about 40 MiB; larger than this is some other file.
+// A report of 10,000 points is about 40 MiB. A larger file than this limit is some other file.
 inline constexpr Bytes kLargestJsonFile{std::int64_t{1} << 30};
 inline constexpr int kDeepestJson = 100;
 
-// `name` stands before every message. Throws FormatError with line and column if the text is empty
-// or malformed, nests deeper than kDeepestJson, or repeats a key in an object.
+// Parses JSON. Throws FormatError with line and column if the text is empty or malformed, nests
+// deeper than kDeepestJson, or repeats a key in an object. Every message starts with `name`.
 Json parse_json(std::string_view text, const std::string& name);
 
-// Given each element of a list as soon as it is read, with the document as far as it is read and
-// the element's index. True: it has been used and is not kept.
+// Receives each element of a list as soon as it is read, with the document so far and the element's
+// index. Returns true if it consumed the element, which is then not kept in the document.
 using TakeElement = std::function<bool(const Json& so_far, const Json& element, std::size_t index)>;
 
-// As parse_json; elements of the list under the document's key `list` are first offered to `take`,
-// so that a large file need not be held as a whole.
+// Like parse_json, but offers each element of the list under the document's key `list` to `take`
+// first. A large file therefore need not be held in memory as a whole.
 Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
                        const TakeElement& take);
 
-// Throws FileError if the file is missing, unreadable or a folder, FormatError if it is larger than
-// `limit`.
+// Throws FileError if the file is missing, unreadable or a folder. Throws FormatError if it is
+// larger than `limit`.
 std::string read_text_file(const std::string& path, Bytes limit = kLargestJsonFile);
 
-// Its JSON. Throws as both.
+// Reads and parses a JSON file. Throws like read_text_file and parse_json.
 Json read_json_file(const std::string& path, Bytes limit = kLargestJsonFile);
 
-// Replaces the file as a whole: a temporary file in the same folder, fsync, rename, fsync of the
-// folder. A killed process leaves the old file or the new one. Devices and pipes are written
-// directly. Throws FileError.
+// Replaces the whole file: writes a temporary file in the same folder, calls fsync, renames it, and
+// calls fsync on the folder. If the process is killed, the old file or the new one remains. Devices
+// and pipes are written directly. Throws FileError.
 void write_file_atomically(const std::string& path, std::string_view text);
 
-// The same with `json` indented by two spaces and a newline at the end.
+// Writes `json` atomically, indented by two spaces, with a final newline.
 void write_json_file(const std::string& path, const Json& json);
 
 }  // namespace rematch

@@ -14,8 +14,9 @@
 namespace rematch {
 namespace {
 
-// By UTF-16 code units. That is the order of the bytes of UTF-8, but that the code points from
-// U+10000 on, whose first byte is from 0xF0 on, come before U+E000 to U+FFFF: 0xEE and 0xEF.
+// Compares by UTF-16 code units. This equals the byte order of UTF-8 with one exception: code
+// points from U+10000 (first byte 0xF0 or higher) sort before U+E000 to U+FFFF (first byte 0xEE or
+// 0xEF).
 bool sorts_before(std::string_view left, std::string_view right) {
   const auto order_of = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -34,14 +35,14 @@ void write_string(std::string& out, const std::string& text) {
     return;
   }
   try {
-    out += Json(text).dump();  // escapes as the RFC does
+    out += Json(text).dump();  // Json::dump escapes as the RFC requires.
   } catch (const Json::type_error&) {
     throw std::invalid_argument("a JSON string is not UTF-8: " + line_of(text));
   }
 }
 
-// Number::toString of ECMA-262: the shortest digits that read back, as an integer up to 21 digits,
-// as a fraction down to 1e-6, else with an exponent.
+// Implements Number::toString of ECMA-262: the shortest digits that read back exactly. Writes an
+// integer up to 21 digits, a fraction down to 1e-6, and an exponent otherwise.
 void write_double(std::string& out, double number) {
   if (!std::isfinite(number)) {
     throw std::invalid_argument("a number that is not finite has no JSON form; write null");

@@ -1,5 +1,4 @@
-// The keys of points and the hashes of traces and plans: SHA-256 of the one spelling of a JSON
-// value.
+// Computes the keys of points and the hashes of traces and plans: SHA-256 of canonical JSON.
 #pragma once
 
 #include <string>
@@ -9,18 +8,18 @@
 
 namespace rematch {
 
-// The one spelling of a JSON value that hashes are taken of: RFC 8785 (JSON Canonicalization
-// Scheme). Equal values give equal bytes, here and in any other language's implementation.
+// Canonical JSON is RFC 8785 (JSON Canonicalization Scheme). Equal values give equal bytes, here
+// and in implementations in other languages.
 
-// No white space, keys sorted by UTF-16 code units, numbers as ECMAScript prints them. Throws
-// std::invalid_argument for what the RFC has no spelling for: numbers that are not finite,
-// integers beyond +-2^53 (write those as strings), and strings that are not UTF-8.
+// Writes JSON without white space, with keys sorted by UTF-16 code units and numbers as ECMAScript
+// prints them. Throws std::invalid_argument for values that the RFC cannot write: non-finite
+// numbers, integers beyond +-2^53 (write those as strings), and strings that are not UTF-8.
 std::string canonical_json(const Json& json);
 
-// SHA-256 of that, in hex.
+// Returns the SHA-256 of canonical_json(json) as 64 lower-case hex digits.
 std::string canonical_sha256(const Json& json);
 
-// SHA-256: 64 lower-case hex digits.
+// Returns the SHA-256 of `bytes` as 64 lower-case hex digits.
 std::string sha256_hex(std::string_view bytes);
 
 }  // namespace rematch

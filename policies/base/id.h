@@ -1,6 +1,6 @@
-// Ids: places in a table, of a type of their own for each table, so that an op's id is no index
-// of values. An id that may be absent is a std::optional<OpId>; an index into a small or hot table
-// that may be absent is an OptionalIndex, which takes no more room than an index.
+// Ids are indices into a table. Each table has its own id type, so an op's id cannot index values.
+// An id that may be absent is a std::optional<OpId>. An index into a small or hot table that may be
+// absent is an OptionalIndex, which is as small as a plain index.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace rematch {
 
-// Ids are ordered as what they name, and a distance between two is a count. `Tag` names the table.
+// Ids compare by index, and the difference of two ids is a count. `Tag` names the table.
 template <class Tag>
 struct Id {
   std::int32_t index = 0;
@@ -49,7 +49,7 @@ struct Id {
   }
 };
 
-// Ids [first, end), to go through.
+// The ids [first, end), for range-based for loops.
 template <class IdType>
 class IdRange {
  public:
@@ -76,7 +76,7 @@ class IdRange {
   IdType end_;
 };
 
-// A vector that only ids of one kind index.
+// A vector that is indexed by ids of one type only.
 template <class IdType, class T>
 class IdTable : public std::vector<T> {
  public:
@@ -95,12 +95,12 @@ class IdTable : public std::vector<T> {
   bool contains(IdType id) const {
     return id.index >= 0 && static_cast<std::size_t>(id.index) < this->size();
   }
-  // The id that the next entry gets: one past the last.
+  // Returns the id that the next entry will get: one past the last.
   IdType end_id() const { return IdType(this->size()); }
   IdRange<IdType> ids() const { return {IdType(), end_id()}; }
 };
 
-// The index of the entry in a list that has each entry once; a new one is added at the end.
+// Returns the index of `entry` in a list without duplicates. Appends the entry if it is missing.
 template <class T>
 int add_once(std::vector<T>& list, T entry) {
   const auto known = std::find(list.begin(), list.end(), entry);
@@ -109,17 +109,17 @@ int add_once(std::vector<T>& list, T entry) {
   return index;
 }
 
-// An index that may be absent, in the bytes of an index.
+// An optional index that is as small as a plain index.
 template <std::signed_integral Integer>
 class BasicOptionalIndex {
  public:
   constexpr BasicOptionalIndex() = default;
   constexpr BasicOptionalIndex(std::nullopt_t) {}
-  constexpr BasicOptionalIndex(Integer index) : index_(index) {}  // at least 0
+  constexpr BasicOptionalIndex(Integer index) : index_(index) {}  // `index` must be at least 0
 
   constexpr bool has_value() const { return index_ != kAbsent; }
-  constexpr Integer operator*() const { return index_; }                  // if it has a value
-  constexpr auto operator<=>(const BasicOptionalIndex&) const = default;  // absent first
+  constexpr Integer operator*() const { return index_; }                  // requires has_value()
+  constexpr auto operator<=>(const BasicOptionalIndex&) const = default;  // absent sorts first
 
  private:
   static constexpr Integer kAbsent = -1;

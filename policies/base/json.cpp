@@ -9,19 +9,20 @@ template class nlohmann::basic_json<nlohmann::ordered_map>;
 namespace rematch {
 namespace {
 
-// Keys and values come from the file and may be of any length; a line is to be read.
+// Keys and values come from the file and may have any length. These limits keep an error readable.
 constexpr std::size_t kLongestQuote = 60;
 constexpr std::size_t kLongestPath = 100;
 constexpr std::size_t kLongestProblem = 200;
 
-// A value as an error shows it: short, on one line.
+// Returns a value as errors show it: short and on one line.
 std::string quoted(const Json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   return on_one_line(line_of(value), kLongestQuote);
 }
 
-// Whether `wanted` is `root` or within; its steps from there, innermost first, are added.
+// Returns whether `wanted` is `root` or lies inside it. If so, appends the path steps from `root`
+// to `wanted`, innermost first.
 bool find_steps(const Json& root, const Json* wanted, std::vector<std::string>& steps) {
   if (&root == wanted) return true;
   if (root.is_object()) {

@@ -1,5 +1,5 @@
-// The names of the JSON types, for headers that only hand them on: the library's own header is the
-// costliest one to compile. And the error of a file that cannot be used.
+// Forward declares the JSON types, for headers that only pass them on: the library's own header is
+// the slowest one to compile. Also defines FormatError, the error of an unusable file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,11 +7,12 @@
 
 namespace rematch {
 
-using Json = nlohmann::ordered_json;  // keeps the order of keys, for people
+// keeps the order of keys, which helps people who read the files
+using Json = nlohmann::ordered_json;
 
 class JsonField;
 
-// A file, or a part of one, that is not what its format says. One line, with the JSON path.
+// A file or a part of one does not follow its format. The message is one line with the JSON path.
 struct FormatError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -8,15 +8,16 @@
 namespace rematch {
 namespace {
 
-// Text of the file may be of any length; a message shows a part of it.
+// Text from the file may have any length. These limits keep an error readable.
 constexpr std::size_t kLongestReason = 200;
 constexpr std::size_t kLongestKey = 60;
 
-// Held at once: what a reader takes element by element does not add up. A report of 10,000 points
-// has 3 million; each costs up to a hundred bytes until it is a record.
+// The most values held at once. Elements that a reader consumes one by one do not count. A report
+// of 10,000 points has 3 million values, and each takes up to a hundred bytes until it becomes a
+// record.
 constexpr std::size_t kMostValues = 20'000'000;
 
-// "line 3, column 14" of a byte position, from 1.
+// Returns the line and column of a byte position, both from 1: "line 3, column 14".
 std::string place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -25,7 +26,7 @@ std::string place(std::string_view text, std::size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// The library's reason without its error number and its own idea of the place, on one line.
+// Returns the library's reason on one line, without its error number and its own line and column.
 std::string reason(const std::exception& error) {
   std::string text = error.what();
   if (const std::size_t id_end = text.find("] "); id_end != std::string::npos) {
@@ -45,8 +46,8 @@ std::string reason(const std::exception& error) {
   return on_one_line(text, kLongestReason);
 }
 
-// Builds the document as the parser reports its parts. The library's own builder lets repeated keys
-// and any depth pass.
+// Builds the document from the parser's events. The library's own builder accepts repeated keys and
+// any depth.
 class Builder {
  public:
   Builder(std::string_view text, const std::string& name, std::string_view list,
@@ -105,7 +106,7 @@ class Builder {
     return true;
   }
 
-  // After a value is complete: is it an element of the list?
+  // Offers the value that was just completed to `take_`, if it is an element of the list.
   void offer_element() {
     if (open_.size() != 2 || !in_list_) return;
     auto& elements = open_.back()->get_ref<Json::array_t&>();
@@ -116,8 +117,8 @@ class Builder {
     num_values_before_element_ = num_values_;
   }
 
-  // The place of the value in the document: stable while it is open, since only the innermost
-  // container grows.
+  // Returns the address of the inserted value. The address stays valid while the value is open,
+  // because only the innermost container grows.
   Json* insert(Json value) {
     if (++num_values_ > kMostValues) {
       throw FormatError(name_ + ": has more than " + std::to_string(kMostValues) +
@@ -153,10 +154,11 @@ class Builder {
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
-  std::vector<std::string_view> keys_;  // of one object, here to be allocated once
+  // the keys of one object; a member, so that its memory is reused
+  std::vector<std::string_view> keys_;
   std::string_view list_;
   const TakeElement& take_;  // may be empty
-  bool in_list_ = false;     // of what is open at depth two
+  bool in_list_ = false;     // whether the container open at depth two is the list
   std::size_t num_elements_ = 0;
   std::size_t num_values_ = 0;  // in the document as it is held
   std::size_t num_values_before_element_ = 0;

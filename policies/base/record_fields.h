@@ -1,7 +1,7 @@
-// A record's fields, listed once: visit_fields(record, visit) calls visit(Field, member) for each.
-// Reader, writer, CSV columns, the fingerprint and the comparison of repeated measurements follow
-// from these lists, and tests hold the JSON schemas to them. What follows from other members is a
-// function in the place of a member: it is written, and not read.
+// Lists a record's fields once: visit_fields(record, visit) calls visit(Field, member) for each
+// field. The reader, the writer, the CSV columns, the fingerprint and the comparison of repeated
+// measurements all use these lists. Tests check that the JSON schemas agree with them. A value
+// derived from other members is listed as a function: it is written but never read.
 #pragma once
 
 #include <concepts>
@@ -10,14 +10,14 @@
 namespace rematch {
 
 enum FieldTrait : unsigned {
-  kLater = 1U << 0,             // files of this version may lack it; the member stays as it is
-  kNullIfEmpty = 1U << 1,       // an empty text or map is null
-  kOmitIfEmpty = 1U << 2,       // an empty text or list, an absent value, false or 0 is not written
-  kWholeIfWhole = 1U << 3,      // a number without a fraction is an integer
-  kNotRepeated = 1U << 4,       // differs between two measurements of one point on one machine
+  kLater = 1U << 0,         // files of this version may lack it; the member then keeps its value
+  kNullIfEmpty = 1U << 1,   // an empty text or map is written as null
+  kOmitIfEmpty = 1U << 2,   // an empty text or list, an absent value, false or 0 is not written
+  kWholeIfWhole = 1U << 3,  // a number without a fraction is written as an integer
+  kNotRepeated = 1U << 4,   // differs between two measurements of one point on one machine
   kNotInFingerprint = 1U << 5,  // may differ between environments whose times can be compared
-  kColumn = 1U << 6,            // a column of CSV, named as the key where no other name is given
-  kNotNegative = 1U << 7,       // an id, or ids, of a table: none is below 0
+  kColumn = 1U << 6,            // a CSV column, named like the key unless another name is given
+  kNotNegative = 1U << 7,       // an id or a list of ids: negative values are rejected
 };
 
 struct Field {
@@ -30,12 +30,12 @@ struct Field {
   constexpr bool has(unsigned trait) const { return (traits & trait) != 0; }
 
   const char* key;               // in JSON
-  const char* former = nullptr;  // its key in files of earlier minor versions
-  const char* column;            // in CSV, "*" for low and high of an interval; null: it has none
+  const char* former = nullptr;  // the key in files of earlier minor versions
+  const char* column;  // in CSV; "*" stands for the low and high of an interval; null: no column
   unsigned traits;
 };
 
-// `Record`, const or not: what its visit_fields() takes.
+// `T` is `Record` or const `Record`. This is the parameter type of its visit_fields().
 template <class T, class Record>
 concept RecordOf = std::same_as<std::remove_const_t<T>, Record>;
 

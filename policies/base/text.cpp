@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kLongest = 120;  // as it is shown
-// Between words, names and arguments.
+constexpr std::size_t kLongest = 120;  // in bytes of the escaped text
+// The characters between words, names and arguments.
 constexpr std::string_view kSeparators = " ,;/|+=()[]{}";
 
 void append_escaped(std::string& result, char letter) {
@@ -27,13 +27,14 @@ void append_escaped(std::string& result, char letter) {
   }
 }
 
-bool is_inside_character(char letter) {  // of UTF-8: no first byte
+bool is_inside_character(char letter) {  // a continuation byte of UTF-8
   return (static_cast<unsigned char>(letter) & 0xC0U) == 0x80U;
 }
 
 bool is_separator(char letter) { return kSeparators.find(letter) != std::string_view::npos; }
 
-// `text` up to `end`, without a part of a character, and of a word unless the word is very long.
+// Returns `text` up to about `end`. Does not cut a UTF-8 character, and cuts a word only if it is
+// very long.
 std::string_view head(std::string_view text, std::size_t end) {
   while (end > 0 && is_inside_character(text[end])) --end;
   if (is_separator(text[end])) return text.substr(0, text[end] == ' ' ? end + 1 : end);
@@ -125,7 +126,7 @@ std::optional<std::vector<std::string_view>> split_at_commas(std::string_view te
 
 namespace {
 
-// A prefix shorter than this says too little: `n` is not a way to write `none`.
+// A shorter prefix is too ambiguous: `n` does not suggest `none`.
 constexpr std::size_t kShortestPrefix = 3;
 
 std::string lower_case(std::string_view text) {
@@ -173,7 +174,7 @@ std::optional<std::string> nearest_name(std::string_view text,
     const std::string candidate = lower_case(name);
     int distance = edit_distance(typed, candidate);
     const int allowed = std::max(1, static_cast<int>(std::max(typed.size(), candidate.size())) / 3);
-    // A name begun but not finished is worse than any slip, and better than nothing.
+    // A prefix of a name ranks below any typing mistake, but above no suggestion.
     if (distance > allowed) {
       if (!is_start(typed, candidate)) continue;
       distance += allowed;

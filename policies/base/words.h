@@ -1,4 +1,5 @@
-// Enumerations whose enumerators are words in files, flags and tables. Each lists its words once:
+// Enumerations whose enumerators appear as words in files, flags and tables. Each enumeration lists
+// its words once:
 //   template <>
 //   inline constexpr std::array<std::string_view, 2> kWords<Schedule> = {"whole_region", ...};
 #pragma once
@@ -14,14 +15,14 @@
 
 namespace rematch {
 
-// The words of the enumeration, in the order of its enumerators, which count from 0.
+// The words of the enumeration in the order of its enumerators, which must count from 0.
 template <class T>
 inline constexpr std::array<std::string_view, 0> kWords = {};
 
 template <class T>
 concept Word = std::is_enum_v<T> && !kWords<T>.empty();
 
-// The enumerators, in order.
+// All enumerators, in order.
 template <Word T>
 inline constexpr auto kAll = [] {
   std::array<T, kWords<T>.size()> all{};
@@ -29,7 +30,7 @@ inline constexpr auto kAll = [] {
   return all;
 }();
 
-// The words as a list that messages name.
+// Returns the words as a list for messages.
 template <Word T>
 std::vector<std::string_view> all_words() {
   return {kWords<T>.begin(), kWords<T>.end()};
@@ -40,7 +41,7 @@ constexpr std::string_view to_string(T word) {
   return kWords<T>.at(static_cast<std::size_t>(word));
 }
 
-// Nothing if no enumerator has that word.
+// Returns nullopt if no enumerator has this word.
 template <Word T>
 constexpr std::optional<T> from_string(std::string_view text) {
   const auto found = std::find(kWords<T>.begin(), kWords<T>.end(), text);
