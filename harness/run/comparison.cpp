@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Keeps what a device without times knows of timed steps: the peaks of its allocator.
+// Keeps only the allocator's peaks of the timed steps, for a device that has no times.
 PointRecord without_times(PointRecord point) {
   if (!point.time) return point;
   TimeRecord kept;
@@ -28,7 +28,7 @@ PointRecord without_times(PointRecord point) {
   return point;
 }
 
-// One comparison under way. Reads as its steps, in run().
+// One comparison in progress. run() lists its steps.
 class Comparison {
  public:
   Comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
@@ -54,7 +54,7 @@ class Comparison {
     return make_report();
   }
 
-  // The parts that had finished at the interruption.
+  // Reports the parts that had finished when the comparison was interrupted.
   Report partial_report() {
     if (!reference_) choose_reference();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
@@ -68,7 +68,7 @@ class Comparison {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // In one process all rounds are one part, and the control is another.
+  // If all points share one process, all rounds count as one part and the control as another.
   int num_timed_parts(int num_points) const {
     return settings_.in_process ? 2 : settings_.rounds.most * (num_points + 1);
   }
@@ -121,7 +121,8 @@ void Comparison::say_reused() const {
                 settings_.points_folder + "; --fresh measures all again");
 }
 
-// The points of a comparison of times alone. A device without times tells its allocator's peaks.
+// Lists the points of a comparison that measures only times. On a device without times, measures
+// the peaks of its allocator.
 void Comparison::list_points() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant);
@@ -172,7 +173,7 @@ std::optional<PointRecord> Comparison::skipped_point(const Variant& variant) con
   return point;
 }
 
-// The policy asked for; full where that one has nothing to compare with.
+// Chooses the policy that was asked for. Chooses full if that policy's point did not end ok.
 void Comparison::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {
@@ -267,7 +268,7 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
     Report partial;
     try {
       partial = comparison.partial_report();
-    } catch (const FileError&) {  // a full disk: the signal is what is to be said
+    } catch (const FileError&) {  // the disk is full; the signal matters more
     }
     throw InterruptedComparison(interrupted.signal, what_is_kept(settings, comparison.keeps_any()),
                                 std::move(partial));

@@ -1,5 +1,6 @@
-// Measures variants against each other: one child process per point and pass, exact passes once,
-// time passes by turns over rounds, then parity, ratios and the effect check over all of them.
+// Measures variants against each other, with one child process per point and pass. Exact passes run
+// once. Time passes run by turns over several rounds. Parity, ratios and the effect check then
+// cover all points.
 #pragma once
 
 #include <optional>
@@ -18,40 +19,42 @@ namespace rematch {
 
 struct ComparisonSettings {
   VariantSettings variants;
-  std::string reference = "none";      // policy that the others are held against
-  int num_repeats = 0;                 // of the reference's steps, for the noise of its loss
-  int num_steps = 10;                  // in each pass and round
-  std::optional<int> num_timed_steps;  // in each round; absent: num_steps
-  RoundRule rounds;                    // of time; none at most: no times
-  bool times_only = false;             // leaves out the exact passes: no counts, no bits
+  std::string reference = "none";  // policy that the other points are compared with
+  int num_repeats = 0;  // repeats of the reference's steps, to measure the noise of its loss
+  int num_steps = 10;   // per pass and per round
+  std::optional<int> num_timed_steps;  // per round; absent: num_steps
+  RoundRule rounds;                    // rounds of time passes; `most` is 0: no times
+  bool times_only = false;             // skips the exact passes, so there are no counts and no bits
   // Times all points by turns in one process. The reference runs once more in a fresh process, as
   // the control. Points must not be on several ranks.
   bool in_process = false;
   ChildRule children;
-  // Points whose predicted peak is above it are skipped: where memory runs out the system ends some
-  // process, and not always the one that asked for it.
+  // Points with a larger predicted peak are skipped. When memory runs out the system kills some
+  // process, and not always the one that asked for memory.
   std::optional<AvailableMemory> limit;
-  std::string how_to_lift_limit;  // said of such a point: "--force measures it all the same"
-  std::string points_folder;      // for going on after a kill; empty: none
+  std::string how_to_lift_limit;  // appended to a skip's reason: "--force measures it all the same"
+  // finished points are kept here, so a killed run can resume; empty: none
+  std::string points_folder;
   bool fresh = false;
-  std::string snapshot_file;  // of the last variant, which is then measured anew; empty: none
+  // allocator snapshot of the last variant, which is then measured again; empty: none
+  std::string snapshot_file;
 };
 
-// A signal ended it: what had finished, as a report. Points whose exact pass had not ended are not
-// in it, and the others have the rounds that were whole.
+// A signal interrupted the comparison. `partial` reports what had finished. It omits points whose
+// exact pass had not ended. The other points have the rounds that were complete.
 struct InterruptedComparison : Interrupted {
   InterruptedComparison(int signal_number, std::string remains, Report report)
       : Interrupted(signal_number, std::move(remains)), partial(std::move(report)) {}
   Report partial;
 };
 
-// Points in the order of the variants. Throws InterruptedComparison after a signal, with its
-// children gone, what had finished on disk if there is a folder for it, and a line that says which;
-// never for what happens to a point.
+// Returns points in the order of the variants. Failures of a point never throw. Throws
+// InterruptedComparison after a signal, once all children have ended. If there is a points folder,
+// finished work is on disk, and the exception's line says so.
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance);
 
-// One line on what an interrupted comparison has kept. Pure.
+// One line about what an interrupted comparison has kept. Pure.
 std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any);
 
 }  // namespace rematch

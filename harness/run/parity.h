@@ -1,17 +1,18 @@
-// Holds one point's steps against the reference's, bit by bit. Pure.
+// Compares the steps of one point with the reference's steps, bit by bit. Pure.
 #pragma once
 
 #include "reports/record/point.h"
 
 namespace rematch {
 
-// Compares as many steps as both have. What the point's own run said about missing gradients is
-// kept. `reference` did not need to end ok: it is compared as far as it got.
+// Compares as many steps as both points have. Keeps what the point's own run recorded about missing
+// gradients. `reference` need not have ended ok: it is compared up to its last step.
 ParityRecord compare_steps(const PointRecord& point, const PointRecord& reference);
 
-// Drops most hashes of single gradients, which would be most of a report. Those of the first two
-// steps stay, so that a gate between two reports can name the tensor that differs, unless the
-// point's gradients have its reference's bits: then the reference has the same hashes.
+// Drops most hashes of single gradients, because they would make up most of a report. Keeps those
+// of the first two steps, so that a gate between two reports can name the tensor that differs. If
+// the point's gradients equal the reference's, drops all of them, because the reference keeps the
+// same hashes.
 void thin_gradient_hashes(PointRecord& point);
 
 }  // namespace rematch

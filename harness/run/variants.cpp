@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kNoneName = "none";
 constexpr std::string_view kFullName = "full";
 
-// A plan with the name it will have in the report.
+// A plan under the name that the report gives it.
 struct NamedPlan {
   Plan plan;
   bool no_effect_is_intended = false;
@@ -71,7 +71,8 @@ Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
                   difference + "; make it again with `rematch plan` and the same flags"};
 }
 
-// A plan file often holds what a policy asks for, most of all a front's point that keeps all.
+// A plan file often repeats the plan of a policy. The most common case is the point of a front that
+// keeps everything.
 bool is_among(const std::vector<NamedPlan>& plans, const Plan& plan) {
   return std::any_of(plans.begin(), plans.end(), [&](const NamedPlan& other) {
     return other.plan.policy == plan.policy && plan_sha256(other.plan) == plan_sha256(plan);
@@ -94,7 +95,8 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
   return plans;
 }
 
-// Hashes of the plans that change nothing there is to change: none's and full's.
+// Hashes of the plans of policies none and full. A plan with one of these hashes has no effect of
+// its own.
 struct Extremes {
   std::string none;
   std::string full;
@@ -116,7 +118,7 @@ EffectRecord effect_of(const NamedPlan& named, const std::string& hash, const Ex
   return effect;
 }
 
-// Forward, and two products of that size for each in backward.
+// Backward runs two matmuls of the same size for each one of forward.
 std::int64_t flops_without_recompute(const Trace& trace) {
   std::int64_t flops = 0;
   for (const TracedOp& op : trace.ops) flops += 3 * op.flops;
@@ -137,7 +139,7 @@ std::int64_t recomputed_flops(const Trace& trace, const Plan& plan, Schedule sch
   return flops;
 }
 
-// A trace ends with backward; the optimizer's ops are those of the step on meta.
+// A trace ends with backward, so the optimizer's ops are taken from the step on meta.
 CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule schedule,
                               const Prediction& on_meta) {
   CountsRecord record = counts_of(predict_counts(trace, plan, schedule));
@@ -149,8 +151,8 @@ CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule sch
 
 }  // namespace
 
-// The trace's sizes are as they are, whatever predicted ones are rounded to: a plan belongs to one
-// trace, and plans are made without a device in mind.
+// The trace keeps unrounded sizes, even if predicted sizes are rounded. A plan belongs to one
+// trace, and plans do not depend on a device.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
   install_counting_allocators();
   const Trace trace =

@@ -1,5 +1,5 @@
-// The variants of one command: every policy under every schedule, resolved, checked and predicted
-// on meta before anything runs.
+// The variants of one command: each policy under each schedule. They are resolved, checked and
+// predicted on meta before anything runs.
 #pragma once
 
 #include <cstdint>
@@ -18,57 +18,60 @@ namespace rematch {
 struct VariantSettings {
   ModelSpec model;
   std::vector<Policy> policies;
-  std::vector<Plan> plans;  // from files, as they are
+  std::vector<Plan> plans;  // read from files, used unchanged
   std::vector<Schedule> schedules = {Schedule::kOnDemand};
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
   std::string attention = "flash";
-  bool libtorch_chooses_attention = false;  // for times on CUDA
-  std::string allocator;                    // empty: what the device has without being asked
+  bool libtorch_chooses_attention = false;  // only for timing on CUDA
+  std::string allocator;                    // empty: the device's default allocator
   Determinism timed_as = Determinism::kFastest;
   OptimizerChoice optimizer;
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;
-  std::optional<int> pretended_rank;  // of the model's layout, in one process; nothing: all ranks
-  // In a split run, what this share measures. Points of the policy `reference` are every
-  // share's, since the others are held against them in one process's turns.
+  // a rank of the model's layout, simulated in one process; absent: all ranks run
+  std::optional<int> pretended_rank;
+  // The share of a split run that this command measures. Every share measures the points of policy
+  // `reference`, because the other points are compared with them within one process's turns.
   Shard shard;
   std::string reference;
-  // Predicted sizes are rounded up to it, as the device's allocator does: see memory.h.
+  // Predicted sizes are rounded up to a multiple of this, as the device's allocator rounds them:
+  // see memory.h.
   std::int64_t round = 1;
-  // Also simulate each plan on the trace: the counts that a run's are held to, and its flops. It
-  // takes longer than the step on meta.
+  // Also simulates each plan on the trace, for its flops and for the op counts that a run must
+  // match. This takes longer than the step on meta.
   bool simulate = true;
 };
 
 struct Variant {
-  bool of_this_shard = true;  // if not: its identity alone
+  bool of_this_shard = true;  // if false, only the identity is filled
   std::string policy;
   Plan plan;
   PointIdentity identity;
   EffectRecord effect;
-  std::vector<std::string> warnings;  // of the plan's policy; plans from files have none
-  Prediction prediction;              // the engine's step on meta
-  // If simulated. Counts of one step: from trace and plan; the optimizer's from meta.
+  std::vector<std::string> warnings;  // for the plan's policy; empty for plans from files
+  Prediction prediction;              // from the engine's step on meta
+  // Filled if `simulate` is set. Op counts of one step: forward and backward follow from trace and
+  // plan, the optimizer's from the step on meta.
   CountsRecord predicted_counts;
   std::int64_t step_flops = 0;  // matmul and attention, recompute included
   std::int64_t recomputed_step_flops = 0;
 };
 
-// In the order of policies, schedules inside; a plan without regions has no schedule and comes
-// once, as does a plan of a file that is a policy's, or another file's of that name. Rejected: what
-// resolve() rejects, and a plan that was made for another model. Throws std::invalid_argument for
-// data that cannot be used. Installs the counting allocators.
+// Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
+// and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
+// under the same name. Returns Rejected for what resolve() rejects and for a plan that was made for
+// another model. Throws std::invalid_argument for unusable data. Installs the counting allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// `trace` is that of the settings' model, with sizes as they are.
+// Uses `trace`, the trace of the settings' model with unrounded sizes.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const Trace& trace);
 
-// Those of all variants, in order.
+// Concatenates the warnings of all variants, in order.
 std::vector<std::string> warnings_of(const std::vector<Variant>& variants);
 
-// "attn_only, on_demand"; the policy alone where there is no schedule to speak of.
+// "attn_only, on_demand"; only the policy if the plan has no regions.
 std::string describe_variant(const Variant& variant);
 
 }  // namespace rematch

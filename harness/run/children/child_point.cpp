@@ -31,7 +31,7 @@ std::string last_line(const std::string& text) {
   return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
 }
 
-// A rank of which nothing is known, not even how it ended, is no reason to try again.
+// A point is not retried if it is unknown which rank failed and how.
 void describe_bad_end(const RanksOutcome& outcome, std::chrono::milliseconds limit, int attempt,
                       PointRecord& record) {
   if (outcome.culprit) {
@@ -45,7 +45,7 @@ void describe_bad_end(const RanksOutcome& outcome, std::chrono::milliseconds lim
   record.reason = outcome.message;
 }
 
-// A point with a layout: a process for each rank, all from the same request.
+// Runs one process for each rank of the point's layout, all with the same request.
 PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry) {
   std::optional<SpawnedRanks> spawned;
@@ -72,14 +72,15 @@ PointRecord measure_on_ranks(const PointRequest& request, const ChildRule& rule,
   }
 }
 
-// Every rank has an allocator of its own.
+// Every rank has its own allocator, so it also needs its own snapshot file.
 void use_file_of_rank(PointRequest& request) {
   const std::optional<RankPlace> place = rank_place_from_environment();
   if (request.snapshot_file.empty() || !place) return;
   request.snapshot_file = file_of_rank(request.snapshot_file, place->rank, place->world);
 }
 
-// What a child answers to `request`; nothing if it left no result, and then `failed` says why.
+// Returns the child's answer to `request`. If the child left no result, returns nullopt and fills
+// `failed` with the reason.
 std::optional<Json> ask_child(const Json& request, std::chrono::milliseconds limit,
                               int most_retries, const SayRetry& say_retry, PointRecord& failed) {
   const MemoryFile request_file("request");

@@ -1,4 +1,5 @@
-// One pass of one point in a child process: asks, waits, and turns however it ends into a record.
+// Runs one pass of one point in a child process, waits for it, and turns every kind of end into a
+// record.
 #pragma once
 
 #include <chrono>
@@ -15,21 +16,22 @@ namespace rematch {
 class RankProcesses;
 struct TurnsRequest;
 
-// How long a child may take, and how often one is started again whose end says nothing of its
-// point.
+// Limits the time of a child, and the number of retries for a child whose end says nothing about
+// its point.
 struct ChildRule {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   int most_retries = 1;
-  RankProcesses* ranks = nullptr;  // of points on several ranks; null: all are started from here
+  // runs points on several ranks; null: starts all ranks from this process
+  RankProcesses* ranks = nullptr;
 };
 
-// Told before a child is started again: why.
+// Called with the reason before a child is started again.
 using SayRetry = std::function<void(const std::string& why)>;
 
-// Runs this program's hidden subcommand `point`; of a point on several ranks once for each, and
-// their records become one. Throws Interrupted after a signal. A child that
-// leaves no result is a crash, an oom (killed while memory was short) or a timeout, with what it
-// said last.
+// Runs this program's hidden subcommand `point`. A point on several ranks runs it once per rank,
+// and the ranks' records are merged into one. Throws Interrupted after a signal. If a child leaves
+// no result, the record says crash, oom (killed while memory was short) or timeout, with the
+// child's last output.
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry);
 
@@ -38,18 +40,18 @@ PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
 std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
                                                 const SayRetry& say_retry);
 
-// Was it killed by somebody while memory was free, or did it take too long: neither need happen
+// Returns whether the child was killed while memory was free, or took too long. Neither need happen
 // again, and one such end would cost the whole comparison its reference. Pure.
 bool deserves_retry(const ChildResult& result);
 
-// The status of a point whose child left no result, after so many attempts. Pure.
+// Fills the status of a point whose child left no result after this many attempts. Pure.
 void describe_end(const ChildResult& result, std::chrono::milliseconds limit, int attempts,
                   PointRecord& record);
 
-// "full.pickle" becomes "full.rank-1-of-2.pickle"; a rank without others keeps the name.
+// "full.pickle" becomes "full.rank-1-of-2.pickle". With only one rank the name is unchanged.
 std::string file_of_rank(const std::string& file, int rank, int world);
 
-// The other side: reads the request, measures, writes the result. For the hidden subcommand.
+// Runs in the child, for the hidden subcommand: reads the request, measures, writes the result.
 void answer_request(const std::string& request_file, const std::string& result_file);
 
 }  // namespace rematch

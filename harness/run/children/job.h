@@ -1,5 +1,5 @@
-// This process's part in a point that several ranks measure together: its place, its process
-// groups, and what the ranks agree on. In a process that measures alone everything here is free.
+// This process's part in a point that several ranks measure together: its rank, its process groups,
+// and what the ranks agree on. A process that measures alone pays no cost here.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -19,14 +19,14 @@ class Ranks;
 class PretendedRanks;
 struct RankPlace;
 
-// Joins the other ranks of the spec's layout. On several GPUs `device` becomes this rank's.
+// Joins the other ranks of the spec's layout. With several GPUs, sets `device` to this rank's GPU.
 std::unique_ptr<Ranks> join_ranks(const RankPlace& place, const ModelSpec& spec,
                                   c10::Device& device);
 
 class Job {
  public:
   // Joins the other ranks of the request's layout, or pretends to, and agrees with them on the plan
-  // and on the program. Throws RanksError, and std::invalid_argument where the environment names no
+  // and on the program. Throws RanksError. Throws std::invalid_argument if the environment names no
   // rank of a world of that size.
   explicit Job(const PointRequest& request);
   ~Job();
@@ -34,19 +34,19 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   bool is_alone() const { return world_ == 1; }
-  bool is_pretended() const { return pretended_ != nullptr; }  // values are none of a model's
+  bool is_pretended() const { return pretended_ != nullptr; }  // values are meaningless then
   int rank() const { return rank_; }
-  // The request's model as this rank has it.
+  // The request's model, with this rank filled in.
   ModelSpec spec() const { return spec_; }
-  // The request's device; of several GPUs this rank's.
+  // The request's device. With several GPUs, this rank's GPU.
   c10::Device device() const { return device_; }
 
-  // For the launcher to name the rank that hangs.
+  // Tells the launcher the current step, so that it can name a rank that hangs.
   void begin_step(std::int64_t step);
-  // Throws RanksError, which names ranks and calls, unless every rank's step issued the collectives
-  // that `log` lists.
+  // Throws RanksError, naming ranks and calls, unless every rank's step issued the collectives that
+  // `log` lists.
   void compare(CollectiveLog& log);
-  // Element by element over all ranks, in their order, so that each has the same bits.
+  // Sums element by element over all ranks, in rank order, so that every rank gets the same bits.
   std::vector<double> sum(const std::vector<double>& values);
 
  private:

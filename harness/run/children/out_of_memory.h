@@ -1,4 +1,5 @@
-// Reads the failed request out of an allocator's error message. Pure.
+// Recognizes out-of-memory errors and reads the size of the failed request from their messages.
+// Also holds the in-memory files that pass requests and results between processes.
 #pragma once
 
 #include <optional>
@@ -9,21 +10,21 @@
 
 namespace rematch {
 
-// From the message of LibTorch's CUDA allocator, "Tried to allocate 20.00 MiB", which rounds to two
-// decimals; or of its CPU allocator, "you tried to allocate 123 bytes". Nothing in any other.
+// Parses the message of LibTorch's CUDA allocator ("Tried to allocate 20.00 MiB", rounded to two
+// decimals) or of its CPU allocator ("you tried to allocate 123 bytes"). Absent for any other
+// message. Pure.
 std::optional<Bytes> requested_bytes(std::string_view message);
 
-// The message of LibTorch's CUDA allocator up to what was free: accounts and advice follow, half a
-// page of them. Any other's first line.
+// Cuts half a page of accounts and advice from a message of LibTorch's CUDA allocator. Returns the
+// first line of any other message. Pure.
 std::string without_advice(const std::string& message);
 
-// Does an error say that memory ran out? LibTorch's CPU allocator, the CUDA runtime outside its
-// allocator, cuBLAS, cuDNN and their kin each say so in their own words.
+// Returns whether an error says that memory ran out. LibTorch's CPU allocator, the CUDA runtime
+// outside its allocator, cuBLAS, cuDNN and similar libraries each use their own words. Pure.
 bool speaks_of_memory(std::string_view message);
 
-// A file in memory that child processes inherit. It has no place on a disk, so nothing is left of
-// it when its users are gone, however they end.
-
+// A file in memory that child processes inherit. It is not on a disk, so it disappears with its
+// last user, however that process ends.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name);  // throws FileError
@@ -31,15 +32,15 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // The same in the child.
+  // The path is valid in this process and in its children.
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:
   int fd_;
 };
 
-// In place: a file in memory cannot be replaced. Its reader asks how the writer ended. Throws
-// FileError.
+// Overwrites the file in place, because a file in memory cannot be replaced. A reader may see a
+// partial file, so it must check first how the writer ended. Throws FileError.
 void write_in_place(const std::string& path, const std::string& text);
 
 }  // namespace rematch

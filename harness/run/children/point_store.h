@@ -1,5 +1,5 @@
-// Files that a comparison leaves behind while it runs, so that a killed one goes on where it was:
-// one per finished child process, written as a whole or not at all.
+// Files that a comparison writes while it runs, so that a killed comparison can resume. There is
+// one file per finished child process, written atomically.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace rematch {
 
 class PointStore {
  public:
-  // `folder` empty: nothing is kept. `fresh`: what is there is not used. Throws FileError if the
-  // folder cannot be made.
+  // An empty `folder` keeps nothing. With `fresh`, existing files are not read. Throws FileError if
+  // the folder cannot be created.
   PointStore(std::string folder, Provenance provenance, bool fresh);
 
-  // The result that an earlier run of the same binary left under this name on such a machine;
-  // nothing if it is missing, broken, or of a point that did not end ok. For `times` the machine
-  // must be this very card.
+  // Loads the result that an earlier run of the same binary saved under this name on a machine with
+  // the same fingerprint. For kTimes it must also be the same card. Absent if the file is missing,
+  // is broken, or holds a point that did not end ok.
   enum class Figures : std::uint8_t { kExact, kTimes };
   std::optional<PointRecord> load(const std::string& name, Figures figures) const;
   void save(const std::string& name, const PointRecord& record) const;
 
-  // Is there anything that a later run may go on from?
+  // Returns whether a later run can resume from anything here.
   bool keeps_any() const;
 
  private:
@@ -34,7 +34,7 @@ class PointStore {
   bool fresh_;
 };
 
-// A file name for a point: the start of its key, and its policy for people.
+// The file name of a point: the start of its key, and its policy for people to read.
 std::string point_name(const PointIdentity& identity, const std::string& policy);
 
 }  // namespace rematch

@@ -39,11 +39,12 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookInterval{20};
-// The commands of a job start at about the same time, and take a request when they have resolved
-// their flags.
+// The commands of a job start at about the same time. A command takes a request once it has
+// resolved its flags.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
-constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);  // its processes are gone
+// the rank's processes have ended by then
+constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);
 constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
 constexpr const char* kEndName = "end";
 
@@ -51,7 +52,7 @@ std::string request_name(int number) { return "request " + std::to_string(number
 std::string taken_name(int number) { return "taken " + std::to_string(number) + " by "; }
 std::string outcome_name(int number) { return "outcome " + std::to_string(number) + " of "; }
 
-// The outcome of the ranks of one launcher.
+// The outcome of the ranks that one launcher started.
 struct LocalOutcome {
   LaunchResult launched;
   std::vector<std::string> results;
@@ -77,14 +78,14 @@ LocalOutcome run_local(Launcher& launcher, const std::string& request, milliseco
   return outcome;
 }
 
-// c10d would tell on stderr of every connection that it tries again.
+// Without this, c10d logs every connection retry to stderr.
 const RankPlace& quiet(const RankPlace& place) {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
   return place;
 }
 
-// Nothing at `give_up_at`, or after a signal.
+// Absent after `give_up_at` or after a signal.
 std::optional<std::string> wait_for(Launcher& launcher, const std::string& name,
                                     Clock::time_point give_up_at) {
   while (true) {
@@ -101,7 +102,7 @@ RanksOutcome SpawnedRanks::run(const std::string& request, milliseconds limit) {
   RanksOutcome outcome{local.launched.end, local.launched.message, std::nullopt,
                        std::move(local.results)};
   if (outcome.end == LaunchResult::End::kWell) return outcome;
-  const int culprit = local.launched.culprit.value_or(0);  // any, if all are equally far
+  const int culprit = local.launched.culprit.value_or(0);  // rank 0 if no rank fell behind
   outcome.culprit = local.launched.ranks.at(static_cast<std::size_t>(culprit));
   return outcome;
 }
@@ -115,7 +116,7 @@ RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit)
   try {
     return run_on_all(request, limit);
   } catch (const RanksError& error) {
-    return lost(error.what());  // the store is gone, and with it the others
+    return lost(error.what());  // the store is gone, and the other commands with it
   }
 }
 
@@ -165,7 +166,7 @@ RanksOutcome LeadingCommand::lost(const std::string& why) {
   return {LaunchResult::End::kFailed, why, std::nullopt, {}};
 }
 
-// The first rank that has not told by then.
+// Returns the first rank that has not answered within `patience`.
 std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
                                                    milliseconds patience) {
   const Clock::time_point give_up_at = Clock::now() + patience;
@@ -175,7 +176,7 @@ std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
   return std::nullopt;
 }
 
-// Their ends are waited for because this process serves the store that tells them.
+// Waits for the other commands to end, because this process serves the store that tells them to.
 void LeadingCommand::end(int exit_code) {
   if (std::exchange(has_ended_, true)) return;
   try {
@@ -187,7 +188,7 @@ void LeadingCommand::end(int exit_code) {
       }
     }
   } catch (const RanksError&) {
-    // The store is gone, and so the others know.
+    // The store is gone, so the other commands know already.
   }
 }
 

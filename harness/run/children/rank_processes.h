@@ -1,6 +1,6 @@
-// The processes of a point on several ranks: all started from here or, where torchrun or srun
-// started this program once for each rank, each by the command of its rank. Knows requests and
-// results as texts.
+// Runs the processes of a point on several ranks. Either this process starts all of them, or
+// torchrun or srun has started this program once per rank, and each command starts the process of
+// its own rank. Treats requests and results as opaque text.
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,23 @@ namespace rematch {
 // The outcome of one request on all ranks.
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
-  std::string message;  // of a bad end: names the rank
-  // How that rank's process ended, or any where all are equally far; absent: its command is gone.
+  std::string message;  // for a bad end: names the rank
+  // How the process of the failed rank ended. If all ranks are equally far, any of them. Absent if
+  // that rank's command is gone.
   std::optional<ChildResult> culprit;
-  std::vector<std::string> results;  // by rank, if all ended well: what each wrote
+  // If all ranks ended well: what each rank wrote, by rank.
+  std::vector<std::string> results;
 };
 
 class RankProcesses {
  public:
   virtual ~RankProcesses() = default;
-  // Runs the hidden subcommand `point` on every rank, with the same request. The processes are gone
-  // when it returns. Throws std::system_error if one cannot be started here.
+  // Runs the hidden subcommand `point` on every rank, with the same request. The processes have
+  // ended when it returns. Throws std::system_error if one cannot be started here.
   virtual RanksOutcome run(const std::string& request, std::chrono::milliseconds limit) = 0;
 };
 
-// All ranks, on this machine.
+// Starts all ranks on this machine.
 class SpawnedRanks final : public RankProcesses {
  public:
   explicit SpawnedRanks(int world) : launcher_(world) {}
@@ -40,17 +42,18 @@ class SpawnedRanks final : public RankProcesses {
   Launcher launcher_;
 };
 
-// Rank 0's command among the commands of a job: it decides what is measured and in which order, and
-// hands each request to the others, who follow_rank_0(). Where another command or the store is gone
-// each later request fails at once.
+// Rank 0's command among the commands of a job. It decides what is measured and in which order, and
+// sends each request to the other commands, which run follow_rank_0(). Once another command or the
+// store is gone, every later request fails at once.
 class LeadingCommand final : public RankProcesses {
  public:
-  // Throws RanksError if the store that the commands meet at cannot be served.
+  // Throws RanksError if the store that connects the commands cannot be served.
   explicit LeadingCommand(const RankPlace& place);
-  ~LeadingCommand() override;  // as end(), as if this command had failed
+  ~LeadingCommand() override;  // calls end() with the exit code of a failure
 
   RanksOutcome run(const std::string& request, std::chrono::milliseconds limit) override;
-  // The others end with this exit code. Once; when it returns they know, or are gone.
+  // Tells the other commands to end with this exit code. Later calls do nothing. Returns once the
+  // others have answered or a short wait is over.
   void end(int exit_code);
 
  private:
@@ -60,13 +63,13 @@ class LeadingCommand final : public RankProcesses {
 
   Launcher launcher_;
   int num_requests_ = 0;
-  std::string why_lost_;  // empty: all others are there
+  std::string why_lost_;  // empty: no other command is lost
   bool has_ended_ = false;
 };
 
-// A command of another rank: starts its rank's process for each request of rank 0's command, until
-// that one ends, and returns the exit code to end with. Throws RanksError if rank 0's command is
-// gone, Interrupted after a signal.
+// Runs in the command of another rank. Starts its rank's process for each request of rank 0's
+// command until that command ends. Returns the exit code to end with. Throws RanksError if rank 0's
+// command is gone. Throws Interrupted after a signal.
 int follow_rank_0(const RankPlace& place);
 
 }  // namespace rematch

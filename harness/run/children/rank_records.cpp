@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// The lower, the more it says of why the point failed.
+// A lower number explains better why the point failed.
 int rank_of_reason(PointStatus status) {
   switch (status) {
     case PointStatus::kOk:
@@ -38,7 +38,7 @@ std::string name_on(std::size_t rank, const std::string& tensor) {
   return "rank" + std::to_string(rank) + "/" + tensor;
 }
 
-// Bits of rank 0 under their own names, those of the others under names that say whose they are.
+// Rank 0's hashes keep their names. Hashes of other ranks get names that include the rank.
 void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointRecord& merged) {
   for (std::size_t step = 0; step < steps.size() && step < merged.steps.size(); ++step) {
     StepRecord& whole = merged.steps[step];
@@ -52,8 +52,9 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
   }
 }
 
-// If ranks have batches of their own, a step's loss is the mean of theirs, as a trainer logs it;
-// ranks that share a batch have one loss. Each rank's own bits stay among the hashes.
+// If ranks have different batches, the loss of a step is the mean over the batches, as a trainer
+// logs it. Ranks that share a batch have one loss. Each rank's own loss bits are kept among the
+// hashes.
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;
   spec.dimensions = merged.identity.dimensions;

@@ -1,4 +1,4 @@
-// The records of one point's ranks as the point's record.
+// Merges the records of a point's ranks into one record of the point.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,14 @@ namespace rematch {
 // Counts the collectives among the executed ops, by kind.
 RanksRecord::Counts collectives_in(const OpCounts& ops);
 
-// A rank's own part: its counts and peak in `record.ranks`. After the exact passes.
+// Writes a rank's own counts and peak to `record.ranks`. Call it after the exact passes.
 void note_rank(int rank, const RanksRecord::Counts& collective_bytes, PointRecord& record);
 
-// One record from those of all ranks, by rank; each has ended somehow. Counts and times are
-// rank 0's, losses the mean over the ranks that have batches of their own, memory is the worst
-// rank's, hashes are those of all ranks together. Where one failed it is that rank's record; of
-// several the one that did not merely lose the others. Ranks that executed different ops make an
-// invalid point.
+// Merges the records of all ranks, given in rank order. Every rank must have ended. Counts and
+// times are rank 0's. Memory is that of the rank with the highest peak. Losses are averaged over
+// the ranks that have different batches. Hashes cover all ranks. If a rank failed, returns its
+// record; if several failed, prefers one that did not merely lose the others. Ranks that executed
+// different ops make the point invalid.
 PointRecord merge_ranks(std::vector<PointRecord> ranks);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// The task of a child process: the hidden subcommand `point` reads it from a file.
-// Internal to one build of the tool, so its JSON carries no version.
+// The task of a child process. The hidden subcommand `point` reads it from a file. The JSON has no
+// version because it never leaves one build of the tool.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct VariantSettings;
 
 enum class Pass : std::uint8_t {
   kExact,   // parity, then counts, then memory: figures that repeat to the last bit
-  kParity,  // the first of them alone: bits of each step
+  kParity,  // only the first of these: the bits of each step
   kTime,    // no observer, no hook, LibTorch's own allocator
 };
 template <>
@@ -27,23 +27,24 @@ inline constexpr std::array<std::string_view, 3> kWords<Pass> = {"exact", "parit
 
 struct PointRequest {
   Pass pass = Pass::kExact;
-  PointIdentity identity;  // seed, schedule, optimizer and threads are read from it
+  PointIdentity identity;  // also gives the seed, schedule, optimizer and threads
   std::string policy;
   std::string device = "cpu";
   ModelFamily family = ModelFamily::kLlama;
   std::string data_file;
-  Plan plan;  // without regions: no recording at all
+  Plan plan;  // a plan without regions records nothing
   int num_steps = 1;
-  std::string snapshot_file;  // of the CUDA allocator, after the exact pass; empty: none
-  Determinism timed_as = Determinism::kFastest;  // of the time pass
-  bool libtorch_chooses_attention = false;  // of the time pass on CUDA; else it is the identity's
+  std::string snapshot_file;  // CUDA allocator snapshot, written after the exact pass; empty: none
+  Determinism timed_as = Determinism::kFastest;  // used by the time pass
+  // Used by the time pass on CUDA. If false, the identity names the attention backend.
+  bool libtorch_chooses_attention = false;
 };
 
-// For a pass over a variant that these settings made.
+// Returns the request for a pass over a variant that `settings` produced.
 PointRequest request_for(const VariantSettings& settings, const Variant& variant, Pass pass,
                          int num_steps);
 
-// A record that says which point it is of, and nothing more.
+// Returns a record that only identifies its point.
 PointRecord empty_record(const PointRequest& request);
 
 ModelSpec spec_of(const PointRequest& request);

@@ -1,6 +1,6 @@
 // The task of a child process that times several points of one model by turns. The hidden
-// subcommand `point` reads it from a file. Internal to one build of the tool, so its JSON carries
-// no version.
+// subcommand `point` reads it from a file. The JSON has no version because it never leaves one
+// build of the tool.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 namespace rematch {
 
 struct TurnsRequest {
-  // Time passes that differ in nothing but policy, plan and schedule; at least one.
+  // Time passes that differ only in policy, plan and schedule. There is at least one.
   std::vector<PointRequest> arms;
-  std::size_t reference = 0;  // among the arms; the precision of `rule` is that of ratios to it
+  std::size_t reference = 0;  // index of an arm; the precision of `rule` applies to ratios to it
   RoundRule rule;
 };
 

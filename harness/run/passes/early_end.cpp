@@ -15,14 +15,14 @@
 namespace rematch {
 namespace {
 
-// Writes down why a point ended early.
+// Records why a point ended early.
 class EarlyEnd {
  public:
   EarlyEnd(PointRecord& record, const PassPosition& position, at::Device device)
       : record_(record), position_(position), device_(device) {}
 
   void explain(const std::exception_ptr& failure) {
-    // Backward's listener does not hear of recompute; the engine knows what threw.
+    // Backward's listener is not told about recompute, but the engine knows what threw.
     in_recompute_ = take_recompute_failure();
     try {
       std::rethrow_exception(failure);
@@ -62,7 +62,8 @@ class EarlyEnd {
     record_.memory->peak_allocated = DeviceMemory(device_).peak();
   }
 
-  // Allocators and libraries of a device that have no error type of their own for it.
+  // Handles allocators and libraries that have no error type of their own for running out of
+  // memory.
   void is_error(const std::string& what) {
     if (speaks_of_memory(what)) {
       is_out_of_memory("out of memory: " + what, requested_bytes(what));
@@ -92,7 +93,7 @@ class EarlyEnd {
 void run_to_early_end(const PassPosition& position, c10::Device device, PointRecord& record,
                       const std::function<void()>& measure) {
   EarlyEnd end(record, position, device);
-  take_recompute_failure();  // forgets the failure of an earlier pass
+  take_recompute_failure();  // clears the failure of an earlier pass
   try {
     measure();
   } catch (...) {

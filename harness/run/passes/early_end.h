@@ -1,4 +1,4 @@
-// Turns whatever ends a pass early into a status and a reason of its point.
+// Turns an exception that ends a pass early into the status and reason of its point.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,8 +10,9 @@
 
 namespace rematch {
 
-// Runs `measure`. If it throws what a point may meet (out of memory, a loss that is not finite, a
-// refused op), says so in `record`, with the position of the pass, and returns normally.
+// Runs `measure`. If it throws, writes the failure and the position of the pass to `record` and
+// returns normally. Typical failures are out of memory, a loss that is not finite, or a rejected
+// op.
 void run_to_early_end(const PassPosition& position, c10::Device device, PointRecord& record,
                       const std::function<void()>& measure);
 

@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-// Seconds of the fastest of the steps, what they launched included.
+// Returns the seconds of the fastest step, including the kernels it launched.
 double run_steps(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  StepListener& listener) {
   double fastest = std::numeric_limits<double>::max();
@@ -31,7 +31,7 @@ double run_steps(Training& training, at::Device device, std::int64_t first_step,
   return fastest;
 }
 
-// Absent, with the reason in the record, where activity cannot be recorded.
+// If activity cannot be recorded, returns null and writes the reason to the record.
 std::unique_ptr<ActivityRecorder> start_to_record(PointRecord& record) {
   try {
     return record_activity();
@@ -47,7 +47,7 @@ AttentionKernels attention_kernels_of(const PointIdentity& identity) {
              : AttentionKernels::kFused;
 }
 
-// On the dry device each kernel and copy takes as long as the next.
+// Every kernel and copy takes the same time on the dry device, so the times mean nothing.
 void forget_times(KernelRecord& kernels) {
   for (auto& phase : kernels.time) phase.clear();
   kernels.unknown_times.clear();
@@ -64,7 +64,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
   StepListener nobody;
   const double without = run_steps(training, device, first_step, counted_steps, nobody);
   const std::unique_ptr<ActivityRecorder> activity = start_to_record(record);
-  // The first recorded step compiles and loads; the counted steps come after it.
+  // The first recorded step compiles and loads kernels, so the counted steps come after it.
   const std::int64_t warm_up_step = first_step + counted_steps;
   run_steps(training, device, warm_up_step, 1, nobody);
   if (activity != nullptr) activity->discard();

@@ -25,17 +25,18 @@ namespace {
 
 constexpr const char* kLayoutKey = "links_of_layout";
 constexpr Bytes kLeastOnLink{1024};
-constexpr Bytes kMostOnLink{64 << 20};  // seconds on a CPU; a block's gather is larger, and a line
+// This takes seconds on a CPU. A block's gather is larger; a line extrapolates to it.
+constexpr Bytes kMostOnLink{64 << 20};
 constexpr std::int64_t kLinkGrowth = 4;
 constexpr int kWarmUpCalls = 2;
 constexpr std::int64_t kElementBytes = 4;  // float32
 
-// The device whose links are measured, and how.
+// The device whose links are measured, and the number of samples.
 struct Bench {
   c10::Device device;
   int num_steps;
 
-  // The median of what a call takes, from one that has ended to one that has ended.
+  // Returns the median time of a call. The device is idle before and after each call.
   std::chrono::nanoseconds time(const std::function<void()>& call) const {
     std::vector<double> samples;
     for (int step = 0; step < kWarmUpCalls + num_steps; ++step) {
@@ -50,7 +51,7 @@ struct Bench {
   }
 };
 
-// Tensors of a whole, and of one rank's part of it.
+// A whole tensor, and one rank's part of it.
 struct Sides {
   at::Tensor whole;
   at::Tensor part;
@@ -78,7 +79,7 @@ void run_collective(CollectiveKind kind, const Sides& sides, const RankGroup& gr
   }
 }
 
-// Sizes that the ranks divide.
+// Rounds each size so that the ranks divide it.
 LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGroup& group) {
   const auto size = static_cast<std::int64_t>(group.ranks.size());
   const auto options = at::TensorOptions().dtype(at::kFloat).device(bench.device);
@@ -87,7 +88,7 @@ LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGr
     const std::int64_t of_part = std::max<std::int64_t>(1, bytes / kElementBytes / size);
     const Sides sides{at::zeros({of_part * size}, options), at::zeros({of_part}, options)};
     const Bytes whole{of_part * size * kElementBytes};
-    if (!curve.empty() && curve.back().bytes >= whole) continue;  // as many ranks as elements
+    if (!curve.empty() && curve.back().bytes >= whole) continue;  // too few bytes for so many ranks
     curve.push_back({whole, bench.time([&] { run_collective(kind, sides, group); })});
   }
   return curve;
@@ -101,7 +102,7 @@ LinkGroup measure_group(const Bench& bench, const RankGroup& group) {
   return measured;
 }
 
-// By the engine's own copies; on the CPU a second arena is the host.
+// Measures the engine's own copies. On the CPU a second arena stands for the host.
 void measure_copies(const Bench& bench, LinkProfile& links) {
   const std::unique_ptr<Mover> mover = make_mover(bench.device);
   const auto options = at::TensorOptions().dtype(at::kByte).device(bench.device);

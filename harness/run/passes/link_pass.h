@@ -1,6 +1,6 @@
-// Measures, on one rank of a layout, how long collectives over each of its groups and copies to the
-// host take, by bytes. All ranks call it with the same request; who starts them and takes the
-// slowest is harness/cli/libtorch/parts.h.
+// Measures on one rank how long collectives over each of its groups and copies to the host take, by
+// bytes. All ranks call it with the same request. See harness/cli/libtorch/parts.h for the code
+// that starts the ranks and keeps the slowest figures.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace rematch {
 
-// Also read by the hidden subcommand `point`. Internal to one build of the tool, so its JSON
-// carries no version.
+// The hidden subcommand `point` reads this request too. The JSON has no version because it never
+// leaves one build of the tool.
 struct LinksRequest {
-  std::map<std::string, std::int64_t> layout;  // as parse_layout() reads it
+  std::map<std::string, std::int64_t> layout;  // format of parse_layout()
   std::string device = "cpu";
-  int num_steps = 1;  // that each median is over
+  int num_steps = 1;  // samples per median
 };
 
 Json links_request_to_json(const LinksRequest& request);

@@ -30,7 +30,7 @@ class MemoryListener final : public Watching {
   MemoryProbe& probe_;
 };
 
-// Of the step. Absent: the plan offloads nothing.
+// Returns the host memory of the step. Absent if the plan offloads nothing.
 std::optional<HostRecord> host_record(const Training& training) {
   const std::optional<HostMemory> host = training.host_memory();
   if (!host) return std::nullopt;
@@ -56,7 +56,8 @@ MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t ste
   }
   MemoryRecord memory = probe.finish_step();
   memory.host = host_record(training);
-  if (device.is_meta()) memory.peak_transient.reset();  // no kernels, no insides
+  // no kernels run, so there are no temporaries
+  if (device.is_meta()) memory.peak_transient.reset();
   return memory;
 }
 

@@ -15,7 +15,7 @@ namespace rematch {
 template <class Name>
 using CountsByPhase = std::array<std::map<Name, std::int64_t>, kNumPhases>;
 
-// The counts of so many equal steps, from those of one.
+// Multiplies the counts of one step by the number of equal steps.
 template <class Name>
 CountsByPhase<Name> times(CountsByPhase<Name> counts, int num_steps) {
   for (auto& in_phase : counts) {
@@ -31,8 +31,8 @@ struct CountDifference {
   std::int64_t other = 0;
 };
 
-// The first by phase and name; an op that is not listed is counted 0 times. Ops that are the same
-// under two names (trace_op.h) are one.
+// Returns the first difference by phase and name. An op that is not listed counts 0 times. Two
+// names of the same op (trace_op.h) count as one.
 std::optional<CountDifference> first_difference(const OpCounts& one, const OpCounts& other);
 
 }  // namespace rematch

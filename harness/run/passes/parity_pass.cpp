@@ -11,10 +11,10 @@ namespace rematch {
 namespace {
 
 // Note [Gradient norm]
-// The square root of the sum of squares of all gradients, each tensor squared and summed in
-// float64, the tensors' sums added in parameter order: the same in Python. Ranks add theirs up, so
-// that a parameter has no gradient only where no rank has any; what they have in common counts as
-// often as there are ranks.
+// The norm is the square root of the sum of squares of all gradients. Each tensor is squared and
+// summed in float64, and the tensors' sums are added in parameter order. Python computes it the
+// same way. Ranks add up their sums, so a parameter lacks a gradient only if no rank has one. A
+// gradient that ranks share counts once for each of them.
 double squares_of(const at::Tensor& gradient) {
   return gradient.to(at::kDouble).pow(2).sum().item<double>();
 }
@@ -83,7 +83,7 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
                  PointRecord& record) {
   position = {"parity", -1, {}};
   record.parity.emplace();
-  record.parity->reference = record.policy;  // nothing else to compare with in this process
+  record.parity->reference = record.policy;  // this process has nothing else to compare with
   record.parity->every_parameter_has_gradient = true;
   ParityListener listener(position, training, job, record);
   for (int step = 0; step < num_steps; ++step) {

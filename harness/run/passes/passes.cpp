@@ -24,7 +24,8 @@
 namespace rematch {
 namespace {
 
-// On several ranks each step's collectives are held against the others'.
+// Counts the executed ops. With several ranks, compares each step's collectives with those of the
+// other ranks.
 RanksRecord::Counts counting_pass(Training& training, Job& job, std::int64_t first_step,
                                   int num_steps, PassPosition& position, PointRecord& record) {
   position = {"counting", -1, {}};
@@ -76,7 +77,8 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
   Job job(request);
-  if (!request.snapshot_file.empty()) record_allocations();  // what leads to running out of memory
+  // a snapshot also explains running out of memory
+  if (!request.snapshot_file.empty()) record_allocations();
   Training training(training_settings(request, job));
   training.use_plan(request.plan, request.identity.schedule);
   if (request.pass == Pass::kExact) {

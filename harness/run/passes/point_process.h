@@ -1,4 +1,4 @@
-// What every pass over a point does first in its process.
+// The setup that every pass over a point does first in its process.
 #pragma once
 
 #include "harness/run/children/request.h"
@@ -9,13 +9,13 @@ namespace rematch {
 
 class Job;
 
-// Threads and attention, which are the whole process's. Call before the first tensor.
+// Sets threads and the attention backend for the whole process. Call it before the first tensor.
 void prepare_process(const PointRequest& request);
 
-// The model, data and optimizer of the request. `job` must outlive the training.
+// Returns the model, data and optimizer of the request. `job` must outlive the training.
 TrainingSettings training_settings(const PointRequest& request, Job& job);
 
-// Says in the record's time whether its kernels repeat their bits.
+// Records in the point's time whether its kernels repeat their bits.
 void note_determinism(const PointRequest& request, PointRecord& record);
 
 }  // namespace rematch

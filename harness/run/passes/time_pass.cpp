@@ -17,15 +17,15 @@
 namespace rematch {
 namespace {
 
-// After two steps launches of small models still took 1.5 times what they take after ten, on an
-// H100.
+// On an H100, kernel launches of small models still took 1.5 times longer after two steps than
+// after ten.
 constexpr int kGpuWarmUpSteps = 3;
 constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 
 // Times steps and their parts with nothing else attached.
 class TimeListener final : public Watching {
  public:
-  // `sampler` may be null; it reads from the first of the `num_steps` steps to the last.
+  // `sampler` may be null. It reads from the first of the `num_steps` steps to the last.
   TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
       : Watching(position), clock_(device), num_steps_(num_steps), sampler_(sampler) {}
 
@@ -64,10 +64,10 @@ class TimeListener final : public Watching {
   GpuSampler* sampler_;
 };
 
-// What the device's allocator counted while steps were timed.
+// The counters of the device's allocator while steps are timed.
 class AllocatorCounts {
  public:
-  // Starts to count.
+  // Starts counting.
   explicit AllocatorCounts(at::Device device)
       : device_(device), retries_before_(statistics().num_alloc_retries) {
     allocator().resetPeakStats(device_.index());
@@ -81,7 +81,8 @@ class AllocatorCounts {
     time.peak_requested = peak(counted.requested_bytes);
     time.peak_allocated = peak(counted.allocated_bytes);
     time.peak_reserved = peak(counted.reserved_bytes);
-    // Retries: allocations that succeeded only after the allocator had released its whole cache.
+    // A retry is an allocation that succeeded only after the allocator had released its whole
+    // cache.
     time.device_state->allocator_retries = counted.num_alloc_retries - retries_before_;
   }
 
@@ -108,7 +109,7 @@ int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::i
   return num_steps;
 }
 
-// Returns the number of the step that comes next.
+// Returns the number of the next step.
 std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& steps,
                         PassPosition& position, PointRecord& record) {
   const at::Device device = job.device();
@@ -123,7 +124,7 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   TimeListener listener(position, device, steps.count, sampler ? &*sampler : nullptr);
   at::Tensor loss;
   for (int step = 0; step < steps.count; ++step) {
-    loss.reset();  // the former step's loss would be part of this one's peak
+    loss.reset();  // the previous step's loss would count in this step's peak
     loss = training.step(first + step, listener);
   }
   const std::int64_t next = first + steps.count;
@@ -143,8 +144,8 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   return next;
 }
 
-// One step after the timed ones, so that these are undisturbed, in the same process, so that both
-// meet the same allocator and caches.
+// Times op classes in one step after the timed steps, so as not to disturb them. It runs in the
+// same process, so that it meets the same allocator and caches.
 void time_classes(Training& training, std::int64_t step, PassPosition& position,
                   PointRecord& record) {
   position = {"op time", -1, {}};
@@ -167,7 +168,7 @@ WarmUp warm_up_of_process(at::Device device) {
 std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& steps,
                        PassPosition& position, PointRecord& record) {
   const std::int64_t next = time_steps(training, job, steps, position, record);
-  // On a GPU a call is over when its kernels are launched; the kernel pass times those.
+  // On a GPU a call ends when its kernels are launched. The kernel pass times the kernels.
   if (job.device().is_cuda()) return next;
   time_classes(training, next, position, record);
   return next + 1;

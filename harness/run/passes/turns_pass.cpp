@@ -53,7 +53,7 @@ class Turns {
     }
   }
 
-  // The record of one round of an arm. An arm that has ended early is not run again.
+  // Returns the record of one round of an arm. An arm that has ended early is not run again.
   PointRecord measure(std::size_t arm, const Turn& turn) {
     PointRecord& record = records_[arm];
     if (record.status != PointStatus::kOk) return record;
@@ -78,7 +78,8 @@ class Turns {
     return round;
   }
 
-  // What the former plan's steps left in the allocator would be in the peaks of the next one's.
+  // Empties the allocator's cache, so that memory left by the previous plan does not count in the
+  // next plan's peaks.
   void release_former_plan() {
     training_->use_plan({}, Schedule::kOnDemand);
     if (job_.device().is_cuda()) {

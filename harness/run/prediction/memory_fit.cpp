@@ -25,12 +25,12 @@ std::optional<AvailableMemory> memory_of_machine() {
   return AvailableMemory{*available, "available on this machine"};
 }
 
-// Excludes NCCL's communicators, because their size is too uncertain to refuse a run for it.
+// Excludes NCCL's communicators, because their size is too uncertain to reject a run for it.
 MemoryReserve reserve_of(const CudaDevice& card) {
   return usual_reserve(sheet_of_card(card.name), card.memory, /*num_communicators=*/0);
 }
 
-// Absent where there is no such card.
+// Absent if `device` is not CUDA or there is no such card.
 std::optional<CudaDevice> card_of(const std::string& device) {
   if (!names_cuda(device)) return std::nullopt;
   return cuda_device(device_named(device).index());

@@ -16,16 +16,18 @@
 namespace rematch {
 namespace {
 
-// Libraries take it in the steps before; on meta there are none, so it is what there is more.
+// Libraries allocate workspaces in the steps before the measured one. A step on meta has no
+// workspaces, so their size is the difference of the two baselines.
 void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.predicted_peak_note = kTemporariesNotMeasured;
   if (!measured.baseline_requested || !predicted.baseline_requested) return;
   measured.workspace = *measured.baseline_requested - *predicted.baseline_requested;
 }
 
-// Dense flops of one multiprocessor in a clock: tensor cores for 16-bit types, and for float32 the
-// tensor cores too, as TF32 may be allowed. From NVIDIA's data sheets: an H100 SXM's 989 TFLOP/s in
-// bfloat16 are 132 multiprocessors of 4096 at 1.83 GHz, an L40S's 362 are 142 of 1024 at 2.49 GHz.
+// Dense flops of one multiprocessor in one clock. `half` is for 16-bit types on tensor cores.
+// `single` is for float32, also on tensor cores, because TF32 may be allowed. Source: NVIDIA's data
+// sheets. An H100 SXM's 989 TFLOP/s in bfloat16 are 132 multiprocessors of 4096 at 1.83 GHz. An
+// L40S's 362 TFLOP/s are 142 of 1024 at 2.49 GHz.
 struct PerClock {
   std::string_view compute_capability;
   double half;
@@ -34,8 +36,8 @@ struct PerClock {
 constexpr std::array kPerClock = {PerClock{"8.0", 2048, 1024}, PerClock{"8.6", 1024, 512},
                                   PerClock{"8.9", 1024, 512}, PerClock{"9.0", 4096, 2048}};
 
-// No CPU core does more in a clock than two 512-bit multiply-adds, or one AMX tile product, and
-// none clocks higher.
+// Upper limits of one CPU core. No core does more in a clock than two 512-bit multiply-adds or one
+// AMX tile product. No core clocks higher than kCpuHertz.
 constexpr double kCpuSinglePerClock = 64;
 constexpr double kCpuHalfPerClock = 2048;
 constexpr double kCpuHertz = 6.5e9;

@@ -1,4 +1,4 @@
-// Predictions for a variant beside the measurements of its point, and where the two must agree.
+// Adds a variant's predictions to the record of its point, and checks the figures that must agree.
 // Pure.
 #pragma once
 
@@ -11,33 +11,35 @@
 
 namespace rematch {
 
-// Counts of `num_steps` steps, flops, and of a point with measured memory its peak and dead saves.
+// Adds the counts predicted for `num_steps` steps and the flops of recompute. If memory was
+// measured, also adds the predicted peak and the dead saves.
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 
-// Exactly: another count means that the plan, the engine or the prediction is wrong, and makes an
-// ok point invalid. Fills the point's effect, which must be there if its counts are.
+// Requires the executed op counts to equal the predicted ones. A difference means that the plan,
+// the engine or the prediction is wrong, and makes an ok point invalid. Fills the point's effect,
+// which must be present if its counts are.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
-// For a point with a step time: the rate that it implies, refused if no such device has it, and
-// the share of the card's peak that this is. Model flops utilization (MFU) is that of PaLM's
-// appendix B (Chowdhery et al. 2022, arXiv 2204.02311): flops of forward and backward, without what
-// recompute repeats, over what the card could do in that time.
+// Adds the flop rate that the step time implies, and its share of the card's peak. Marks the point
+// invalid if its device cannot reach the rate. Does nothing for a point without a step time.
+// Model flops utilization (MFU) is that of PaLM's appendix B (Chowdhery et al. 2022, arXiv
+// 2204.02311): flops of forward and backward without recompute, divided by what the card could do
+// in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
 
-// Matmul flops per second that the device reaches at its highest clock with every unit busy:
-// generous on purpose, since only the impossible is to be refused: a measured rate above it is an
-// error of measurement, not a fast step. Absent where the device is not known well enough.
-// `threads` are those of a CPU run.
+// Returns the matmul flops per second of the device at its highest clock with every unit busy. The
+// limit is generous on purpose: a measured rate above it is a measurement error, never a fast step.
+// Absent if too little is known about the device. `threads` is the number of threads of a CPU run.
 std::optional<double> most_flops_per_second(const Environment& environment, std::string_view device,
                                             std::string_view dtype, int threads);
 
-// The dense peak on the data sheet of the card, what MFU is a share of. Float32 is without TF32, as
-// LibTorch computes unless told otherwise. Absent: no sheet of this card is here, a CPU, or TF32
-// was forced.
+// Returns the dense peak from the card's data sheet, the denominator of MFU. The float32 peak is
+// without TF32, which LibTorch leaves off by default. Absent on a CPU, for a card without a data
+// sheet here, for other dtypes, and for float32 if TF32 was forced.
 std::optional<double> sheet_flops_per_second(const Environment& environment,
                                              std::string_view device, std::string_view dtype);
 
-// Marks a point invalid whose implied rate is above its limit, with both figures in the reason.
+// Marks an ok point invalid if its implied rate exceeds the limit. The reason names both figures.
 void refuse_impossible_rate(PointRecord& point);
 
 }  // namespace rematch

@@ -26,7 +26,8 @@ TrainingSettings meta_settings(const ModelSpec& spec, const OptimizerChoice& opt
   return settings;
 }
 
-// The collectives of a part of a step that a trace has no ops of; meta needs no process group.
+// Lists the collectives that run after backward, because a trace does not include those ops. On
+// meta they need no process group.
 class IssuedCollectives final : public OpObserver {
  public:
   void about_to_run(const c10::OperatorHandle& op, Phase /*phase*/,
@@ -64,7 +65,8 @@ MetaModel::MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer,
 }
 
 Trace MetaModel::trace() {
-  const Batch batch = training_.batch(0);  // of the step, as parameters are: no part of forward
+  // The batch is allocated before forward because it belongs to the step, as parameters do.
+  const Batch batch = training_.batch(0);
   const Bytes alive = current_meta_memory().total;
   Trace trace = record_trace([&] { return training_.loss(batch); });
   IssuedCollectives sums;
@@ -92,7 +94,7 @@ Prediction MetaModel::predict(const Plan& plan, Schedule schedule) {
   training_.use_plan(plan, schedule);
   OpCounter counter;
   PassPosition position;
-  // Nothing can disturb anything on meta, so one step serves both.
+  // Passes cannot disturb each other on meta, so one step serves both counts and memory.
   MemoryRecord memory = memory_pass(training_, at::kMeta, /*step=*/0, position, {&counter});
   return {counter.record(1), std::move(memory)};
 }

@@ -1,5 +1,6 @@
-// A model on meta: its trace, and what a step under a plan will execute and hold. The engine itself
-// runs, on tensors without data and a counting allocator, so sizes of any model take milliseconds.
+// Traces a model on meta and predicts which ops a step under a plan executes and how many bytes it
+// holds. The engine itself runs, on tensors without data and a counting allocator, so a model of
+// any size takes milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +14,16 @@
 namespace rematch {
 
 struct Prediction {
-  CountsRecord counts;  // of one step
+  CountsRecord counts;  // for one step
   MemoryRecord memory;
 };
 
-// Needs install_counting_allocators(). Bytes are all that meta tensors hold, so no other meta
-// tensors may be alive.
+// Requires install_counting_allocators(). No other meta tensors may be alive, because the allocator
+// counts the bytes of all meta tensors.
 class MetaModel {
  public:
-  // `data_file` is only checked: its bytes play no part. Throws what make_data throws.
+  // `data_file` is only checked. Its contents do not affect the result. Throws what make_data
+  // throws.
   MetaModel(const ModelSpec& spec, const OptimizerChoice& optimizer, const std::string& data_file,
             std::uint64_t seed);
 

@@ -22,7 +22,7 @@ void keep_most(std::optional<Number>& most, const std::optional<Number>& value) 
   if (value && (!most || *value > *most)) most = value;
 }
 
-// By phase and class the median over the rounds that timed it.
+// Takes the median of each phase and class over the rounds that timed it.
 void summarize_classes(const std::vector<TimedRound>& rounds, TimeRecord& time) {
   for (std::size_t phase = 0; phase < kNumPhases; ++phase) {
     std::map<OpClass, std::vector<double>> spent;
@@ -37,8 +37,9 @@ void summarize_classes(const std::vector<TimedRound>& rounds, TimeRecord& time) 
   }
 }
 
-// As many median absolute deviations above its round's median as one sample in a million of a
-// normal spread; and by so much that it would show in a plot.
+// A sample is an outlier if it exceeds its round's median by this many median absolute deviations,
+// and by this ratio. In a normal distribution about one sample in a million exceeds the first
+// limit. A sample above the second limit is visible in a plot.
 constexpr double kOutlierDeviations = 5 * 1.4826;
 constexpr double kOutlierRatio = 1.1;
 
@@ -54,7 +55,8 @@ int count_outliers(const Rounds& rounds) {
   return static_cast<int>(outliers);
 }
 
-// The worst of the rounds; retries add up, and the median clock is the rounds' median.
+// Keeps the worst value over the rounds. Retries and repeats are summed, and the clock is the
+// median over the rounds.
 std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>& rounds) {
   std::optional<DeviceStateRecord> all;
   std::vector<double> clocks;
@@ -82,8 +84,8 @@ std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>&
   return all;
 }
 
-// Reasons outside the step that slow a GPU down. The power limit is not among them: at full load it
-// is always reached, and is a property of the device.
+// Reasons outside the step that slow a GPU down. The power limit is excluded: at full load it is
+// always reached, and it is a property of the device.
 constexpr std::array<std::string_view, 4> kSlowdowns = {
     "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"};
 
@@ -91,7 +93,8 @@ bool is_slowdown(const std::string& reason) {
   return std::find(kSlowdowns.begin(), kSlowdowns.end(), reason) != kSlowdowns.end();
 }
 
-// The device's findings outweigh those of the samples: samples of a throttled GPU can agree well.
+// The state of the device overrides the verdict of the samples, because samples of a throttled GPU
+// can agree well.
 void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
   if (state.allocator_retries.value_or(0) > 0) {
     quality.verdict = "thrashing";

@@ -1,5 +1,5 @@
-// From step samples by round to a TimeRecord: median, interval, quality, ratio to the reference.
-// Pure.
+// Summarizes step samples, grouped by round, into a TimeRecord: median, interval, quality, and
+// ratio to the reference. Pure.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,22 @@
 
 namespace rematch {
 
-// Measurements of one child process: samples of one round, medians of its phases.
+// The measurements of one child process: the samples of one round and the medians of its phases.
 using TimedRound = TimeRecord;
 
-// Everything but the ratio. `rounds` in the order they ran; must not be empty.
+// Fills everything but the ratio. `rounds` must be in the order they ran and must not be empty.
 TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds);
 
-// Was the GPU slowed down or used by others while the round was timed, so that another attempt may
-// be better? A device that is short of memory stays so.
+// Returns whether the GPU was slowed down or used by others during the round, so that another
+// attempt may be better. A lack of memory is not counted, because it does not go away.
 bool is_disturbed(const TimedRound& round);
 
-// Step time over the reference's, paired by round. `floor` is what the A/A control asks for.
+// Returns the step time divided by the reference's, paired by round. `floor` is the smallest
+// difference that counts, from the A/A control.
 StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,
                          const TimeRecord& reference, double floor);
 
-// The samples as statistics take them: nanoseconds.
+// Returns the samples in nanoseconds, as the statistics functions take them.
 Rounds rounds_of(const TimeRecord& time);
 
 }  // namespace rematch

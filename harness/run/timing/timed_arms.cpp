@@ -18,7 +18,7 @@ int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
 }
 
-// No other start of this or any command has it.
+// Returns a random name that no other start of this or any other command has.
 std::string name_of_start() {
   std::random_device bits;
   std::uniform_int_distribution<int> digit(0, 15);
@@ -27,7 +27,7 @@ std::string name_of_start() {
   return name;
 }
 
-// A point one of whose rounds fails has that round's status.
+// Copies the status of a failed round to its point.
 void note_round(const PointRecord& round, PointRecord& point) {
   if (!point.warm_up_steps) point.warm_up_steps = round.warm_up_steps;
   if (round.status == PointStatus::kOk || point.status != PointStatus::kOk) return;
@@ -105,7 +105,7 @@ void TimedArms::measure_in_one_process(std::vector<PointRecord>& points) {
   }
 }
 
-// All arms or none: what was not timed in one process is not compared.
+// Loads all arms or none. Arms that were not timed in the same process cannot be compared.
 std::optional<std::vector<PointRecord>> TimedArms::turns_on_disk() const {
   std::vector<PointRecord> records;
   for (const Arm& arm : arms_) {
@@ -139,7 +139,7 @@ std::vector<PointRecord> TimedArms::measure_turns() {
   return records;
 }
 
-// Shows whether the long life of the one process changes times.
+// Shows whether the long life of the shared process changes times.
 void TimedArms::add_fresh_control() {
   const Variant& variant = variants_[*reference_];
   const std::string part = describe_variant(variant) + " again, in a fresh process";
@@ -162,8 +162,8 @@ void TimedArms::add_fresh_control() {
 
 int TimedArms::num_steps() const { return settings_.num_timed_steps.value_or(settings_.num_steps); }
 
-// A run that was ended in the middle of an attempt leaves arms of two attempts, and two workers
-// that write into one folder leave arms of two starts: those were not measured beside each other.
+// Two kinds of files were not measured together. A run killed during an attempt leaves arms of two
+// attempts. Two workers that share a folder leave arms of two starts.
 std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;
@@ -222,7 +222,7 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
     return;
   }
   TimeRecord time = summarize_rounds(own->rounds);
-  // On a GPU the kernel pass has timed the classes; elsewhere every round has.
+  // On a GPU the kernel pass has timed the classes. On other devices every round has.
   if (point.time) time.classes = std::move(point.time->classes);
   point.time = std::move(time);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
@@ -231,13 +231,13 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
   if (own == reference) point.time->control = control_record(control());
 }
 
-// The reference's ratio to itself; absent where a round of either failed.
+// Returns the reference's ratio to itself. Absent if a round of either arm failed.
 std::optional<Estimate> TimedArms::control() const {
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
   if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
-  if (settings_.in_process) {  // one round of a fresh process, which is nobody's pair
+  if (settings_.in_process) {  // the fresh process ran one round, so it has no pairs
     const double fresh = median_over_rounds(rounds_of(again->rounds.front())).value;
     return Estimate{fresh / median_over_rounds(rounds_of(reference->rounds.front())).value, {}};
   }
@@ -245,7 +245,7 @@ std::optional<Estimate> TimedArms::control() const {
                       rounds_of(summarize_rounds(reference->rounds)));
 }
 
-// The arm of a point, if it was timed at all.
+// Returns the arm of a point, or null if it was not timed.
 const Arm* TimedArms::arm_of(std::size_t point, bool control) const {
   for (const Arm& arm : arms_) {
     if (arm.point == point && arm.control == control && !arm.rounds.empty()) return &arm;
@@ -278,7 +278,7 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
-// Rounds of another set of arms, of other lengths or with other kernels are another comparison's.
+// Rounds with other arms, another number of steps or other kernels belong to another comparison.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
   if (settings_.in_process) {

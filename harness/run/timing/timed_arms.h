@@ -1,6 +1,7 @@
 // Times the points of a comparison that are ok, and the reference once more as the A/A control.
-// Rounds go by turns, and a killed run finds them again on disk. With in_process all points share
-// one process, and the control has its own. Knows nothing of counts, bytes and bits.
+// Arms take turns round by round, and a restarted run finds finished rounds on disk. With
+// in_process all points share one process, and the control has its own. Knows nothing about counts,
+// bytes and bits.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +21,16 @@ namespace rematch {
 
 class TimedArms {
  public:
-  // All must outlive it.
+  // All arguments must outlive the object.
   TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
             const PointStore& store, Progress& progress);
 
-  // `points` in the order of the variants. One whose round does not end ok gets that round's
+  // `points` must be in the order of the variants. A point with a failed round gets that round's
   // status. Throws Interrupted after a signal.
   void measure(std::vector<PointRecord>& points, std::optional<std::size_t> reference);
 
-  // The time of variant `index`, if its rounds ended ok, and its ratio to the reference's; for
-  // the reference, the control's. Op class times of an earlier pass stay.
+  // Fills the time of variant `index` and its ratio to the reference, if its rounds ended ok. For
+  // the reference, fills the control's ratio. Keeps the op class times of an earlier pass.
   void add_time(std::size_t index, PointRecord& point) const;
 
  private:
@@ -52,9 +53,9 @@ class TimedArms {
   const std::vector<Variant>& variants_;
   const PointStore& store_;
   Progress& progress_;
-  std::string start_;  // the name of this start of the command
+  std::string start_;  // identifies this start of the command
   std::optional<std::size_t> reference_;
-  std::vector<Arm> arms_;  // with in_process, one entry of an arm's `rounds` holds all its rounds
+  std::vector<Arm> arms_;  // with in_process, an arm has one entry that holds all its rounds
 };
 
 }  // namespace rematch

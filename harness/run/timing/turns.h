@@ -1,6 +1,6 @@
-// Times arms by turns: rounds of one child process an arm, in alternating order, until every ratio
-// is known well enough or there are as many rounds as allowed. Knows nothing of points' other
-// facts.
+// Times arms by turns. In each round every arm runs once, in alternating order. Rounds end when
+// every ratio is precise enough or the maximum number of rounds is reached. Uses nothing of a point
+// but its times.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@
 
 namespace rematch {
 
-// How many rounds there are. With `least` equal to `most`, that many; else they end where every
-// arm's ratio to the reference arm, the A/A control's too, is known to within `precision` (half the
-// 95 % interval over the ratio).
+// How many rounds run. If `least` equals `most`, exactly that many. Otherwise rounds end once the
+// ratio of every arm to the reference arm, including the A/A control, is known to within
+// `precision` (half the 95 % interval divided by the ratio).
 struct RoundRule {
   int least = 4;
   int most = 8;
   double precision = 0.02;
-  // A round in which the GPU was throttled or shared is measured again, at most so many times; the
-  // last attempt is kept whatever it is. Cooling down takes longer than a round, and a neighbour
-  // stays, so more attempts would seldom help.
+  // A round in which the GPU was throttled or shared is measured again, at most this many times.
+  // The last attempt is kept in any case. More attempts would seldom help: cooling down takes
+  // longer than a round, and another process usually stays.
   int most_repeats = 2;
 };
 
-// Who takes part in a round: a point that is ok, or the reference once more, as the A/A control.
+// A participant in a round: a point that is ok, or the reference once more, as the A/A control.
 struct Arm {
   std::size_t point = 0;
   bool control = false;
@@ -39,28 +39,30 @@ struct Arm {
 struct Turn {
   int round = 0;
   int repeat = 0;          // attempts before this one
-  bool from_disk = false;  // every arm of this attempt is there
+  bool from_disk = false;  // all arms of this attempt are on disk
 };
 
-// A round is taken from disk whole or measured whole, since its arms are compared with each other.
-// Gives what attempt at the round is on disk.
+// Returns which attempt at the round is on disk. A round is loaded as a whole or measured as a
+// whole, because its arms are compared with each other.
 using FindOnDisk = std::function<std::optional<int>(int round)>;
 using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 
-// Fills the arms' rounds and gives their number. An arm whose round did not end ok goes without it.
+// Fills the arms' rounds. Returns the number of rounds. An arm whose round did not end ok does not
+// get that round.
 int take_turns(std::vector<Arm>& arms, std::size_t reference, const RoundRule& rule,
                const FindOnDisk& find_on_disk, const MeasureArm& measure);
 
-// The order of a round's arms: as given, then reversed, and so on, so that no arm always runs
+// Returns the order of a round's arms. Every second round is reversed, so that no arm always runs
 // first. Pure.
 std::vector<std::size_t> order_of_round(int round, std::size_t num_arms);
 
-// Half of an estimate's interval over its value; the estimate must have an interval. Pure.
+// Returns half the width of an estimate's interval, divided by its value. The estimate must have an
+// interval. Pure.
 double half_interval(const Estimate& estimate);
 
-// The widest of the arms' half intervals, as a fraction: of an arm's ratio to arm `reference`, and
-// of that one's own step time where it is alone. An arm with fewer rounds than the reference has
-// failed and does not count. Absent below two rounds. Pure.
+// Returns the widest half interval, as a fraction, of the arms' ratios to arm `reference`. If the
+// reference is the only arm, uses the interval of its step time. Skips failed arms, which have
+// fewer rounds than the reference. Absent below two rounds. Pure.
 std::optional<double> widest_half_interval(const std::vector<Arm>& arms, std::size_t reference);
 
 }  // namespace rematch
