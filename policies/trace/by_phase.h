@@ -1,5 +1,5 @@
-// JSON of what is kept by phase: {"forward": {}, "recompute": {}, "backward": {}, "optimizer": {}},
-// every phase always there.
+// Reads and writes values by phase as JSON: {"forward": {}, "recompute": {}, "backward": {},
+// "optimizer": {}}. Every phase is always present.
 #pragma once
 
 #include <array>

@@ -1,11 +1,12 @@
-// Which ops start a collective and which complete one.
+// Tells which ops start a collective and which complete one.
 //
 // Note [A collective and its wait]
-// A functional collective is two ops: one starts the exchange and returns a tensor that may not be
-// filled yet; `wait_tensor` returns when all that was started on its argument's storage is done. It
-// gives back its very argument and names no alias, so neither outputs nor in-place writes tell that
-// readers of the tensor need it. The rule: whoever runs the start again runs its wait too, on what
-// the start returned, through whichever view it was waited for.
+// A functional collective consists of two ops. The first starts the exchange and returns a tensor
+// that may not be filled yet. The second, `wait_tensor`, returns when every exchange started on its
+// argument's storage is done. `wait_tensor` returns its argument itself and declares no alias, so
+// neither outputs nor in-place writes show that readers of the tensor depend on it. The rule: code
+// that runs the start again also runs its wait again, on the tensor that the start returned,
+// through the same view as before.
 #pragma once
 
 #include <array>
@@ -24,10 +25,10 @@ enum class CollectivePart : std::uint8_t {
   kNothing,
   kStart,
   kWait,
-  kStartWithHandle,  // returns a handle to wait by: no op tells that, or when, it is done
+  kStartWithHandle,  // returns a handle to wait on; no op shows whether or when it is done
 };
 
-// Collectives by what they do, as reports count them.
+// Collectives by what they do. Reports count them by kind.
 enum class CollectiveKind : std::uint8_t {
   kAllReduce,
   kAllGather,
@@ -40,14 +41,15 @@ template <>
 inline constexpr std::array<std::string_view, 5> kWords<CollectiveKind> = {
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
 
-// The kind of an op that starts a functional collective; nothing for others, waits among them.
+// Returns the kind of an op that starts a functional collective, and nullopt for other ops,
+// including waits.
 std::optional<CollectiveKind> collective_kind(std::string_view name);
 
-// Whether an op gathers sharded parameters: an all-gather of nothing but tensors from outside the
-// step. Models gather activations too, and those come from an op.
+// Returns whether an op gathers sharded parameters: an all-gather whose inputs all come from
+// outside the step. Models gather activations too, but an op produces those.
 bool is_parameter_gather(const Trace& trace, const TracedOp& op);
 
-// Those of a block, in order, as FSDP's are; and whether any block has one.
+// Returns the parameter gathers of a block in order. FSDP issues such gathers.
 std::vector<OpId> parameter_gathers(const Trace& trace, const TracedBlock& block);
 bool blocks_gather_parameters(const Trace& trace);
 

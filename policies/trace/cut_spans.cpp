@@ -23,13 +23,14 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the cut that goes with an op: the tables grow in the order of ops. Any cut would do for
-// joining; these make equal layers equal.
+// Finds the cut that belongs to an op: the tables grow in the order of ops. Joining would work with
+// any cut; these cuts make equal layers equal.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
 
-  // Scopes cannot be told from op positions: one may open without an op in it.
+  // Takes the scope as an argument, because op positions do not determine it: a scope may open
+  // without any op in it.
   Cut cut_at(OpId op, ScopeId scope, const Cut& previous) {
     while (next_op_ < op) take_outputs_of(next_op_++);
     while (trace_.packs.contains(pack_) && trace_.packs[pack_].at_op < op) ++pack_;
@@ -41,8 +42,8 @@ class Cutter {
   }
 
  private:
-  // Outside values that are first read after these outputs have higher ids, so they go with the
-  // span that reads them.
+  // Outside values that are first read after these outputs have higher ids. They therefore belong
+  // to the span that reads them.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[op].outputs) {
       value_ = std::max(value_, output + 1);
@@ -57,14 +58,16 @@ class Cutter {
   PackId pack_;
 };
 
-// The first scope behind `scope` that is not inside it. Ids are in the order of opening.
+// Returns the first scope after `scope` that is not inside it. Scope ids are in the order of
+// opening.
 ScopeId end_of_scope(const Trace& trace, ScopeId scope) {
   ScopeId end = scope + 1;
   while (trace.scopes.contains(end) && trace.scopes[end].parent >= scope) ++end;
   return end;
 }
 
-// Block scopes in forward order, without those inside or across another.
+// Returns block scopes in forward order, without blocks that are inside another block or overlap
+// it.
 std::vector<ScopeId> separate_blocks(const Trace& trace) {
   std::vector<ScopeId> scopes;
   for (const TracedBlock& block : trace.blocks) scopes.push_back(block.scope);
@@ -101,7 +104,7 @@ std::vector<SpanBounds> bounds_of_spans(const Trace& trace) {
   return all_bounds;
 }
 
-// Turns ids of one table into ids of a span, noting what lies outside.
+// Turns ids of one table into ids of a span, and collects the ids that lie outside.
 template <class AnyId>
 class Relative {
  public:
@@ -156,7 +159,7 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   return type;
 }
 
-// Backward, cut where it turns to the packs of another span.
+// Cuts backward where it moves on to the packs of another span.
 class BackwardCutter {
  public:
   BackwardCutter(const Trace& trace, const std::vector<SpanBounds>& all_bounds,
@@ -203,7 +206,7 @@ class BackwardCutter {
   SpannedTrace& result_;
   const SpanBounds* at_ = nullptr;
   std::vector<BackwardEvent> events_;
-  BackwardEvent previous_;  // the last one with bytes
+  BackwardEvent previous_;  // the last event that has bytes
 };
 
 }  // namespace

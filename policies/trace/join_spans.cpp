@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// A step of the largest models has some 100,000 entries.
+// A step of the largest models has about 100,000 entries.
 constexpr std::size_t kMostEntries = 8'000'000;
 
 // Turns ids of a span back into ids of the trace.
@@ -32,7 +32,7 @@ class Absolute {
   const std::vector<AnyId>& outside_;
 };
 
-// Positions that a broken file can push out of range.
+// Returns `position` + `by`. Throws FormatError if a broken file puts the result out of range.
 template <class AnyId>
 AnyId moved(std::string_view what, AnyId position, AnyId by) {
   const std::int64_t result = std::int64_t{position.index} + by.index;

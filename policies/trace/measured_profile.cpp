@@ -27,7 +27,8 @@ Value most(const std::vector<Value>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// By op, the figure of its samples: those of every step, in all layers of its type.
+// Returns for each op figure(samples). The samples are the op's values in every step and in all
+// layers of its type.
 template <class Step, class Value, class Figure>
 std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans,
                                  const std::vector<Step>& steps,
@@ -59,7 +60,7 @@ Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& 
                   median(whole) - std::accumulate(parts.begin(), parts.end(), Duration{}));
 }
 
-// Each step that was watched, timed or weighed has the trace's ops.
+// Throws std::invalid_argument unless each watched or weighed step has the trace's ops.
 template <class Step>
 void require_ops(const std::vector<Step>& steps, std::size_t num_forward,
                  std::size_t num_backward) {
@@ -112,7 +113,8 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
     profile.backward_temporary =
         figures_by_op(backward, steps.weighed, &Temporaries::backward, most<Bytes>);
   }
-  // Layers and steps launch the same ones, but for choices of a library between one kernel and two.
+  // Equal layers and all steps launch the same kernels, except where a library may choose one
+  // kernel or two. The maximum covers both.
   if (!steps.watched.front().kernels.empty()) {
     profile.forward_kernels =
         figures_by_op(forward, steps.watched, &Ops::kernels, most<std::int32_t>);

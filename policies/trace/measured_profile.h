@@ -1,5 +1,5 @@
-// From times of single ops in several steps to a profile: medians over the steps and over layers
-// that do the same; of bytes, the most.
+// Turns times of single ops in several steps into a profile. Times are medians over the steps and
+// over layers that do the same; bytes are maxima.
 #pragma once
 
 #include <string>
@@ -10,22 +10,24 @@
 
 namespace rematch {
 
-// Measurements. Steps in which every op is timed take longer as a whole, so the time of a step
-// beyond its ops is taken from steps without observers.
+// Measurements. Timing every op slows a step down as a whole. The time of a step beyond its ops is
+// therefore measured in steps without observers.
 struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // by OpId
     std::vector<Profile::Duration> backward;  // by op of backward
-    std::vector<std::int32_t> kernels;        // that forward launched, by OpId; empty: not counted
+    // kernels that forward launched, by OpId; empty: not counted
+    std::vector<std::int32_t> kernels;
   };
-  // Bytes that kernels allocated inside, above the op boundary.
+  // Bytes that kernels allocate internally, on top of the bytes at the op boundary.
   struct Temporaries {
     std::vector<Bytes> forward;   // by OpId
     std::vector<Bytes> backward;  // by op of backward
   };
   std::vector<Ops> watched;
-  std::vector<Temporaries> weighed;  // one entry for each step that was; empty: not measured
-  // One entry for each step that was not watched.
+  // one entry per step in which temporaries were measured; empty: not measured
+  std::vector<Temporaries> weighed;
+  // One entry per step that ran without observers.
   std::vector<Profile::Duration> forward;
   std::vector<Profile::Duration> backward;
   std::vector<Profile::Duration> optimizer;
@@ -35,8 +37,9 @@ struct TimedSteps {
 // weighed step has the trace's ops.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
-// A profile that names its ops instead of its trace, as one of `trace`, equal layers with the
-// median of their times; any other, and one of other ops, as it is.
+// Completes a profile that has an ops_sha256 and no trace_sha256: it gets the trace's hash, and
+// equal layers get the median of their times. Returns any other profile unchanged, and also one
+// whose ops differ from the trace's.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

@@ -5,8 +5,8 @@
 namespace rematch {
 namespace {
 
-// Space-separated dispatcher names of one class. A name that ends in `_` needs no entry of its
-// own where the name without it has one.
+// The dispatcher names of one class, separated by spaces. A name that ends in `_` needs no entry if
+// the name without `_` has one.
 struct ClassRow {
   OpClass op_class;
   std::string_view names;
@@ -164,8 +164,8 @@ constexpr ClassRow kRows[] = {
      "c10d::gather_ c10d::scatter_ c10d::alltoall_ c10d::alltoall_base_ c10d::broadcast_ "
      "c10d::barrier c10d::send c10d::recv_ c10d::recv_any_source_ "
      "deepep::dispatch deepep::combine hybridep::dispatch hybridep::combine"},
-    // Multi-tensor ops serve optimizers and gradient clipping, so the whole _foreach_ family is
-    // here; op_class_of looks for the prefix.
+    // Multi-tensor ops serve optimizers and gradient clipping, so the whole _foreach_ family
+    // belongs to this class. op_class_of finds it by its prefix.
     {OpClass::kOptimizer,
      "aten::_fused_adamw aten::_fused_adam aten::_fused_sgd aten::_fused_adagrad "
      "aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale"},

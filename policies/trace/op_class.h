@@ -1,5 +1,5 @@
-// The coarse kinds of op that counts, selectors and reports speak of. One table maps
-// dispatcher names to them, so a policy means the same op on every backend.
+// The coarse kinds of op used by counts, selectors and reports. One table maps dispatcher names to
+// kinds, so a policy selects the same ops on every backend.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ inline constexpr std::array<std::string_view, 13> kWords<OpClass> = {"matmul",
 // `name` is the dispatcher name, with or without overload: "aten::mm".
 OpClass op_class_of(std::string_view name);
 
-// Its output has no defined content. `name` may have an overload.
+// Returns whether the op leaves its output uninitialized. `name` may include an overload.
 bool is_empty_factory(std::string_view name);
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-// The parts of a training step that counts, times and peaks are split by.
+// The phases of a training step. Counts, times and peaks are reported by phase.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// The fields of a profile's file, in their order. A field is a member in profile.h, a line here,
-// and an entry in reports/schema/profile.schema.json. Private to this folder and to the test that
-// holds the schema to it.
+// Lists the fields of a profile's file in order. A new field needs a member in profile.h, a line
+// here, and an entry in reports/schema/profile.schema.json. Private to this folder and to the test
+// that compares the list with the schema.
 #pragma once
 
 #include "policies/base/field_value.h"
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// Times, and bytes and kernels where they were measured, of a span's ops or of a whole pass.
+// Times of the ops of a span or of a whole pass. Includes bytes and kernels if they were measured.
 struct OpFigures {
   std::vector<Profile::Duration> times;
   std::optional<std::vector<Bytes>> temporary;
@@ -26,7 +26,7 @@ void visit_fields(Figures& figures, Visit visit) {
   visit({"kernels", kLater | kOmitIfEmpty}, figures.kernels);
 }
 
-// All but "forward" and "backward", the figures of the ops.
+// Lists all fields except "forward" and "backward", which hold the figures of the ops.
 template <RecordOf<Profile> AProfile, class Visit>
 void visit_fields(AProfile& profile, Visit visit) {
   visit("model", profile.model);

@@ -1,5 +1,5 @@
-// Profiles as files, "rematch.profile/1.2": figures of each distinct span of the step once, and
-// the order in which the spans follow each other. Lossless, and read without the trace.
+// Profiles as files, "rematch.profile/1.2". A file stores the figures of each distinct span once,
+// and the order of the spans. Nothing is lost, and reading does not need the trace.
 #pragma once
 
 #include "policies/base/json_fwd.h"
@@ -7,13 +7,11 @@
 
 namespace rematch {
 
-// Cut where the trace's layers begin. Throws std::invalid_argument if the profile is of another
-// trace (profile_problem()).
+// Cuts the profile where the trace's layers begin. Throws std::invalid_argument if the profile
+// belongs to another trace (profile_problem()).
 Json profile_to_json(const Profile& profile, const Trace& trace);
 
-// Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys.
+// Throws FormatError, with the JSON path if a single place is wrong. Ignores unknown keys.
 Profile profile_from_json(const Json& json);
-
-// As a member of a record (record_fields.h).
 
 }  // namespace rematch

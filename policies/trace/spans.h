@@ -1,6 +1,6 @@
-// Cuts a trace into spans, one per block and one between neighbours, whose ids are relative to
-// the span. Layers that do the same become equal, so a file stores each distinct type once.
-// Joining gives back exactly the trace that was cut, with or without blocks.
+// Cuts a trace into spans: one per block, and one between neighbouring blocks. Ids inside a span
+// are relative to it, so layers that do the same become equal and a file stores each distinct type
+// once. Joining restores exactly the trace that was cut, with or without blocks.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace rematch {
 
-// One span of every table of a trace. An id in it is counted from the span's first, or is
+// One span's part of every table of a trace. An id is counted from the span's first, or is
 // outside_id(k) for the k-th entry of the span's list of outside ids. Op positions (first_op,
-// end_op, at_op) are counted from the span's first op. Paths below the span's own begin with
-// a dot, the span's own is ".".
+// end_op, at_op, dropped_at) are counted from the span's first op. The span's own path is ".";
+// paths below it begin with a dot.
 struct SpanType {
   std::vector<TracedOp> ops;
   std::vector<TracedValue> values;
@@ -38,7 +38,8 @@ constexpr std::size_t outside_place(AnyId id) {
   return static_cast<std::size_t>(-1 - id.index);
 }
 
-// What replaces each id of a span. A position is an op that a scope or a pack is counted by.
+// Maps each kind of id in a span to its replacement. `position` maps the op positions of scopes and
+// packs.
 struct SpanIds {
   std::function<OpId(OpId)> op;
   std::function<ValueId(ValueId)> value;
@@ -52,18 +53,18 @@ inline bool has_bytes(const BackwardEvent& event) {
   return event.kind == BackwardEvent::Kind::kDemand || event.kind == BackwardEvent::Kind::kOp;
 }
 
-// A place where a type stands in the trace, with what its outside ids are there.
+// One occurrence of a type in the trace, with the meaning of the type's outside ids there.
 struct TraceSpan {
   int type = 0;
-  std::string path;  // of the block's scope; empty between blocks
+  std::string path;  // path of the block's scope; empty between blocks
   std::vector<OpId> outside_ops;
   std::vector<ValueId> outside_values;
   std::vector<StorageId> outside_storages;
   std::vector<ScopeId> outside_scopes;
 };
 
-// A span of backward: packs are counted from `first_pack`, scopes from `first_scope`, which a
-// scope may lie before, and bytes are the change from the event before.
+// A span of backward. Its packs are counted from `first_pack` and its scopes from `first_scope`; a
+// scope may precede `first_scope`. Its bytes are changes from the previous event that has bytes.
 struct BackwardRun {
   int type = 0;
   PackId first_pack;
@@ -72,7 +73,7 @@ struct BackwardRun {
 
 struct SpannedTrace {
   std::vector<SpanType> types;
-  std::vector<TraceSpan> spans;  // in order; together all of the trace's tables
+  std::vector<TraceSpan> spans;  // in order; together they cover all of the trace's tables
   std::vector<std::vector<BackwardEvent>> backward_types;
   std::vector<BackwardRun> backward;
 };
@@ -81,13 +82,12 @@ struct SpannedTrace {
 SpannedTrace cut_into_spans(const Trace& trace);
 
 // Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
-// is in no table, or if there is more than any step can be (a file that repeats a large type).
+// is in no table. Also throws it if there are more entries than any step can have, as in a file
+// that repeats a large type.
 void join_spans(const SpannedTrace& spanned, Trace& trace);
 
-// The ops of a pass by the spans that a trace is cut into (spans.h). Spans of one type
-// do the same.
-
-// Ops [first, first + length) of forward, or of the ops of backward.
+// A span as a range of ops: [first, first + length) of forward, or of the ops of backward. Spans of
+// equal type run the same ops.
 struct TypedSpan {
   int type = 0;
   std::size_t first = 0;

@@ -1,6 +1,6 @@
-// A trace: what one training step of one model does, as the dispatcher sees it just below
-// autograd. Ops, values, bytes, aliases, scopes, and what backward demands, in order. No times,
-// no policy. Recorded once (harness/trace), read by everything that decides.
+// A trace: what one training step of one model does, as the dispatcher sees it just below autograd.
+// It lists ops, values, bytes, aliases, scopes and the demands of backward, in order. It has no
+// times and no policy. It is recorded once (harness/trace); planning and prediction read it.
 //
 // In memory a trace is flat: op, value, storage, scope and pack ids are indices into the
 // vectors below. Its JSON (trace_json.h) stores each distinct block type once.
@@ -26,9 +26,10 @@ using PackId = Id<struct PackTag>;
 
 struct TracedStorage {
   Bytes bytes;
-  // The program holds what op made it until this op has begun: at the boundary after it, only
-  // autograd, or a region, can still hold it. The end of the ops: until forward returns. Absent: to
-  // the end of the step, as the loss, and all that comes from outside.
+  // The program holds the storage until this op has begun. From the next op boundary on, only
+  // autograd or a region can still hold it. If this is the end of the ops, the program holds it
+  // until forward returns. Absent: the program holds it to the end of the step, like the loss and
+  // everything that comes from outside.
   std::optional<OpId> freed_at;
   bool operator==(const TracedStorage&) const = default;
 };
@@ -44,7 +45,7 @@ struct TracedValue {
   bool operator==(const TracedValue&) const = default;
 };
 
-// A read of a value: `version` is the number of in-place writes its storage had seen.
+// A read of a value. `version` is the number of in-place writes to its storage before the read.
 struct TracedUse {
   ValueId value;
   std::int32_t version = 0;
@@ -56,16 +57,17 @@ struct TracedOp {
   OpClass op_class = OpClass::kOther;
   std::optional<ScopeId> scope;   // innermost scope open at the call
   std::vector<TracedUse> inputs;  // tensor arguments in schema order
-  std::vector<ValueId> outputs;   // fresh outputs only; what an in-place op returns is an input
+  // fresh outputs only; a value that an in-place op returns is an input
+  std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages it mutates
   bool is_view = false;           // outputs share an input's storage; nothing is computed
   bool draws_random = false;      // advances a generator
   std::int64_t flops = 0;         // matmul and attention ops; 0 elsewhere
-  std::string group;              // of a collective: the process group's name, "tp"; else empty
+  std::string group;              // process group of a collective, "tp"; empty for other ops
   bool operator==(const TracedOp&) const = default;
 };
 
-// A scope instance: one opening of a name in forward. Ops [first_op, end_op).
+// A scope instance: one opening of a name in forward. It covers ops [first_op, end_op).
 struct TracedScope {
   std::string path;  // "blocks.3.attention"
   std::optional<ScopeId> parent;
@@ -78,12 +80,12 @@ struct TracedScope {
 struct TracedBlock {
   ScopeId scope;
   std::string list;  // "blocks"
-  int index = 0;     // its layer index in that list
+  int index = 0;     // layer index in that list
   bool operator==(const TracedBlock&) const = default;
 };
 
-// A tensor saved for backward. `at_op` is the number of ops that had run when it was packed,
-// which is below its consumer for inputs and above its producer for outputs.
+// A tensor saved for backward. `at_op` is the number of ops that had run when it was packed. A
+// saved input is packed before its consumer runs, a saved output after its producer.
 struct TracedPack {
   ValueId value;
   std::int32_t version = 0;
@@ -94,30 +96,32 @@ struct TracedPack {
   bool operator==(const TracedPack&) const = default;
 };
 
-// Backward of the run without checkpointing, in order: which saved tensors it asks for and lets
-// go of, and the bytes of everything it made itself (gradients, temporaries) after each op.
+// The events of backward in a run without checkpointing, in order: which saved tensors it demands
+// and releases, and after each op the bytes of everything that backward allocated (gradients,
+// temporaries).
 struct BackwardEvent {
-  // kPutAway: what a demand gave is in nobody's hands any more, before an op that runs ahead of the
-  // release. Without one the release is also that.
+  // kPutAway: no code holds the demanded tensor any more, but another op runs before the release.
+  // Without this event, the release implies it.
   enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
-  std::optional<PackId> pack;  // all but kOp
-  std::string op;              // kOp: name
-  // kDemand, kOp: bytes born in backward and alive before the demand, after the op; and those of
-  // them that are gradients of parameters.
+  std::optional<PackId> pack;  // for all kinds but kOp
+  std::string op;              // for kOp: its name
+  // For kDemand and kOp: bytes that backward allocated and that are live before the demand or after
+  // the op. gradient_bytes is the part of other_bytes that belongs to gradients of parameters.
   Bytes other_bytes;
   Bytes gradient_bytes;
-  // kDemand, kOp: the innermost scope that was open in forward when autograd made the node that is
-  // at work.
+  // For kDemand and kOp: the innermost scope that was open in forward when autograd created the
+  // node that is running.
   std::optional<ScopeId> scope;
-  // kOp that starts a collective: its process group, and the larger of all that goes in and comes
-  // out.
+  // For a kOp that starts a collective: its process group, and the larger of its total input and
+  // total output bytes.
   std::string group;
   Bytes collective_bytes;
   bool operator==(const BackwardEvent&) const = default;
 };
 
-// A collective once backward is over: it sums gradients over ranks. Bytes as in BackwardEvent.
+// A collective that runs after backward and sums gradients over ranks. `bytes` is counted like
+// BackwardEvent::collective_bytes.
 struct TracedCollective {
   std::string op;
   std::string group;
@@ -125,7 +129,7 @@ struct TracedCollective {
   bool operator==(const TracedCollective&) const = default;
 };
 
-// Parameters of one size and type: what an optimizer's state is made for.
+// Parameters of equal size and type. The optimizer's state depends on these.
 struct TracedParameters {
   std::int64_t elements = 0;
   std::string dtype;
@@ -135,7 +139,7 @@ struct TracedParameters {
 
 struct Trace {
   std::string model;                               // preset name
-  std::map<std::string, std::int64_t> dimensions;  // every dimension that shaped it
+  std::map<std::string, std::int64_t> dimensions;  // every dimension that shaped the model
   std::string dtype;
   IdTable<OpId, TracedOp> ops;  // forward, in dispatch order, loss included
   IdTable<ValueId, TracedValue> values;
@@ -146,18 +150,19 @@ struct Trace {
   std::vector<BackwardEvent> backward;
   std::vector<TracedCollective> gradient_sums;
   Bytes parameter_bytes;
-  std::vector<TracedParameters> parameters;  // each size and type once
-  // Other bytes held from before the step to its end, without the optimizer's state: frozen
-  // weights, tables, the batch.
+  std::vector<TracedParameters> parameters;  // one entry per size and type
+  // Other bytes held from before the step to its end, such as frozen weights, tables and the batch.
+  // Does not include the optimizer's state.
   Bytes constant_bytes;
-  Bytes gradient_bytes;  // of all parameters, when backward is over
+  Bytes gradient_bytes;  // gradients of all parameters when backward ends
   bool operator==(const Trace&) const = default;
 };
 
-// How many of the events are ops.
+// Counts the events that are ops.
 std::size_t num_ops(const std::vector<BackwardEvent>& events);
 
-// SHA-256, in hex, of the trace's canonical JSON: what a plan names as its model.
+// Returns the SHA-256, in hex, of the trace's canonical JSON. A plan identifies its model by this
+// hash.
 std::string trace_sha256(const Trace& trace);
 
 }  // namespace rematch

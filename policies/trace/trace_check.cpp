@@ -14,8 +14,8 @@ using Problem = std::optional<std::string>;
 
 bool is_count(std::int64_t number) { return number >= 0 && number <= kLargestInteger; }
 
-// "op 3 (aten::mm): reads value 9 of 5". Refers to the name, and words a place only where something
-// is wrong with it.
+// Names an entry in a problem: "op 3 (aten::mm): refers to value 9 of 5". Keeps a reference to the
+// entry's name, and makes text only if there is a problem.
 class Place {
  public:
   template <class Tag>
@@ -29,7 +29,7 @@ class Place {
     if (!name_.empty()) text.append(" (").append(name_).append(")");
     return text.append(": ").append(problem);
   }
-  // Nothing if the table has the entry.
+  // Returns nullopt if the table has the entry.
   template <class AnyId, class T>
   Problem refers(std::string_view what, std::optional<AnyId> id,
                  const IdTable<AnyId, T>& table) const {
@@ -71,8 +71,8 @@ Problem check_values(const Trace& trace) {
   return std::nullopt;
 }
 
-// Boolean indexing, x[x > 0]: PyTorch turns a mask of bool or uint8 into as many rows as it has
-// ones. The first input is what is indexed.
+// Recognizes boolean indexing, x[x > 0]. PyTorch turns a mask of bool or uint8 into as many rows as
+// the mask has ones. The first input is the indexed tensor.
 bool indexes_by_mask(const Trace& trace, const TracedOp& op) {
   if (op.name != "aten::index.Tensor" && op.name != "aten::_unsafe_index.Tensor") return false;
   for (std::size_t input = 1; input < op.inputs.size(); ++input) {
@@ -135,7 +135,8 @@ Problem check_ops(const Trace& trace) {
   return std::nullopt;
 }
 
-// Checks storages that have a valid producer.
+// Checks only storages that an op produces. Must run after check_values, which checks the
+// producers.
 Problem check_lifetimes(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> producers(trace.storages.size());
   for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {

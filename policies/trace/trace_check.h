@@ -1,5 +1,6 @@
-// Conditions that every trace must satisfy before anything relies on it: ids that exist, order,
-// ranges. Files come from anywhere, so readers check; writers check so that no file is born broken.
+// Checks conditions that every trace must satisfy before other code relies on it: ids that exist,
+// order, ranges. Readers check because files may come from anywhere. Writers check so that they
+// never write a broken file.
 #pragma once
 
 #include <optional>
@@ -9,11 +10,11 @@
 
 namespace rematch {
 
-// The first thing wrong with the trace, in one line; nothing if it is valid.
+// Describes the first problem of the trace in one line. Returns nullopt if the trace is valid.
 std::optional<std::string> trace_problem(const Trace& trace);
 
-// The first op whose result's shape depends on data, in one line: a valid trace of one step, which
-// says nothing of the next. Nothing if there is none.
+// Describes in one line the first op whose output shape depends on data. Such a trace is valid for
+// its own step but does not predict the next one. Returns nullopt if there is no such op.
 std::optional<std::string> data_dependence(const Trace& trace);
 
 }  // namespace rematch

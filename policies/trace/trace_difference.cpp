@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// A part of a trace in words that are equal where the traces do the same.
+// A part of a trace as text rows, which are equal if the traces do the same.
 using Rows = std::vector<std::string>;
 
 std::string scope_words(const Trace& trace, std::optional<ScopeId> scope) {
@@ -88,7 +88,7 @@ Rows backward_ops(const Trace& trace) {
   return rows;
 }
 
-// The saved tensors that backward asks for and lets go of, and before which of its ops.
+// Lists the saved tensors that backward demands and releases, and before which of its ops.
 Rows demands(const Trace& trace) {
   Rows rows;
   std::int64_t num_ops = 0;

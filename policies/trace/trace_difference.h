@@ -1,4 +1,4 @@
-// How two recordings of one step differ: as two recorders see it, or two versions of one.
+// Compares two recordings of one step, made by two recorders or by two versions of one recorder.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace rematch {
 
-// A line for each part in which they differ, with its first difference: sizes of the model, ops,
-// saved tensors, lifetimes, backward. Numbers of values and storages, and the two names of one op
-// (trace_op.h), make no difference. Empty: plans and predictions are the same for both.
+// Returns one line for each part that differs, with its first difference: sizes of the model, ops,
+// saved tensors, lifetimes, backward. Ignores the numbering of values and storages, and treats the
+// two names of one op (trace_op.h) as equal. If the result is empty, both traces give the same
+// plans and predictions.
 std::vector<std::string> trace_differences(const Trace& a, const Trace& b);
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// The fields of a trace's file, in their order. A field is a member in trace.h or spans.h, a line
-// here, and an entry in reports/schema/trace.schema.json. Private to this folder and to the test
-// that holds the schema to it.
+// Lists the fields of a trace's file in order. A new field needs a member in trace.h or spans.h, a
+// line here, and an entry in reports/schema/trace.schema.json. Private to this folder and to the
+// test that compares the list with the schema.
 #pragma once
 
 #include "policies/base/field_value.h"
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// References of a span (spans.h): below 0 where they lead outside.
+// Writes the references inside a span (spans.h). A negative id refers outside the span.
 template <class Tag>
 Json to_value(Id<Tag> id) {
   return id.index;
@@ -30,7 +30,7 @@ void read_value(const JsonField& field, BackwardEvent& event);
 template <RecordOf<TracedOp> Op, class Visit>
 void visit_fields(Op& op, Visit visit) {
   visit("name", op.name);
-  visit({"class", kLater}, op.op_class);  // absent: the one of its name
+  visit({"class", kLater}, op.op_class);  // absent: the class of its name
   visit("scope", op.scope);
   visit("inputs", op.inputs);
   visit("outputs", op.outputs);
@@ -66,7 +66,8 @@ void visit_fields(Pack& pack, Visit visit) {
   visit({"dropped_at", kLater | kOmitIfEmpty}, pack.dropped_at);
 }
 
-// All but its storages, which a file holds by column: "storage_bytes", "storage_freed_at".
+// Lists all fields except the storages, which a file holds by column: "storage_bytes",
+// "storage_freed_at".
 template <RecordOf<SpanType> Type, class Visit>
 void visit_fields(Type& type, Visit visit) {
   visit("ops", type.ops);
@@ -124,7 +125,7 @@ void visit_fields(Collective& collective, Visit visit) {
   visit("collective_bytes", collective.bytes);
 }
 
-// All but what a file holds in spans.
+// Lists all fields except those that a file holds in spans.
 template <RecordOf<Trace> ATrace, class Visit>
 void visit_fields(ATrace& trace, Visit visit) {
   visit("model", trace.model);

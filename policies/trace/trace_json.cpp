@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// A use is a reference, or [reference, version] where the storage was written before.
+// A use is a reference, or [reference, version] if its storage was written before.
 Json to_value(const TracedUse& use) {
   if (use.version == 0) return to_value(use.value);
   return Json::array({to_value(use.value), use.version});
@@ -93,7 +93,7 @@ void read_value(const JsonField& field, BackwardEvent& event) {
 
 namespace {
 
-// Spans name their types by index.
+// Checks that each span refers to an existing type.
 void require_types(const JsonField& spans, std::size_t num_types) {
   for (const JsonField& span : spans.elements()) {
     const JsonField type = span.at("type");
@@ -112,8 +112,8 @@ SpannedTrace spanned_from_json(const JsonField& root) {
 
 bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("class"); }
 
-// Which ops of the trace have no flops because the writer knew none: those of types in which some
-// op has no class.
+// Computes flops that the writer did not state. If some op of a type has no class, the writer
+// stated no flops for the ops of this type.
 void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
   OpId first;
   for (const TraceSpan& span : spanned.spans) {
@@ -153,7 +153,7 @@ Trace trace_from_json(const Json& json) {
   return trace;
 }
 
-// The hash of the trace as a file of 1.0, so that plans and profiles of such files still match.
+// Hashes the trace as a file of version 1.0, so that plans and profiles for such files still match.
 std::string trace_sha256(const Trace& trace) {
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.0";

@@ -1,9 +1,8 @@
-// Traces as files, "rematch.trace/1.1": each distinct block type once, the spans that say where
-// it stands, and the rest of the step. Lossless: reading gives back every id.
+// Traces as files, "rematch.trace/1.1". A file stores each distinct block type once, the spans that
+// say where a type occurs, and the rest of the step. Nothing is lost: reading restores every id.
 //
-// Inside a type a reference is an index into the type's own list, -1, -2, ... for the first,
-// second,
-// ... entry of the span's `outside_*` list, or null for none.
+// A reference inside a type is one of three things: an index into the type's own list; -1, -2, ...
+// for the first, second, ... entry of the span's `outside_*` list; or null for no reference.
 #pragma once
 
 #include "policies/base/json_fwd.h"
@@ -14,8 +13,8 @@ namespace rematch {
 // Throws std::invalid_argument if the trace is not valid (trace_check.h).
 Json trace_to_json(const Trace& trace);
 
-// Throws FormatError, with the JSON path where one place is at fault. Ignores unknown keys. A
-// writer that leaves out the class of ops leaves class and flops to be worked out here.
+// Throws FormatError, with the JSON path if a single place is wrong. Ignores unknown keys. If the
+// file does not state the class of ops, computes their class and flops here.
 Trace trace_from_json(const Json& json);
 
 }  // namespace rematch

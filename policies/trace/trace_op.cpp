@@ -11,7 +11,7 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-// The shape of the op's input at `index`; empty where it has none there.
+// Returns the shape of the op's input at `index`, or an empty shape if it has no such input.
 const Shape& shape_of(const Trace& trace, const TracedOp& op, std::size_t index) {
   static const Shape kNoShape;
   if (index >= op.inputs.size()) return kNoShape;
@@ -34,7 +34,7 @@ std::int64_t product(const Trace& trace, const TracedOp& op, std::size_t left) {
 
 std::int64_t flops_of(const Trace& trace, const TracedOp& op) {
   const std::string_view name = std::string_view(op.name).substr(0, op.name.find('.'));
-  // A grouped product takes each row times the matrix of one group.
+  // A grouped product multiplies each row by the matrix of one group.
   if (name == "aten::mm" || name == "aten::bmm" || name == "aten::_grouped_mm") {
     return product(trace, op, 0);
   }
