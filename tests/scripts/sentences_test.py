@@ -1,0 +1,103 @@
+"""Comments, printed strings and README sentences are found whole, and drawn by a seed."""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.dont_write_bytecode = True
+from checks import sentences  # noqa: E402
+
+SOURCE = '''// Counts
+// regions.
+//
+// Note [Counting]
+#include "a header of four words.h"
+
+int count = 0;  // regions that ran,
+                // without empty ones
+int next = 0;   // another comment
+
+throw Refused("region " + name + " needs "
+              "a plan of its own");  // NOLINT
+const char* raw = R"(// no comment, and a raw string)";
+}  // namespace rematch
+'''
+PYTHON = '''"""Counts regions."""
+LIMIT = 3  # regions at most
+KEY = "a_key_of_words"
+
+
+def count():
+    """Returns a number."""
+    raise ValueError("there are too many regions")
+'''
+README = '''# A heading is no sentence
+
+The first sentence
+goes on. The second ends here.
+
+- An item of a list
+- Another item
+
+| a | table |
+```
+A line of code. Another.
+```
+'''
+
+
+class SentencesTest(unittest.TestCase):
+    def test_comments_of_a_source_are_joined_line_by_line(self):
+        self.assertEqual(sentences.comments("count.cpp", SOURCE),
+                         [(1, "Counts regions."), (4, "Note [Counting]"), (7, "regions that ran, without empty ones"),
+                          (9, "another comment")])
+
+    def test_strings_of_a_source_are_joined_and_short_ones_left_out(self):
+        self.assertEqual(sentences.strings("count.cpp", SOURCE),
+                         [(11, "needs a plan of its own"), (13, "// no comment, and a raw string")])
+
+    def test_docstrings_are_comments_and_keys_are_no_strings(self):
+        self.assertEqual(sentences.comments("count.py", PYTHON),
+                         [(1, "Counts regions."), (2, "regions at most"), (7, "Returns a number.")])
+        self.assertEqual(sentences.strings("count.py", PYTHON), [(8, "there are too many regions")])
+
+    def test_a_template_that_python_cannot_parse_has_comments_alone(self):
+        self.assertEqual(sentences.comments("count.py", "x = @HERE@  \n# Filled in later.\n"), [(2, "Filled in later.")])
+        self.assertEqual(sentences.strings("count.py", "x = @HERE@ 'a string of words'\n"), [])
+
+    def test_comments_of_other_files_begin_with_a_hash(self):
+        self.assertEqual(sentences.comments("CMakeLists.txt", "# Adds\n# a test.\nadd_test()\n"), [(1, "Adds a test.")])
+        self.assertEqual(sentences.comments("data.json", "# no comment\n"), [])
+
+    def test_sentences_of_a_readme_leave_out_headings_tables_and_code(self):
+        self.assertEqual(sentences.readme_sentences(README),
+                         [(3, "The first sentence goes on."), (3, "The second ends here."), (6, "An item of a list"),
+                          (7, "Another item")])
+
+
+class SampleTest(unittest.TestCase):
+    def draw(self, *arguments):
+        return subprocess.run([ROOT / "scripts" / "checks" / "sample_sentences.py", *arguments], capture_output=True,
+                              text=True)
+
+    def test_a_seed_draws_the_same_sentences_and_another_seed_others(self):
+        first, again, other = (self.draw(seed, "--count", "20", "--under", "policies").stdout for seed in ("7", "7", "8"))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first.splitlines()[1:], other.splitlines()[1:])
+        self.assertEqual(len(first.splitlines()), 42)
+        for line in first.splitlines():
+            self.assertRegex(line, r"^(# (comments|strings), seed 7|policies/\S+:[0-9]+: .+)$")
+
+    def test_bad_input_gets_one_line(self):
+        for arguments, message in ((["7", "--count", "0"], "--count is 0; it must be at least 1"),
+                                   (["7", "--under", "nowhere"], "--under nowhere has no files")):
+            done = self.draw(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(message, done.stderr.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
