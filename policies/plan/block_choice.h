@@ -1,5 +1,6 @@
-// Which layers of each block list a policy governs. A choice is an enumerator and a line of the
-// table here, which spells it and decides, and an entry in reports/schema/policy.schema.json.
+// Defines which layers of each block list a policy governs. A new choice needs an enumerator, a
+// line of the table here, and an entry in reports/schema/policy.schema.json. The table line gives
+// its name and its rule.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +30,14 @@ struct BlockChoice {
   bool operator==(const BlockChoice&) const = default;
 };
 
-// What a choice is written with in a policy file: nothing, N, or a list.
+// The argument of a choice in a policy file: none, N, or a list.
 enum class ChoiceArgument : std::uint8_t { kNone, kCount, kList };
 
 struct BlockRule {
   BlockChoice::Kind kind;
   std::string_view name;  // in JSON
   ChoiceArgument argument;
-  // c: the choice; i: a layer; num: how many there are.
+  // Returns whether choice `c` includes layer `i` of `num` layers.
   bool (*chooses)(const BlockChoice& c, int i, int num);
 };
 
@@ -52,13 +53,13 @@ inline constexpr std::array kBlockRules = [] {
   return std::array{
     BlockRule{Kind::kNone, "none", Takes::kNone, [](const Choice&, int, int) { return false; }},
     BlockRule{Kind::kAll, "all", Takes::kNone, [](const Choice&, int, int) { return true; }},
-    // FastVideo block_skip, diffusers
+    // used by FastVideo block_skip, diffusers
     BlockRule{Kind::kNthFirst, "nth_first", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n == 0; }},
-    // torchtune, modalities, torchtitan's retired layer mode
+    // used by torchtune, modalities, torchtitan's retired layer mode
     BlockRule{Kind::kNthLast, "nth_last", Takes::kCount, [](const Choice& c, int i, int) { return (i + 1) % c.n == 0; }},
-    // all but every n-th
+    // all layers except every n-th
     BlockRule{Kind::kSkipNth, "skip_nth", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n != 0; }},
-    // Megatron block
+    // used by Megatron block
     BlockRule{Kind::kFirst, "first", Takes::kCount, [](const Choice& c, int i, int) { return i < c.n; }},
     BlockRule{Kind::kLast, "last", Takes::kCount, [](const Choice& c, int i, int num) { return i >= num - c.n; }},
     BlockRule{Kind::kOnly, "only", Takes::kList, [](const Choice& c, int i, int) { return is_listed(c, i); }},

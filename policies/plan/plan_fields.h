@@ -1,6 +1,6 @@
-// The fields of a plan's file, in their order. A field is a member in plan.h, a line here, and an
-// entry in reports/schema/plan.schema.json. Private to this folder and to the test that holds the
-// schema to it.
+// Lists the fields of a plan's file in order. A new field needs a member in plan.h, a line here,
+// and an entry in reports/schema/plan.schema.json. Private to this folder and to the test that
+// compares the list with the schema.
 #pragma once
 
 #include <string>
@@ -56,7 +56,8 @@ void visit_fields(Region& region, Visit visit) {
   visit("layers", region.layers);
 }
 
-// For people, and not read: which layers a type governs, "0-3, 6", in how many regions.
+// The layers that a type governs, as text ("0-3, 6"), and its number of regions. Written for
+// people, never read.
 struct LayersOfType {
   int type = 0;
   std::string layers;

@@ -1,6 +1,6 @@
-// The fields of a policy's file, in their order. A field is a member in policy.h, a line here, and
-// an entry in reports/schema/policy.schema.json. Private to this folder and to the test that holds
-// the schema to it.
+// Lists the fields of a policy's file in order. A new field needs a member in policy.h, a line
+// here, and an entry in reports/schema/policy.schema.json. Private to this folder and to the test
+// that compares the list with the schema.
 #pragma once
 
 #include "policies/base/field_value.h"
@@ -28,7 +28,7 @@ void visit_fields(Alternate& alternate, Visit visit) {
   visit({"exclude_same_shapes", kLater | kOmitIfEmpty}, alternate.exclude_same_shapes);
 }
 
-// All but the name is optional, since people write these files.
+// Every field except the name is optional, because people write these files.
 template <RecordOf<Policy> APolicy, class Visit>
 void visit_fields(APolicy& policy, Visit visit) {
   constexpr unsigned kIfSaid = kLater | kOmitIfEmpty;

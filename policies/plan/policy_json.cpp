@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// How a choice is spelled: a word, or an object with one key.
+// The spelling of a choice: a word, or an object with one key.
 template <class Kind>
 struct Spelling {
   Kind kind;
@@ -31,7 +31,7 @@ constexpr std::array<Spelling<CollectiveRule>, 3> kCollectives = {{
     {CollectiveRule::kReissue, "reissue", ChoiceArgument::kNone},
 }};
 
-// `spellings`: a table whose rows have a kind, a name and an argument.
+// `spellings` is a table whose rows have a kind, a name and an argument.
 template <class Kind>
 const auto& spelling_of(const auto& spellings, Kind kind) {
   return *std::find_if(spellings.begin(), spellings.end(),
@@ -48,7 +48,7 @@ Json choice_to_json(const auto& spellings, Kind kind, int n, const List& list) {
   return json;
 }
 
-// The spelling in the file, and where its argument is.
+// The matching table row, and the field that holds the argument.
 template <class Row>
 struct FoundChoice {
   const Row& spelling;
@@ -141,7 +141,8 @@ namespace {
 
 bool is_control(char letter) { return static_cast<unsigned char>(letter) < ' '; }
 
-// Lists that the other lists make meaningless are mistakes, not preferences.
+// Rejects a list that the other fields make meaningless, because it is a mistake and not a
+// preference.
 void refuse_contradictions(const JsonField& root, const Policy& policy) {
   if (!policy.inverse && !policy.recompute.empty()) {
     root.fail(
@@ -189,7 +190,7 @@ std::variant<Policy, Rejected> read_policy_file(const std::string& path) {
     } catch (const FormatError& error) {
       return Rejected{path + ": " + error.what()};
     }
-  } catch (const std::runtime_error& error) {  // FileError or FormatError: they name the file
+  } catch (const std::runtime_error& error) {  // FileError or FormatError; both name the file
     return Rejected{error.what()};
   }
 }

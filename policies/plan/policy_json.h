@@ -1,5 +1,5 @@
-// Policies as files, "rematch.policy/1.0": what a user writes to try a rule that the catalogue does
-// not name. Strict: an unknown key is a typing mistake and is refused.
+// Policies as files, "rematch.policy/1.0". A user writes one to try a rule that the catalogue does
+// not have. Reading is strict: an unknown key is a typing mistake and throws FormatError.
 //
 //   {"schema": "rematch.policy/1.0", "name": "mine", "blocks": {"nth_last": 2}, "regions": "block",
 //    "save": ["attention_forward", "*.ffn::matmul#1"], "early_stop": true}
@@ -8,10 +8,10 @@
 //         {"only" | "except": [layer indices]}
 // regions: "block", "root", {"segments": N}, {"scopes": ["attention", "ffn"]}
 // Also: offload, exclude, recompute (lists of selectors), inverse, no_effect_is_intended,
-//       exact_names (a fused attention op by another name than the model's is not meant),
+//       exact_names (true: a fused attention op matches only by its own name),
 //       alternate: {"selectors": [...], "exclude": [...], "keep": "odd" | "even",
 //                   "exclude_same_shapes": true},
-//       offload_saved (all that is kept waits on the host), offload_inputs (region inputs too),
+//       offload_saved (everything kept waits on the host), offload_inputs (region inputs too),
 //       offload_at_least_bytes (smaller tensors stay on the device),
 //       split_only_with (a scope): blocks without it are one region, whatever "regions" says
 #pragma once
@@ -30,7 +30,8 @@ Json policy_to_json(const Policy& policy);
 // Throws FormatError with the JSON path.
 Policy policy_from_json(const Json& json);
 
-// A policy from a file. Rejected: whatever is wrong with the file, in one line.
+// Reads a policy from a file. Returns Rejected with a one-line message if anything is wrong with
+// the file.
 std::variant<Policy, Rejected> read_policy_file(const std::string& path);
 
 }  // namespace rematch

@@ -13,11 +13,12 @@ constexpr std::string_view kForms =
     "write an op class (attention_forward), an op (aten::mm) or result, alone or after a scope "
     "pattern (*.attention::matmul#2)";
 
-// Picks the results of a scope.
+// This word picks the results of a scope.
 constexpr std::string_view kResult = "result";
 
-// `aten::embedding` is an op although `embedding` is also a class; before any other word,
-// `embed::embedding` or `embed::mm`, the class or ATen's op is meant and the word is a scope.
+// The words that count as namespaces of ops. `aten::embedding` is an op although `embedding` is
+// also a class. After any other word, as in `embed::embedding` or `embed::mm`, the class or ATen's
+// op is meant and the word is a scope.
 constexpr std::array<std::string_view, 20> kNamespaces = {"aten",
                                                           "rematch",
                                                           "prim",
@@ -65,12 +66,13 @@ bool is_known_namespace(std::string_view word) {
   return std::find(kNamespaces.begin(), kNamespaces.end(), word) != kNamespaces.end();
 }
 
-// Takes off `prefix` if `text` begins with it.
+// Removes `prefix` if `text` begins with it.
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// `torch.ops.aten.mm` names all overloads of an op at once, which PyTorch calls a packet.
+// Returns whether the word names all overloads of an op at once, such as `torch.ops.aten.mm`.
+// PyTorch calls this a packet.
 bool is_packet(std::string_view word) {
   word = without_prefix(without_prefix(word, "torch."), "ops.");
   const std::size_t dot = word.find('.');
@@ -79,7 +81,7 @@ bool is_packet(std::string_view word) {
          word.find('.', dot + 1) == std::string_view::npos;
 }
 
-// A last word that means nothing and has no namespace before it.
+// Explains a last word that is unknown and has no namespace before it.
 std::string not_a_class(std::string_view word) {
   if (is_packet(word)) {
     return in_quotes(word) + " names no overload; write " +
@@ -89,7 +91,7 @@ std::string not_a_class(std::string_view word) {
          std::string(kForms);
 }
 
-// Splits at the last "::"; `before` is empty and `found` false where there is none.
+// Splits at the last "::". If there is none, `found` is false and `before` is empty.
 struct Split {
   bool found = false;
   std::string_view before;
@@ -102,7 +104,7 @@ Split split_last(std::string_view text) {
   return {true, text.substr(0, colons), text.substr(colons + 2)};
 }
 
-// Takes `#n` off the end. Rejected if something else than a number from 1 follows `#`.
+// Removes `#n` from the end of `text`. Returns Rejected if `#` is not followed by a number from 1.
 std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
                                                     std::string_view& text) {
   const std::size_t hash = text.rfind('#');
@@ -117,9 +119,9 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   return nth;
 }
 
-// `torch.ops.aten.mm.default`, with or without what stands before `aten`, as `aten::mm.default`;
-// "": no such thing. Without an overload it would be a packet, which PyTorch's lists refuse too;
-// higher-order ops have none.
+// Converts `torch.ops.aten.mm.default` to `aten::mm.default`; `torch.` and `ops.` are optional.
+// Returns "" for other text. A name without an overload is a packet, which PyTorch's lists reject
+// too. Higher-order ops have no overload.
 std::string from_torch_spelling(std::string_view word) {
   word = without_prefix(without_prefix(word, "torch."), "ops.");
   const std::size_t dot = word.find('.');
@@ -130,8 +132,8 @@ std::string from_torch_spelling(std::string_view word) {
   return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
 }
 
-// The meaning of a last word without a namespace before it; "" if it has none. A class before an op
-// by the same name, which is `aten::embedding`.
+// Returns the meaning of a last word that has no namespace before it, or "" if it has none. A class
+// takes precedence over an op of the same name; write that op as `aten::embedding`.
 std::string op_of_word(std::string_view word) {
   if (word == kResult || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);
@@ -144,7 +146,7 @@ std::string op_of_word(std::string_view word) {
 bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const TracedOp& op) {
   if (op_class) return op.op_class == *op_class;
   if (op.name == selector.op) return true;
-  // The overload that PyTorch calls `default` has no name in a trace.
+  // PyTorch's overload `default` has no name in a trace.
   if (selector.op.ends_with(kDefaultOverload)) {
     return op.name + std::string(kDefaultOverload) == selector.op;
   }
@@ -154,8 +156,8 @@ bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const Tr
 
 using Instances = IdTable<ScopeId, std::optional<ScopeId>>;
 
-// For each scope the outermost scope around it, or itself, that matches; nothing if none does.
-// A parent stands before its children.
+// Returns for each scope the outermost matching scope that contains it, or the scope itself if that
+// matches. Returns nullopt for a scope without a match. Parents precede their children.
 Instances matching_instances(const std::string& pattern, const Trace& trace) {
   Instances instances(trace.scopes.size());
   for (const ScopeId self : trace.scopes.ids()) {
@@ -227,7 +229,7 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
       ++at;
       ++in_text;
     } else if (last_star != std::string_view::npos) {
-      at = last_star + 1;  // let the star take one more character
+      at = last_star + 1;  // extends the star by one character
       in_text = ++star_text;
     } else {
       return false;
@@ -261,7 +263,7 @@ bool reads_storage(const Trace& trace, const TracedOp& op, StorageId storage) {
   });
 }
 
-// By storage the op that made it; none if it comes from outside.
+// Returns for each storage the op that made it, or nullopt if it comes from outside.
 IdTable<StorageId, std::optional<OpId>> makers(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> maker(trace.storages.size());
   for (const OpId id : trace.ops.ids()) {
@@ -285,7 +287,7 @@ IdTable<OpId, bool> scope_results(
   const IdTable<StorageId, std::optional<OpId>> maker = makers(trace);
   IdTable<OpId, bool> results(trace.ops.size(), false);
   for (const TracedOp& reader : trace.ops) {
-    if (reader.is_view) continue;  // what it gives counts where it is read
+    if (reader.is_view) continue;  // counted where the view is read
     for (const TracedUse& input : reader.inputs) {
       const std::optional<OpId> made_by = maker[trace.values[input.value].storage];
       if (!made_by) continue;

@@ -1,5 +1,5 @@
-// Selectors pick ops of a trace: a scope pattern, then an op name, a class or the word `result`,
-// optionally the n-th of its kind in the scope.
+// Selectors pick ops of a trace. A selector has an optional scope pattern, then an op name, a class
+// or the word `result`, and optionally a number that picks the n-th such op in the scope.
 //
 //   attention_forward            every op of the class, anywhere
 //   aten::mm                     every op of that exact name (overload omitted: any overload)
@@ -11,12 +11,12 @@
 //   *.ffn::result                the results of each matching scope, whatever op makes them
 //   *.attention.qkv::result#3    the third such op of each, in op order
 //
-// A result is an op that makes a new storage which some forward op outside that instance of the
-// scope reads, directly or through views. Views and writes in place are not results.
+// A result is an op that makes a new storage which some forward op outside that scope instance
+// reads, directly or through views. Views and in-place writes are not results.
 //
-// In a pattern `*` matches any run of characters. A scope matches with everything below it, so a
-// scope inside a matching one is part of that instance. Without a pattern every top-level scope is
-// an instance of its own: `matmul#2` is the second matmul of each block.
+// The character `*` in a pattern matches any run of characters. A scope matches with everything
+// below it, so a scope inside a matching one is part of that instance. Without a pattern, every
+// top-level scope is an instance: `matmul#2` is the second matmul of each block.
 #pragma once
 
 #include <optional>
@@ -38,24 +38,22 @@ struct Selector {
   bool operator==(const Selector&) const = default;
 };
 
-// Any spelling above. Rejected: what none of them fits, with the nearest word.
+// Parses any spelling above. Returns Rejected for other text, with the nearest known word.
 std::variant<Selector, Rejected> parse_selector(std::string_view text);
 std::string to_string(const Selector& selector);
 std::vector<std::string> names_of(const std::vector<Selector>& selectors);
 
-// Does `text` fit a pattern in which `*` stands for any run of characters, none included.
+// Returns whether `text` matches a pattern in which `*` stands for any run of characters, including
+// the empty one.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
-// For each op of the trace, in order: does the selector pick it.
+// Returns for each op of the trace, in order, whether the selector picks it.
 IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace);
 
-// The results of a part of the model: the ops in a scope whose result ops outside it read. It knows
-// no pattern; selector.h says which scopes are meant.
-
-// For each op of the trace: does it make a storage that a forward op of another instance,
-// or of none, reads, directly or through views. `instance_of_scope` has for each scope the instance
-// that it is part of, if any. Views make no storage, and neither do writes in place: of a storage
-// written after it was made, the op that made it is the result.
+// Returns for each op of the trace whether it is a result: it makes a storage that a forward op
+// outside its instance reads, directly or through views. `instance_of_scope` gives for each scope
+// its instance, if any; the caller matches the patterns. Views and in-place writes make no storage:
+// if a storage is written later, the op that made it is still the result.
 IdTable<OpId, bool> scope_results(
     const Trace& trace, const IdTable<ScopeId, std::optional<ScopeId>>& instance_of_scope);
 

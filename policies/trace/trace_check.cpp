@@ -135,8 +135,8 @@ Problem check_ops(const Trace& trace) {
   return std::nullopt;
 }
 
-// Checks only storages that an op produces. Must run after check_values, which checks the
-// producers.
+// Checks that each storage is freed after the op that makes it. Runs after check_values, because it
+// relies on valid storage ids.
 Problem check_lifetimes(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> producers(trace.storages.size());
   for (auto value = trace.values.rbegin(); value != trace.values.rend(); ++value) {
