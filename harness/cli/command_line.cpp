@@ -35,14 +35,14 @@ int fail(ExitCode code, const std::string& message) {
   return static_cast<int>(end_with(code, message));
 }
 
-// "sweep plan"
+// Returns the full name of a command, such as "sweep plan".
 std::string name_of(const CLI::App& command) {
   const CLI::App* parent = command.get_parent();
   const bool is_nested = parent != nullptr && parent->get_parent() != nullptr;
   return (is_nested ? name_of(*parent) + " " : "") + command.get_name();
 }
 
-// The first flag or word that CLI11 does not know, with the nearest known one.
+// Describes the first unknown flag or word and suggests the nearest known one.
 std::string describe_leftover(const CLI::App& app) {
   const CLI::App* innermost = &app;
   while (!innermost->get_subcommands().empty()) innermost = innermost->get_subcommands().front();
@@ -66,7 +66,7 @@ std::string describe_leftover(const CLI::App& app) {
   return "unknown subcommand " + in_quotes(word) + did_you_mean(word, known);
 }
 
-// Parses; the exit code where that already ends the program.
+// Parses the arguments. Returns an exit code if the program must end here.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
@@ -92,7 +92,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
   if (answer_as_child(command)) return static_cast<int>(ExitCode::kOk);
-  // They may time ops here.
+  // These commands may time ops in this process.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);
   }
@@ -128,7 +128,8 @@ int run_command_line(int argc, char** argv) {
   } catch (const Interrupted& error) {
     return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
   } catch (const std::exception& error) {
-    const std::string_view text = error.what();  // LibTorch's ends in a stack trace
+    // The message of a LibTorch error ends in a stack trace, which is cut off.
+    const std::string_view text = error.what();
     return fail(ExitCode::kToolError, std::string(text.substr(0, text.find("\nException raised"))));
   }
 }

@@ -2,7 +2,7 @@
 
 namespace rematch {
 
-// The whole command: parses, runs the subcommand that is called, and turns what it throws into a
+// The whole command line program. Parses, runs the chosen subcommand, and turns exceptions into a
 // line on stderr. Returns the exit code.
 int run_command_line(int argc, char** argv);
 

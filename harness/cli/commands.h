@@ -1,5 +1,6 @@
-// The subcommands. Each adds itself to the app and sets `action` if it is the one that was called;
-// command_line.cpp runs the action after parsing and turns what it throws into an exit code.
+// The subcommands. Each add_ function registers one with the app. A subcommand that the user calls
+// sets `action`. After parsing, command_line.cpp runs the action and turns exceptions into an exit
+// code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,8 +15,8 @@ namespace rematch {
 
 using Action = std::function<ExitCode()>;
 
-// Adds a subcommand that `run` does with the flags of its command line, which Flags' constructor
-// adds.
+// Registers a subcommand that calls `run` with its parsed flags. The constructor of Flags registers
+// the flags.
 template <class Flags>
 std::shared_ptr<Flags> add_command(CLI::App& app, Action& action, const std::string& name,
                                    const std::string& description, ExitCode (*run)(const Flags&),
@@ -33,7 +34,7 @@ void add_trace(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
-// `command` is argv: it goes into the report.
+// `command` is argv, which is written to the report.
 void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_run(CLI::App& app, Action& action, const std::vector<std::string>& command);
 void add_export(CLI::App& app, Action& action);

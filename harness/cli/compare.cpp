@@ -56,7 +56,7 @@ Metric require_metric(const std::string& name) {
   throw UsageError("unknown metric " + in_quotes(name) + did_you_mean(name, metric_names()));
 }
 
-// Each metric once, however often it is named: a row is tested once.
+// Drops repeated metrics, because each row must be tested only once.
 std::vector<Metric> parse_metrics(const std::string& text) {
   std::vector<Metric> metrics;
   for (const std::string& name : parse_list(text)) {
@@ -76,7 +76,7 @@ std::vector<FailOn> parse_fail_on(const std::string& text) {
   return fail_on;
 }
 
-// "200us", "1MiB", "3": in the metric's unit.
+// Parses "200us", "1MiB" or "3" in the metric's unit.
 double parse_absolute(Metric metric, const std::string& text) {
   switch (metric) {
     case Metric::kStepTime:
@@ -90,7 +90,7 @@ double parse_absolute(Metric metric, const std::string& text) {
   }
 }
 
-// "2%", "200us", "2%+200us".
+// Parses "2%", "200us" or "2%+200us".
 Floor parse_floor(Metric metric, const std::string& text) {
   const std::size_t plus = text.find('+');
   const std::string first = text.substr(0, plus);
@@ -122,7 +122,7 @@ std::map<Metric, Floor> parse_floors(const std::vector<std::string>& thresholds)
   return floors;
 }
 
-// --fail-on asks for what --metric leaves out.
+// Throws UsageError if --fail-on names a metric that --metric leaves out.
 void require_compared(const CompareSettings& settings) {
   for (const FailOn what : settings.fail_on) {
     const std::vector<Metric> metrics = metrics_of(what);

@@ -39,15 +39,15 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
     print_json(json);
     return ExitCode::kOk;
   }
-  // All ops are a table to be searched, or piped: a line for each.
+  // The full table has one line per op, for searching and piping, so it is never wrapped.
   print(flags.kept ? kept_to_text(plan, trace, note, terminal_columns())
                    : plan_to_text(plan, trace, note, kAnyWidth));
   print_warnings(warnings);
   return ExitCode::kOk;
 }
 
-// The given trace, or that of the plan's model. A trace takes time to record, so a model that
-// differs from the plan's is refused before.
+// Returns the stored trace, or records that of the plan's model. Recording takes time, so a model
+// that differs from the plan's is rejected first.
 Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
   const ModelSpec spec = model_for(flags.model, {plan});
@@ -55,7 +55,7 @@ Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   return record_trace(spec);
 }
 
-// A plan file does not hold its policy's note, only the policy's spelling.
+// A plan file stores only the spelling of its policy, so the note comes from the catalogue.
 std::string note_of(const Plan& plan) {
   if (plan.policy.ends_with(".json")) return "";
   const auto policy = parse_policy(plan.policy);
@@ -82,7 +82,7 @@ ExitCode run(const DescribeFlags& flags) {
       throw UsageError("'" + word + "' is a plan and no policy; use --plan " + word);
     }
   }
-  // With a stored trace the first argument is the policy.
+  // With a stored trace, the first argument is the policy.
   const bool one_argument = flags.policy.empty();
   if (one_argument && flags.trace.empty()) {
     throw UsageError("describe takes a model and a policy: rematch describe wan_small attn_only");

@@ -1,4 +1,4 @@
-// The exit codes of the process. Never a count.
+// The exit codes of the process. A code is never a count.
 #pragma once
 
 #include <stdexcept>
@@ -9,15 +9,16 @@ enum class ExitCode : int {
   kOk = 0,
   kToolError = 1,
   kUsage = 2,
-  kGateFailed = 3,  // or a budget that cannot be met, or bits that differ from the reference's
+  kGateFailed = 3,  // also: a budget cannot be met, or bits differ from the reference's
   kInconclusive = 4,
-  kSomePointsFailed = 5,  // finished; out of memory, time-out, crash, not finite
+  // the run finished, with points that are out of memory, timed out, crashed or not finite
+  kSomePointsFailed = 5,
   kFingerprintMismatch = 6,
-  kFirstSignal = 128,  // plus the signal's number
+  kFirstSignal = 128,  // added to the signal's number
 };
 
-// The command line, or a file it names, cannot be used. One line: the value, what is allowed, what
-// to do.
+// The command line, or a file it names, cannot be used. The message is one line: the value, what is
+// allowed, and what to do.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

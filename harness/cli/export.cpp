@@ -49,13 +49,13 @@ Trace trace_of(const ExportFlags& flags, const Plan& plan) {
   return trace;
 }
 
-// The module's name in Python: the output's name without its ending.
+// Returns the Python module name: the output's file name without its extension.
 std::string module_name(const std::string& output) {
   const std::string stem = std::filesystem::path(output).stem().string();
   return stem.empty() ? "checkpointed" : stem;
 }
 
-// No trainer recomputes on demand.
+// Throws UsageError if the plan needs on_demand recompute, which no trainer supports.
 void require_whole_regions(const Plan& plan, Schedule schedule, const std::string& target) {
   if (schedule != Schedule::kOnDemand) return;
   for (const PlannedRegion& region : plan.regions) {
@@ -67,7 +67,7 @@ void require_whole_regions(const Plan& plan, Schedule schedule, const std::strin
   }
 }
 
-// The text for the output, and the hints about it for stderr.
+// The exported text, and hints about it for stderr.
 struct Exported {
   std::string text;
   std::vector<std::string> hints;
@@ -78,8 +78,9 @@ Exported as_file(const ExportFlags& flags, const CallPlace& place, const Trace& 
   return {torch_file(trace, plan, regions, place, module_name(flags.output)), {}};
 }
 
-// A configuration holds its system's modes alone. What none of them does is a file that the
-// system's training script calls, where it has a place for one.
+// Exports the plan to a system's configuration, which can only name the system's own modes. If no
+// mode matches, exports a Python file for the system's training script to call, if the system has a
+// place for that.
 Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& plan) {
   auto lines = system_config(flags.target, trace, plan);
   if (auto* text = std::get_if<std::string>(&lines)) return {std::move(*text), {}};
@@ -112,7 +113,7 @@ ExitCode run(const ExportFlags& flags) {
   }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
-  // A plan that stands alone runs under either schedule.
+  // A plan file that is not part of a front runs under either schedule.
   const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
   Exported exported;
   if (flags.target == kTorch) {

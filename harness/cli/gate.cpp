@@ -144,14 +144,15 @@ void require_use(const GateFlags& flags, const GateSettings& settings) {
   }
 }
 
-// As the reports spell it: `nth_last( 2 )` is nth_last(2) there.
+// Returns the spelling that reports use: `nth_last( 2 )` becomes nth_last(2).
 std::string canonical_policy(const std::string& text) {
   const auto parsed = parse_policy(text);
   const auto* policy = std::get_if<Policy>(&parsed);
   return policy != nullptr ? policy->name : text;
 }
 
-// The policies of a flag, which must be among those of the reports that it chooses from.
+// Returns the policies that a flag names. Throws UsageError unless each is in one of the reports
+// that the flag chooses from.
 std::vector<std::string> require_policies(const std::string& flag,
                                           const std::vector<std::string>& lists,
                                           const std::vector<const Report*>& reports) {
@@ -190,7 +191,7 @@ GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report
     settings.reference_policy =
         require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
   }
-  // One point may have fewer steps than another; a window beyond all of them is a slip.
+  // Points may have different numbers of steps. A window beyond all of them must be a mistake.
   const std::size_t most = most_steps(reports);
   if (most > 0) require_window(settings, "the runs have", most);
   return gate_report(report, flags.report, reference, flags.reference, settings);

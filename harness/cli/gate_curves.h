@@ -1,4 +1,4 @@
-// rematch gate --losses: loss curves of any trainer in the place of a report.
+// rematch gate --losses: compares loss curves of any trainer instead of a report.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 namespace rematch {
 
 struct CurveFlags {
-  explicit CurveFlags(CLI::App& app);  // of the command that they belong to
+  explicit CurveFlags(CLI::App& app);  // registers the flags with the command `app`
   bool are_given() const { return !losses.empty(); }
 
   std::vector<std::string> losses;
@@ -20,11 +20,11 @@ struct CurveFlags {
   const CLI::App* command;
 };
 
-// Throws UsageError for flags of the command that need a report, for files without the other side,
-// and for a file that appears twice.
+// Throws UsageError if a flag needs a report, if one side has no files, or if a file appears twice.
 void require_curve_flags(const CurveFlags& flags, const GateSettings& settings);
 
-// Throws UsageError unless the window is within the steps that `who_has`: "the runs have".
+// Throws UsageError unless the window is within the available steps. `who_has` begins the message:
+// "the runs have".
 void require_window(const GateSettings& settings, const std::string& who_has,
                     std::size_t num_steps);
 

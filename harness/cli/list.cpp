@@ -33,7 +33,7 @@ struct ListRow {
   std::string text;
 };
 
-// Text that is longer than the terminal is wide goes on below its own start.
+// Wraps text that is wider than the terminal, with continuation lines aligned to its start.
 std::string aligned(const std::vector<ListRow>& rows) {
   std::size_t width = 0;
   for (const ListRow& row : rows) width = std::max(width, row.name.size());
@@ -74,7 +74,7 @@ Json systems_to_json() {
   return rows;
 }
 
-// A block a system: mode, our name, what it does; below it what it is known to get wrong.
+// Lists one block per system: its mode, our name, what the mode does, and below it the known traps.
 std::string systems_to_text() {
   std::string text;
   std::string_view system;

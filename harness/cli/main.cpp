@@ -1,4 +1,4 @@
-// rematch: one binary, a subcommand per stage. Data goes to stdout, messages to stderr.
+// rematch: one binary with a subcommand for each stage. Data goes to stdout, messages to stderr.
 #include "harness/cli/command_line.h"
 #include "harness/process/leave.h"
 

@@ -40,7 +40,8 @@ void require_consistent(const PredictFlags& flags) {
   }
 }
 
-// A setting that flags leave open is that of the front that a plan is a point of.
+// Returns the setting of the steps. If a plan is a point of a front, a flag that is not given takes
+// the front's setting.
 FrontSetting setting_for_trace(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
@@ -68,7 +69,7 @@ std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace)
   return plans;
 }
 
-// The plans are the trace's, and so are the profile's times.
+// Predicts the steps of plans for `trace`. The profile's times are also those of `trace`.
 std::vector<PredictedStep> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
                                               const std::vector<Schedule>& schedules,
                                               const FrontSetting& setting,

@@ -1,4 +1,4 @@
-// The output of rematch predict, wherever its steps were predicted.
+// Prints the output of rematch predict, for predictions from a model or from a stored trace.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ struct CardMemory {
   Bytes for_tensors() const { return std::max(memory - reserve.total(), Bytes{}); }
 };
 
-// Of the data sheet of --device, or else of the profile's card; nothing if there is none. Throws
-// UsageError for --reserve without a card.
+// Uses the data sheet of --device, or else that of the profile's card. Absent if there is neither.
+// Throws UsageError for --reserve without a card.
 std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& trace,
                                       const std::optional<Profile>& profile, int world);
 
-// A table and what fits the card, or with `as_json` a list. `profile`: where times are from;
-// nothing: there are none.
+// Prints a table and which plans fit the card or, with `as_json`, a list. `profile` is the source
+// of times; without it no times are printed.
 void print_predictions(const std::vector<PredictedStep>& steps, const Trace& trace,
                        const std::optional<Profile>& profile, const FrontSetting& setting,
                        const std::optional<CardMemory>& card, bool as_json);

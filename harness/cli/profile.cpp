@@ -112,7 +112,8 @@ Profile make_profile(const ProfileFlags& flags, const Trace& trace) {
   return roofline_profile(trace, *find_device_sheet(flags.device));
 }
 
-// The times that the roofline is compared with. Another device's would say nothing about these.
+// Reads the measured times that the roofline is compared with. Throws UsageError for another
+// device's times, because the comparison would mean nothing.
 Profile measured_profile(const ProfileFlags& flags, const Trace& trace) {
   Profile measured = require_profile(flags.measured_file, trace);
   if (measured.source != ProfileSource::kMeasured) {

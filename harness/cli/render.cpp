@@ -48,7 +48,8 @@ struct Inputs {
   std::vector<NamedFront> fronts;
 };
 
-// Reports say so in their first line, and may be large: they are read point by point.
+// The first line of a report contains its schema. Reports can be large, so they are recognized by
+// this line and then read point by point.
 bool begins_as_report(const std::string& file) {
   std::array<char, 64> start{};
   std::ifstream stream(file, std::ios::binary);
@@ -57,7 +58,8 @@ bool begins_as_report(const std::string& file) {
              .find("\"rematch.report/") != std::string_view::npos;
 }
 
-// By what each file says it is. The reader's message names the key; the file is added here.
+// Reads each file as what its schema says it is. The reader's message names the key, and the file's
+// name is added here.
 Inputs read_inputs(const std::vector<std::string>& files) {
   Inputs inputs;
   for (const std::string& file : files) {
@@ -107,7 +109,8 @@ std::string as_csv(const Inputs& inputs) {
   return inputs.compares.empty() ? render_csv(inputs.reports) : render_csv(inputs.compares);
 }
 
-// Comparisons of several models would not fit into one picture.
+// Draws a report. Throws UsageError for a report with several comparisons, because one picture
+// cannot show several models.
 chart::Picture draw_report(const NamedReport& source, const std::string& chart) {
   const Report& report = source.report;
   const std::vector<Comparison> comparisons = compare_policies(report);
@@ -118,7 +121,7 @@ chart::Picture draw_report(const NamedReport& source, const std::string& chart) 
   return require(chart::draw_chart(chart, comparisons.front(), report.provenance.environment));
 }
 
-// One picture a file.
+// Draws exactly one file as SVG.
 std::string as_svg(const Inputs& inputs, const std::string& chart) {
   const std::size_t num_files =
       inputs.reports.size() + inputs.compares.size() + inputs.fronts.size();

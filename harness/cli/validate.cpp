@@ -33,7 +33,7 @@ bool is_kind(const std::string& schema, std::string_view kind) {
   return schema.starts_with("rematch." + std::string(kind) + "/");
 }
 
-// Checks beyond schemas: hashes, references, duplicates. Throws FormatError.
+// Checks what schemas cannot express: hashes, references and duplicates. Throws FormatError.
 void read_as(const std::string& schema, const Json& json) {
   if (is_kind(schema, "report")) report_from_json(json);
   if (is_kind(schema, "point")) point_file_from_json(json);
@@ -52,11 +52,11 @@ void read_as(const std::string& schema, const Json& json) {
 
 struct Finding {
   std::string file;
-  std::string schema;   // empty: could not be read that far
-  std::string problem;  // empty: none
+  std::string schema;   // empty: unknown, because the file could not be read
+  std::string problem;  // empty: the file is valid
 };
 
-// A parse error names its file already.
+// Removes the file's name from a problem, because a parse error already names its file.
 std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }

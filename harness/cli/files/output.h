@@ -1,4 +1,5 @@
-// The destination of a command's data: stdout, or a file that is replaced as a whole.
+// Writes a command's data to stdout or to a file, which is replaced atomically. Writes messages to
+// stderr.
 #pragma once
 
 #include <cstddef>
@@ -11,36 +12,38 @@
 
 namespace rematch {
 
-// To `file`, or to stdout if that is empty. Throws FileError.
+// Writes to `file`, or to stdout if `file` is empty. Throws FileError.
 void write_output(const std::string& file, const Json& json);
 void write_output(const std::string& file, const std::string& text);
 
-// Throws UsageError unless a file of this name can be written: said before anything runs for
-// minutes.
+// Throws UsageError unless the file can be written. Checked before anything runs for minutes.
 void require_writable(const std::string& file);
 
 void print(const std::string& text);  // to stdout; throws FileError
-void print_json(const Json& json);    // the same, indented by two spaces
-// A record into `file`, unless that is empty, and on stdout as JSON or as a table. Makes only what
-// is asked for.
+void print_json(const Json& json);    // to stdout, indented by two spaces; throws FileError
+// Writes a record to `file`, unless that is empty, and to stdout as JSON or as a table. Calls only
+// the functions whose output is needed.
 void show(const std::string& file, bool as_json, const std::function<Json()>& record,
           const std::function<std::string()>& table);
-// A message may quote a user's file, whatever stands in it.
+// Makes one line of a message, because it may quote anything from a user's file.
 std::string one_line(std::string text);
-void say(const std::string& line);  // to stderr, behind the program's name
-// The same for a command that ends with it: returns `code`.
+void say(const std::string& line);  // to stderr, after the program's name
+// Prints the last line of a command to stderr and returns `code`.
 ExitCode end_with(ExitCode code, const std::string& line);
-// At most 20 of those missing, each in a line, then how many of `total` they are. `what`: "points".
+// Prints at most 20 missing items, one per line, then how many of `total` are missing. `what` is
+// their name: "points".
 void say_missing(const std::vector<std::string>& missing, std::size_t total,
                  const std::string& what, const std::string& advice);
-// To stderr, each once and in one line.
+// Prints each warning once to stderr, in one line.
 void print_warnings(const std::vector<std::string>& warnings);
 void print_hints(const std::vector<std::string>& hints);  // to stderr
 
-// `text` wrapped to stdout's terminal, each line behind `indent` spaces and ended.
+// Wraps `text` to stdout's terminal. Each line starts with `indent` spaces and ends in a line
+// break.
 std::string indented(const std::string& text, std::size_t indent);
 
-// The width of stdout's terminal; without a terminal, COLUMNS or a readable default.
+// Returns the width of stdout's terminal. Without a terminal, returns COLUMNS or a readable
+// default.
 std::size_t terminal_columns();
 
 }  // namespace rematch

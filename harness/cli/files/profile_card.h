@@ -1,5 +1,4 @@
-// Keeps a search from being priced by the times of another card than the one that will run its
-// plan.
+// Prevents a search from using the times of a card other than the one that will run its plan.
 #pragma once
 
 #include <optional>
@@ -10,20 +9,20 @@
 
 namespace rematch {
 
-// The card that plans are for. The first of these that is given decides.
+// The card that plans are for. The first field that is given decides.
 struct CardInQuestion {
-  std::string device;              // of --device, a data sheet's name: "h100"
-  std::string doctor;              // of --doctor's file, as the driver names it
-  std::vector<std::string> cards;  // of this machine, as the driver names them
+  std::string device;              // from --device: a data sheet's name, such as "h100"
+  std::string doctor;              // from --doctor's file: the driver's name
+  std::vector<std::string> cards;  // of this machine: the driver's names
 };
 
-// Why the times of `profile`, read from `file`, are another card's: whose they are, what was asked
-// for or is here, and what to do, in one line. Nothing if they are not, or if the file does not
-// say: a profile of a CPU is another device's only where --device names a card.
+// Returns one line if the times of `profile`, read from `file`, are another card's: whose they are,
+// which card is wanted, and what to do. Absent if they match or the file does not tell. A profile
+// of a CPU conflicts only with a card that --device names.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);
 
-// Throws UsageError where there is such a problem.
+// Throws UsageError if other_card_problem() returns a problem.
 void require_card(const Profile& profile, const std::string& file, const CardInQuestion& wanted);
 
 }  // namespace rematch

@@ -19,10 +19,10 @@ constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
 template <class Number>
 struct NumberWithUnit {
   Number number{};
-  std::string_view unit;  // all that follows the number
+  std::string_view unit;  // everything after the number
 };
 
-// Nothing if `text` does not begin with a number.
+// Absent if `text` does not begin with a number.
 template <class Number>
 std::optional<NumberWithUnit<Number>> number_with_unit(std::string_view text) {
   Number number{};
@@ -33,8 +33,8 @@ std::optional<NumberWithUnit<Number>> number_with_unit(std::string_view text) {
                                 std::string_view(rest, static_cast<std::size_t>(end - rest))};
 }
 
-// A size or a time in the first of `units`; nothing unless it is a finite number above 0 and one of
-// them.
+// Parses a number with one of `units`, and multiplies it by the unit's factor. Absent unless the
+// number is finite and above 0 and the unit is known.
 template <std::size_t size>
 std::optional<double> in_units(std::string_view text,
                                const std::pair<std::string_view, double> (&units)[size]) {
@@ -46,7 +46,7 @@ std::optional<double> in_units(std::string_view text,
   return std::nullopt;
 }
 
-// Nothing: it is no percentage from 0% to 100%.
+// Absent unless `text` is a percentage from 0% to 100%.
 std::optional<double> percent_of(std::string_view text) {
   const auto read = number_with_unit<double>(text);
   const bool is_percentage = read && read->unit == "%" && read->number >= 0 && read->number <= 100;
@@ -120,7 +120,7 @@ double parse_rate(const std::string& text) {
   if (text.ends_with(kSecond)) {
     try {
       return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
-    } catch (const UsageError&) {  // said below, with a rate as the example
+    } catch (const UsageError&) {  // the error below gives a rate as the example
     }
   }
   throw UsageError(in_quotes(text) +

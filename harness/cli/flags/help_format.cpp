@@ -10,9 +10,9 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kDescriptionColumn = 30;  // where descriptions begin
+constexpr std::size_t kDescriptionColumn = 30;  // column where descriptions begin
 
-// CLI11 indents what follows a line break.
+// CLI11 indents the lines after a line break.
 std::string wrapped_description(const std::string& text) {
   std::string lines;
   for (const std::string& line : wrap(text, kWidth - kDescriptionColumn)) {
@@ -21,13 +21,13 @@ std::string wrapped_description(const std::string& text) {
   return lines;
 }
 
-// CLI11 names a checked number "INT:INT in [1 - 16]".
+// CLI11 names the type of a checked number "INT:INT in [1 - 16]".
 bool is_number(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.starts_with("INT") || type.starts_with("UINT");
 }
 
-// "1 to 16"; empty: any.
+// "1 to 16"; empty if any value is allowed.
 std::string range_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('[');
@@ -37,8 +37,8 @@ std::string range_of(const CLI::Option& option) {
          type.substr(dash + 3, type.size() - dash - 4);
 }
 
-// "default: 4", "required", or that nothing is assumed; empty for a flag without a value. What a
-// description says of its default goes before what the variable holds.
+// Returns "default: 4", "required" or "no default". Empty for a flag without a value, and if the
+// description already states the default.
 std::string default_of(const CLI::Option& option) {
   const bool has_heading = option.get_group().find("default") != std::string::npos;
   if (option.get_type_name().empty() || option.get_positional() || has_heading) return "";
@@ -48,7 +48,7 @@ std::string default_of(const CLI::Option& option) {
   return value.empty() || value == "[]" ? "no default" : "default: " + value;
 }
 
-// The description, with the range and the default in one pair of brackets at its end.
+// Returns the description, with range and default in one pair of brackets at its end.
 std::string described(const CLI::Option& option) {
   const std::string text = option.get_description();
   const std::string range = range_of(option);
@@ -67,7 +67,7 @@ std::string described(const CLI::Option& option) {
 HelpFormat::HelpFormat() { column_width(kDescriptionColumn); }
 
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
-  if (option->get_type_name().empty()) return "";  // a flag
+  if (option->get_type_name().empty()) return "";  // a flag without a value
   const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
   return std::string(is_number(*option) ? " N" : " TEXT") + (takes_many ? " ..." : "");
 }

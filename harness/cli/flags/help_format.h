@@ -1,4 +1,4 @@
-// How --help looks: 100 columns, a flag's default in words behind its description.
+// Formats --help: 100 columns, with each flag's default in words after its description.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class HelpFormat final : public CLI::Formatter {
  public:
   HelpFormat();
 
-  // "N", "TEXT ..."; a required argument is in the usage line.
+  // Returns "N" or "TEXT ...". The usage line says which arguments are required.
   std::string make_option_opts(const CLI::Option* option) const override;
   std::string make_option_desc(const CLI::Option* option) const override;
   std::string make_subcommand(const CLI::App* command) const override;

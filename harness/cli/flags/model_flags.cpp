@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// The spec's name of what --ops says.
+// The spec option that --ops sets.
 constexpr std::string_view kFusedOpsOption = "fused_ops";
 
 std::string flag_of(std::string_view dimension) {
@@ -31,7 +31,7 @@ std::string full_dtype(const std::string& text) {
   return text == "fp32" ? "float32" : text;
 }
 
-// A whole number; "8k" is 8192, as context lengths are spoken of.
+// Parses a whole number. "8k" is 8192, because context lengths are written this way.
 std::optional<std::int64_t> number_of(std::string_view text) {
   constexpr std::int64_t kThousand = 1024;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -42,7 +42,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   return *number > 0 && *number < kMost ? std::optional(*number * kThousand) : std::nullopt;
 }
 
-// Throws UsageError where both say how a model is sharded: --world, and a layout among dimensions.
+// Throws UsageError if a model is sharded twice: by --world and by a layout among the dimensions.
 void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
   const std::string layout = layout_text(dimensions);
   if (world == 1 || layout.empty()) return;
@@ -103,7 +103,7 @@ void ModelFlags::add_dimension(CLI::App& app, const DimensionEntry& entry) {
   option->group("Dimensions (default: the preset's)");
 }
 
-// Throws what CLI11 throws for a value that it cannot read.
+// Throws CLI11's error for an unreadable value.
 void ModelFlags::read_number_or_range(const std::string& name, const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto least = number_of(std::string_view(text).substr(0, colon));
@@ -137,8 +137,8 @@ void ModelFlags::add_world(CLI::App& app) {
       ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
 }
 
-// Those given, and what --world says. One rank of --world is no layout: it takes one away that a
-// plan would bring.
+// Returns the given dimensions, with --world added as fsdp. --world 1 is not a layout: it removes
+// the layout that a plan would bring.
 std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
   std::map<std::string, std::int64_t> dimensions = dimensions_;
   if (!world_) return dimensions;
@@ -236,7 +236,8 @@ ModelSpec ModelFlags::spec_with_tokens(std::int64_t tokens) const {
   return fewer.spec_with("tokens", tokens);
 }
 
-// How long a block takes does not depend on the grid, but its rotary table does, and so do bits.
+// The grid does not change how long a block takes, but it changes the rotary table and therefore
+// bits.
 void ModelFlags::say_grid(const ModelSpec& spec) const {
   const bool has_tokens = dimensions_.contains("tokens") || (range_ && range_->name == "tokens");
   if (!has_tokens || !video_.empty()) return;

@@ -1,4 +1,4 @@
-// Turns what a user's input was refused with into an error that ends the command.
+// Unwraps results of checking a user's input. Throws UsageError if the input was rejected.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace rematch {
 
-// The value. Throws UsageError with the message of a Rejected.
+// Returns the value. Throws UsageError with the message of a Rejected.
 template <class T>
 T require(std::variant<T, Rejected> result) {
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
   return std::get<T>(std::move(result));
 }
 
-// Returns `read(file)`. A FormatError names the file, if it does not yet.
+// Returns `read()`. Turns a FormatError into a UsageError that names the file.
 template <class Read>
 auto require_readable(const std::string& path, const Read& read) {
   try {
@@ -31,7 +31,7 @@ auto require_readable(const std::string& path, const Read& read) {
   }
 }
 
-// A JSON file that the command line names. Throws UsageError if it cannot be read.
+// Reads a JSON file that the command line names. Throws UsageError if it cannot be read.
 inline Json require_json_file(const std::string& path) {
   try {
     return read_json_file(path);
@@ -40,7 +40,7 @@ inline Json require_json_file(const std::string& path) {
   }
 }
 
-// What `read` makes of it.
+// Returns `read` of the parsed file. Throws UsageError if the file cannot be read or parsed.
 template <class Read>
 auto require_json_file(const std::string& path, const Read& read) {
   const Json json = require_json_file(path);

@@ -1,4 +1,4 @@
-// Groups of flags that several commands share.
+// Groups of flags that several commands share, as typed. A sweep passes its words on to run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,22 +16,21 @@
 
 namespace rematch {
 
-// A command that makes a record: as JSON or as a table on stdout, and in a file.
+// The flags of a command that makes a record. It goes to stdout as JSON or as a table, and to a
+// file.
 struct RecordFlags {
   bool json = false;
   bool markdown = false;
   std::string output;
 
   void add_record_flags(CLI::App& app, const std::string& schema);
-  // Throws UsageError for two formats of stdout.
+  // Throws UsageError if two formats for stdout are given.
   void require_one_format() const;
   void show_record(const std::function<Json()>& record,
                    const std::function<std::string(TableFormat)>& table) const;
 };
 
-// Flags that several subcommands share, as typed: which plans, for run and predict; how points are
-// measured, for run and search --measure. A sweep hands its words on to run.
-
+// Which plans are used, for run and predict.
 struct PolicyFlags {
   std::string policies;
   std::vector<std::string> plan_files;
@@ -40,6 +39,7 @@ struct PolicyFlags {
   void add_policy_flags(CLI::App& app);
 };
 
+// How points are measured, for run and search --measure.
 struct MeasureFlags {
   int num_steps = 10;
   std::optional<int> num_timed_steps;
@@ -53,11 +53,11 @@ struct MeasureFlags {
   bool fresh = false;
   bool force = false;
 
-  // `when` stands before what each flag does: "With --measure: ".
+  // `when` precedes the description of each flag: "With --measure: ".
   void add_measure_flags(CLI::App& app, const std::string& when = "");
 };
 
-// The kernels of timed steps, for run, profile and search: what they time must be the same program.
+// The kernels of timed steps, for run, profile and search. All three must time the same program.
 struct KernelFlags {
   std::string attention;
   bool deterministic_times = false;
@@ -65,21 +65,21 @@ struct KernelFlags {
   void add_kernel_flags(CLI::App& app, const std::string& when = "");
 };
 
-// "--steps", of every flag that the command has.
+// Returns every flag of the command, such as "--steps".
 std::vector<std::string> flags_of(const CLI::App& command);
 
 void add_threads(CLI::App& app, int& num_threads);
 void add_force(CLI::App& app, bool& force);
 void add_any_card(CLI::App& app, bool& any_card);
 
-// --reserve: memory of the card that tensors cannot have.
+// --reserve: memory of the card that tensors cannot use.
 void add_reserve(CLI::App& app, std::string& reserve);
-// Nothing if the flag was not given. 0B is a size here. Throws UsageError.
+// Absent if the flag was not given. 0B is accepted. Throws UsageError.
 std::optional<Bytes> parse_reserve(const std::string& text);
-// Returns what `reserve` leaves of `memory`. Throws UsageError if that is nothing.
+// Returns `memory` minus `reserve`. Throws UsageError if nothing is left.
 Bytes memory_less_reserve(Bytes memory, Bytes reserve);
 
-// --shard slurm: the share of this task of a job array.
+// --shard slurm: uses the share of this task of a job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
 struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
@@ -100,7 +100,7 @@ struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
   std::string snapshot;
   std::string output;
   bool json = false;
-  std::vector<std::string> command;  // argv: it goes into the report
+  std::vector<std::string> command;  // argv, which is written to the report
 };
 
 struct PredictFlags : PolicyFlags {
@@ -109,19 +109,19 @@ struct PredictFlags : PolicyFlags {
   ModelFlags model;
   std::string trace_file;
   std::string schedule = "on_demand";
-  const CLI::Option* schedule_option = nullptr;  // whether it was given
+  const CLI::Option* schedule_option = nullptr;  // tells whether the flag was given
   std::string optimizer = "adamw";
-  const CLI::Option* optimizer_option = nullptr;  // whether it was given
+  const CLI::Option* optimizer_option = nullptr;  // tells whether the flag was given
   bool round_512 = false;
   std::string device;
   std::string links_file;  // measured links; empty: a data sheet's
   std::string profile_file;
   bool any_card = false;
-  std::string reserve;  // empty: the card's usual one
+  std::string reserve;  // empty: the card's usual reserve
   bool json = false;
 };
 
-// The source of times; nothing if no flag names one.
+// Returns the source of times. Absent if no flag names one.
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
 
 struct SearchFlags : MeasureFlags, KernelFlags {
@@ -134,13 +134,13 @@ struct SearchFlags : MeasureFlags, KernelFlags {
   std::string device;
   std::string doctor_file;
   std::string schedule = "on_demand";
-  const CLI::Option* schedule_option = nullptr;  // whether it was given
-  std::string target;                            // of --for; empty: rematch's engine
+  const CLI::Option* schedule_option = nullptr;  // tells whether the flag was given
+  std::string target;                            // from --for; empty: rematch's engine
   std::string optimizer = "adamw";
   std::string budget;
-  std::string free;               // beside parameters and optimizer state
-  std::string activation_budget;  // beside those and gradients
-  std::string reserve;            // empty: of a device's memory its usual one, of a budget none
+  std::string free;               // memory beside parameters and optimizer state
+  std::string activation_budget;  // memory beside those and gradients
+  std::string reserve;            // empty: the usual reserve of a device's memory, none of a budget
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;
@@ -154,7 +154,7 @@ struct SearchFlags : MeasureFlags, KernelFlags {
   bool simple = false;
   bool json = false;
   bool fail_behind_baselines = false;
-  std::vector<std::string> command;  // argv: it goes into the reports of runs
+  std::vector<std::string> command;  // argv, which is written to the reports of runs
 };
 
 }  // namespace rematch

@@ -33,7 +33,8 @@ std::vector<PlanePoint> predicted(const Front& front) {
   return plane;
 }
 
-// Each plan once; a plan without regions is the reference's.
+// Lists each plan once. Plans without regions are left out, because the reference already runs
+// them.
 std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
   std::vector<Plan> plans;
   std::set<std::string> known;
@@ -101,7 +102,7 @@ void add_figures(const Report& report, const std::vector<std::size_t>& chosen, F
   for (Baseline& baseline : front.baselines) add(baseline.point);
 }
 
-// The most that libraries held in any point, which no prediction has.
+// Returns the largest workspace that libraries held in any point. No prediction includes it.
 std::optional<Bytes> workspace_of(const Report& report) {
   std::optional<Bytes> most;
   for (const PointRecord& point : report.points) {
@@ -110,13 +111,13 @@ std::optional<Bytes> workspace_of(const Report& report) {
   return most;
 }
 
-// The attention kernel of the timed steps.
+// Returns the attention kernel of the timed steps.
 std::string timed_attention(const PointRecord& point) {
   const bool is_chosen = point.time && !point.time->attention_backend.empty();
   return is_chosen ? point.time->attention_backend : point.identity.attention_backend;
 }
 
-// Times of another kernel are neither how the front was searched nor a test of its prediction.
+// Times with another attention kernel do not test the prediction that the front was searched with.
 void warn_of_other_attention(const FrontRecord& record, const Report& report) {
   const std::string timed = timed_attention(report.points.front());
   if (record.attention_backend.empty() || record.attention_backend == timed) return;
@@ -125,7 +126,7 @@ void warn_of_other_attention(const FrontRecord& record, const Report& report) {
                   "--attention " + timed});
 }
 
-// The A/A interval of the point that was the reference.
+// Returns the A/A interval of the point that was the reference.
 std::optional<std::array<double, 2>> control_interval(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (point.time && point.time->control) return point.time->control->interval;

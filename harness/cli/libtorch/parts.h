@@ -1,5 +1,5 @@
-// The parts of commands that need LibTorch. CMake links one of two sets of sources: the others
-// of this folder, or without_libtorch.cpp, which refuses in one line. So is record_trace().
+// The parts of commands that need LibTorch. CMake links either the other sources of this folder or
+// without_libtorch.cpp. The latter rejects every call with one line, including record_trace().
 #pragma once
 
 #include <cstdint>
@@ -23,44 +23,41 @@ struct FrontRecord;
 
 bool has_libtorch();
 
-// The hidden subcommand of child processes: no parser, so that they start sooner. False: `command`,
-// which is argv, is another.
+// Runs the hidden subcommand of child processes. It uses no parser, so that they start sooner.
+// `command` is argv. Returns false if it is another command.
 bool answer_as_child(const std::vector<std::string>& command);
 
-// Before anything else of a command that times ops in this very process. OpenMP reads how idle
-// threads wait when it is loaded, which is before main: so the program starts once more, unless the
-// variable is set already. `arguments` is argv.
+// Call it first in a command that times ops in its own process. OpenMP reads how idle threads wait
+// when it is loaded, which is before main(). So the program restarts itself with OMP_WAIT_POLICY
+// set, unless it is already set. `arguments` is argv.
 void prepare_timing(char** arguments);
 
 ExitCode run_points(const RunFlags& flags);
 ExitCode predict_model(const PredictFlags& flags);
 ExitCode doctor(bool json);
 
-// The memory that the device has; nothing if that is not known here.
+// Returns the memory that the device has. Absent if it is unknown here.
 std::optional<AvailableMemory> memory_limit(const std::string& device);
 
-// The GPUs of this machine that this program can use, as their driver names them.
+// Returns the GPUs of this machine that this program can use, by their driver's names.
 std::vector<std::string> cards_here();
 
-// rematch search --measure: runs chosen points of a front and its baselines as rematch run does.
-
-// Throws UsageError where what the flags say cannot be measured here: no LibTorch, times of another
-// device, a trace without its model.
+// Throws UsageError if search --measure cannot measure here: no LibTorch, times of another device,
+// or a trace without its model.
 void require_measurable(const SearchFlags& flags);
 
-// Fills the measured figures of `record`'s front. Ok, or some points failed, or bits differ from
-// the reference's. Throws Interrupted, which says what is kept of the runs.
+// Runs search --measure: runs the chosen points of a front and its baselines as rematch run does.
+// Fills the measured figures of `record`'s front. Returns kOk, kSomePointsFailed, or kGateFailed if
+// bits differ from the reference's. Throws Interrupted, which says what is kept of the runs.
 ExitCode measure_front(const SearchFlags& flags, FrontRecord& record);
 
-// A profile measured on this machine: what `profile` and `search` run where no data sheet is named.
-
-// Devices that are measured, not computed: "cpu", "cuda".
+// Returns whether the device is measured ("cpu", "cuda"). The others are data sheets.
 inline bool is_measured_device(const std::string& device) {
   return device == "cpu" || device == "cuda" || device == "cuda-dry" || device.starts_with("cuda:");
 }
 
-// UsageError in one line unless `device` can be measured here: this build, its driver, a device.
-// `command` is what the user typed: "profile --device cuda".
+// Throws UsageError, in one line, unless this build, its driver and a device can measure `device`
+// here. `command` is what the user typed: "profile --device cuda".
 void require_measured_device(const std::string& device, const std::string& command);
 
 struct ProfileSettings {
@@ -69,20 +66,19 @@ struct ProfileSettings {
   std::string optimizer;
   int num_threads = 0;  // 0: LibTorch's own choice
   int num_steps = 0;
-  bool force = false;                // also what the machine has no memory for
+  bool force = false;                // runs even if the predicted peak exceeds the machine's memory
   std::string attention;             // as run's --attention; empty: its default
   bool deterministic_times = false;  // as run's
 };
 
-// `trace` is the model's. Throws UsageError, before anything runs, if a step that keeps everything
-// does not fit into the memory that there is.
+// Measures a profile on this machine. `trace` is the model's. Throws UsageError, before anything
+// runs, if a step that keeps everything does not fit into memory.
 Profile profile_here(const ProfileSettings& settings, const Trace& trace);
 
-// rematch profile --links: starts ranks that measure collectives and copies.
-
-// Kilobytes to megabytes of each kind, in seconds. Says in lines on stderr what was measured.
-// Throws UsageError for a device or a layout that cannot be measured here; kSomePointsFailed if a
-// rank fails, with its name. `output` empty: to stdout.
+// Runs rematch profile --links: starts ranks that measure collectives and copies of kilobytes to
+// megabytes, for seconds. Prints a summary to stderr. An empty `output` writes to stdout. Throws
+// UsageError for a device or layout that cannot be measured here. Returns kSomePointsFailed, naming
+// the rank, if a rank fails.
 ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
                        int num_steps, const std::string& output);
 

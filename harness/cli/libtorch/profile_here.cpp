@@ -25,7 +25,8 @@ void require_measured_device(const std::string& device, const std::string& comma
 
 namespace {
 
-// A profile is of steps that keep everything, whose predicted peak is a lower bound.
+// A profile runs steps that keep everything. Their predicted peak is a lower bound of the memory
+// needed.
 void require_memory(const ProfileSettings& settings, const OptimizerChoice& optimizer,
                     const Trace& trace) {
   const std::optional<AvailableMemory> limit = usual_memory_of(settings.device);
@@ -42,7 +43,8 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
                    "times (--device h100), or start it all the same with --force");
 }
 
-// The timed steps of `rematch run`: a profile of other kernels would not price them.
+// Uses the kernels of `rematch run`'s timed steps, because times of other kernels would not predict
+// them.
 Determinism use_kernels(const ProfileSettings& settings) {
   KernelFlags flags;
   flags.attention = settings.attention;
@@ -69,8 +71,8 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   training.optimizer = parse_optimizer(settings.optimizer);
   require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
-  prepare_children();  // CUDA's libraries read the variables when they are first used, here as
-                       // there
+  // CUDA's libraries read the variables when they are first used, in this process as in a child.
+  prepare_children();
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
   training.determinism = use_kernels(settings);
   return profile_on_device(trace, training, settings.num_steps);

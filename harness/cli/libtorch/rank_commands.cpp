@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// Rank 0's command among those of a job.
+// Runs `work` in rank 0's command of a job and tells the other commands how it ended.
 ExitCode lead(const RankPlace& place, const WorkOnRanks& work) {
   LeadingCommand commands(place);
   ExitCode code = ExitCode::kToolError;
@@ -27,7 +27,7 @@ ExitCode lead(const RankPlace& place, const WorkOnRanks& work) {
   return code;
 }
 
-// Without rank 0's command nothing more is measured, and nobody writes a report.
+// Without rank 0's command nothing more is measured and no report is written.
 ExitCode follow(const RankPlace& place) {
   try {
     return static_cast<ExitCode>(follow_rank_0(place));

@@ -1,5 +1,5 @@
-// A command that works on several ranks: alone, or as one of the commands that torchrun or srun
-// started, one for each rank.
+// A command that works on several ranks. It runs alone, or as one of the commands that torchrun or
+// srun started, one per rank.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,14 @@ namespace rematch {
 
 class RankProcesses;
 
-// The rank of this command where torchrun or srun started one command for each rank. Nothing: this
-// command is alone, and starts all ranks itself. A job of one command is no job. Throws UsageError
-// where the job has another size.
+// Returns this command's rank if torchrun or srun started one command per rank. Absent if this
+// command is alone and starts all ranks itself, also if it is the only command of a job. Throws
+// UsageError if the job has another number of ranks.
 std::optional<RankPlace> place_among_commands(int world);
 
-// Rank 0's command, or the only one, works, and the others end as it does. `ranks` is null in a
-// command that is alone. Without rank 0's command another one ends with kSomePointsFailed.
+// Runs `work` in rank 0's command or in the only command. The other commands end with the same exit
+// code. `ranks` is null in a command that is alone. If rank 0's command is lost, the others return
+// kSomePointsFailed.
 using WorkOnRanks = std::function<ExitCode(RankProcesses* ranks)>;
 ExitCode work_on_ranks(const std::optional<RankPlace>& place, const WorkOnRanks& work);
 

@@ -42,10 +42,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCardVariable = "DRY_CUDA_CARD";
 constexpr const char* kNumCardsVariable = "DRY_CUDA_DEVICES";
-constexpr const char* kCardsOfNode = "8";  // one for each rank of --parallel
+constexpr const char* kCardsOfNode = "8";  // enough for each rank of --parallel
 const std::vector<std::string_view> kCards = {"h100", "h200", "l40s", "a100"};
 
-// Beside this program, as the build lays it out.
+// The build puts it beside this program.
 fs::path dry_program() { return fs::path(own_executable()).parent_path() / "dry" / "rematch"; }
 
 void require_card(const std::string& card) {
@@ -53,9 +53,9 @@ void require_card(const std::string& card) {
   throw UsageError("unknown card " + in_quotes(card) + did_you_mean(card, kCards));
 }
 
-// --device cuda-dry: the command goes on as the program of the same parts that is linked to the dry
-// CUDA device. Returns if this is that program already, and does not return otherwise. `card`: h100
-// where it is empty. Throws UsageError: an unknown card, or a build without the dry device.
+// Handles --device cuda-dry: replaces this process with the program that is linked to the dry CUDA
+// device. Returns only if this program is already that one. An empty `card` means h100. Throws
+// UsageError for an unknown card, or if the build has no dry device.
 void continue_on_dry_device(const std::vector<std::string>& command, const std::string& card) {
   if (!card.empty()) require_card(card);
   if (on_dry_device()) return;
@@ -79,14 +79,15 @@ void require_dry_for_card(const std::string& device, const std::string& card) {
   throw UsageError("--card is a choice of device cuda-dry; on " + device + " leave it out");
 }
 
-// All of the points unless a share is asked for: a script that runs several commands in one task
-// of a job array means each of them whole.
+// The default is all points, even in a job array: a script may run several complete commands in one
+// task.
 Shard shard_of(const RunFlags& flags) {
   if (flags.shard != kSlurmShard) return require(parse_shard(flags.shard));
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
 }
 
-// The command with the share that it came to: elsewhere the variables say another, or none.
+// Replaces `slurm` by this task's share, because the command may be repeated where the variables
+// differ or are missing.
 std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
   const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
   for (std::size_t word = 0; word < command.size(); ++word) {
@@ -105,7 +106,7 @@ Provenance provenance_of(const RunFlags& flags, const std::string& allocator) {
   return provenance;
 }
 
-// The policies asked for; the reference in front if it is not among them.
+// Returns the policies of the flags, preceded by the reference if it is not among them.
 std::vector<Policy> policies_of(const RunFlags& flags) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
@@ -120,7 +121,7 @@ std::vector<Policy> policies_of(const RunFlags& flags) {
   return policies;
 }
 
-// The one point that the file is for is the last, behind the reference.
+// A snapshot is of one point: the last one, after the reference.
 void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return;
   if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
@@ -137,7 +138,7 @@ void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   }
 }
 
-// What --times-only and --in-process leave out must not be asked for.
+// Rejects flags that need what --times-only or --in-process leaves out.
 void check_timing(const RunFlags& flags, const ComparisonSettings& settings) {
   const VariantSettings& variants = settings.variants;
   if (flags.in_process && !variants.pretended_rank && world_size(variants.model) > 1) {
@@ -172,7 +173,7 @@ std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   return flags.pretend_rank;
 }
 
-// As asked for, or LibTorch's choice, shared among the ranks of this machine.
+// Uses --threads, or else LibTorch's default divided by the number of ranks on this machine.
 void choose_threads(const RunFlags& flags, const std::optional<RankPlace>& place,
                     VariantSettings& variants) {
   const int world = static_cast<int>(world_size(variants.model));
@@ -218,9 +219,9 @@ ComparisonSettings settings_of(const RunFlags& flags) {
 
 namespace {
 
-// Points that cannot fit are skipped on the CPU; CUDA's allocator refuses on its own, and nothing
-// else suffers. Throws UsageError where none fits; a share's are skipped all the same, so that a
-// merged report has them.
+// On the CPU, points that cannot fit are skipped. On CUDA the allocator rejects them, and no other
+// process suffers. Throws UsageError if no point fits. A shard skips its points instead, so that a
+// merged report includes them.
 std::optional<AvailableMemory> limit_for(const RunFlags& flags, const ComparisonSettings& settings,
                                          const std::vector<Variant>& variants) {
   if (flags.force) return std::nullopt;
@@ -243,7 +244,7 @@ std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
   return planned;
 }
 
-// One for each rank that measures; none if nobody asked.
+// Returns one file for each rank that measures. Empty without --snapshot.
 std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return {};
   const int world =
@@ -255,7 +256,7 @@ std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSett
   return files;
 }
 
-// The outputs that this command is to write; the commands of other ranks write nothing.
+// Checks the files that this command will write. The commands of other ranks write none.
 void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
   for (const std::string& file : snapshot_files(flags, settings.variants)) require_writable(file);
   if (flags.output.empty()) return;
@@ -270,7 +271,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
   try {
     variants = require(make_variants(settings.variants));
   } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());  // data that cannot be used
+    throw UsageError(error.what());  // unusable data
   }
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(variants);
@@ -291,7 +292,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
     throw Interrupted(interrupted.signal,
                       interrupted.what_remains + keep_partial(output, interrupted.partial));
   }
-  // The number of points of all shards, where there are several.
+  // The points of all shards, if there are several.
   if (settings.variants.shard.count > 1) report.planned = planned;
   show(
       output, flags.json, [&] { return report_to_json(report); },

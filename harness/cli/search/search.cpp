@@ -50,7 +50,8 @@ Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
                       trace);
 }
 
-// What was searched with one kernel's times is not to be measured with another.
+// A plan that was searched with one attention kernel's times must not be measured with another
+// kernel.
 void require_attention_of(const SearchFlags& flags, const Profile& profile) {
   if (flags.attention.empty() || profile.attention_backend.empty()) return;
   if (flags.attention == profile.attention_backend) return;
@@ -70,13 +71,13 @@ void require_times_of_this_device(const SearchFlags& flags, const Profile& profi
                    "profile --device cpu");
 }
 
-// The data sheet's name, where there is a sheet.
+// Returns the data sheet's name of the device, if there is a sheet.
 std::string device_of(const Profile& profile) {
   const DeviceSheet* sheet = sheet_of(profile);
   return sheet != nullptr ? std::string(sheet->name) : profile.device;
 }
 
-// Says how far a measured profile is from the data sheet's times, if there is a sheet.
+// Prints how far a measured profile is from the data sheet's times, if there is a sheet.
 void say_roofline_error(const Trace& trace, const Profile& profile) {
   const DeviceSheet* sheet = sheet_of(profile);
   if (sheet == nullptr || profile.source != ProfileSource::kMeasured) return;
@@ -98,14 +99,16 @@ SearchSpace space_of(const SearchFlags& flags) {
   space.schedule = schedules.front();
   space.optimizer = parse_optimizer_model(flags.optimizer);
   space.world = flags.model.ranks_of_trace(flags.trace_file).value_or(1);
-  // On demand they are few enough for all; under whole_region 80 layers take over 10 s.
+  // On demand, there are few enough options to keep all. Under whole_region, 80 layers would take
+  // over 10 s.
   if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
   if (flags.hull) space.reach = Reach::kHull;
   if (for_torch) keep_to_torch(space);
   return space;
 }
 
-// Those that the model can have. Of an interrupted search, those that there was time for.
+// Returns the known policies that resolve for this model. An interrupted search returns those
+// resolved so far.
 std::vector<Plan> known_baselines(const Trace& trace, const Profile& profile) {
   std::vector<Plan> plans;
   const Resolver resolver(trace);
@@ -119,14 +122,15 @@ std::vector<Plan> known_baselines(const Trace& trace, const Profile& profile) {
   return plans;
 }
 
-// All that the user named, before the search: a wrong name is not to be said after it.
+// Resolves the baselines that the user named. This runs before the search, so that a wrong name is
+// reported at once.
 std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
                                   const Profile& profile) {
   if (flags.baselines.empty()) return {};
   return require(resolve_baselines(flags.baselines, trace, profile));
 }
 
-// The user's question.
+// Adds the user's question to the record.
 void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.budget.empty()) record.budget = parse_bytes(flags.budget);
   if (!flags.max_slowdown.empty()) {
@@ -134,15 +138,15 @@ void add_question(const SearchFlags& flags, FrontRecord& record) {
   }
 }
 
-// Nothing if there is no plan for it, or nothing was asked.
+// Absent if no plan meets the question, or nothing was asked.
 std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& record) {
   if (record.budget) return search.fastest_within(*record.budget);
   if (record.max_slowdown_ratio) return search.lowest_within_slowdown(*record.max_slowdown_ratio);
   return std::nullopt;
 }
 
-// The search's own answer, or if nothing was asked the fastest within the device's memory: as
-// points of the front they have numbers that other commands take.
+// Returns the answer to the question or, without a question, the fastest plan within the device's
+// memory. As points of the front they get numbers that other commands accept.
 std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
   std::optional<FrontPoint> point = answer_of(search, record);
   const bool is_asked = record.budget || record.max_slowdown_ratio;
@@ -175,8 +179,8 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
             : front_to_text(record, TableFormat::kText, columns, files));
 }
 
-// The front that a signal left, printed and written; the signal goes on to main. `of_runs`: what
-// remains of those that had begun.
+// Prints and writes the front found before a signal, then passes the signal on to main. `of_runs`
+// says what is kept of runs that had begun.
 [[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal,
                             const std::string& of_runs = "") {
   record.front.is_complete = false;
@@ -188,7 +192,7 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
   throw Interrupted(signal, std::move(remains));
 }
 
-// Until all is measured the file holds the predicted front, marked as not complete.
+// Until everything is measured, the file holds the predicted front, marked as incomplete.
 ExitCode measure(const SearchFlags& flags, FrontRecord& record) {
   record.front.is_complete = false;
   write_front(flags, record);
@@ -201,7 +205,7 @@ ExitCode measure(const SearchFlags& flags, FrontRecord& record) {
   }
 }
 
-// A trace without blocks leaves the search nothing to choose.
+// A trace without blocks gives the search nothing to choose.
 void require_choices(const Trace& trace) {
   if (const auto dependence = data_dependence(trace)) {
     throw UsageError("the trace of " + trace.model + " cannot be searched: " + *dependence);
@@ -238,10 +242,11 @@ void require_times(const SearchFlags& flags) {
   }
 }
 
-// The record and its search, played to the end or to a signal.
+// The record of a search that ended or was interrupted.
 struct Searched {
   FrontRecord record;
-  std::string fits_nothing;  // if no plan fits budget or device: the line that says so
+  // If no plan fits the budget or device, the line that says so; else empty.
+  std::string fits_nothing;
 };
 
 Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked) {
@@ -258,7 +263,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.host_link = space.offload;
   note_source_state(record);
   if (const DeviceSheet* sheet = find_device_sheet(flags.device)) {
-    record.device_memory = sheet->memory;  // of the plans' card, whatever card the times are of
+    // The memory of the plans' card, even if the times are another card's.
+    record.device_memory = sheet->memory;
   }
   if (asked.device_memory) record.device_memory = asked.device_memory;
   record.budget = asked.budget;
@@ -268,7 +274,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   FrontSearch found(trace, profile, space, resolve_none(trace));
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
-  // Before the baselines are known: none of them is to stand among the front's own points.
+  // Called before front() adds the baselines, so that no baseline is among the front's own points.
   const std::vector<FrontPoint> shown = worth_showing(found, record);
   record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
   record.answer = answer_of(found, record);
@@ -312,7 +318,7 @@ ExitCode search(const SearchFlags& flags) {
     if (flags.json) print_front(flags, record);
     return end_with(ExitCode::kGateFailed, fits_nothing);
   }
-  if (is_measured) guard.reset();  // the runs have their own
+  if (is_measured) guard.reset();  // the runs have their own guard
   const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);

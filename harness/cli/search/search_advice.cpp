@@ -26,7 +26,7 @@ std::string fits_with(const std::string& flag, Bytes peak, int world) {
   return flag + " (" + format_bytes(peak) + (world > 1 ? " a rank)" : ")");
 }
 
-// The peak if everything is recomputed.
+// Returns the peak if everything is recomputed.
 std::optional<Bytes> peak_of(const ShardedStep& step, const FrontRecord& record) {
   const auto plan = resolve(std::get<Policy>(parse_policy("full")), step.trace, NoEffect::kAllow);
   if (!std::holds_alternative<Plan>(plan)) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& reco
   return peak_of({trace, {}}, record);
 }
 
-// The peak on one of so many ranks. Nothing where a layout of --parallel shards the model already.
+// Returns the peak on one of `world` ranks. Absent if --parallel already shards the model.
 std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace& trace,
                                const FrontRecord& record) {
   if (!flags.trace_file.empty()) {
@@ -50,7 +50,7 @@ std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace&
   return spec ? recomputed_peak(record_trace(*spec), record) : std::nullopt;
 }
 
-// One rank of so many has a communicator where the step that was searched has none.
+// A rank has a communicator, even if the searched step has none, so its usual reserve is larger.
 Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
   const bool is_usual = !record.budget && record.device_memory && record.reserve &&
                         !record.reserve->asked && record.reserve->communicators.count == 0;
@@ -60,7 +60,7 @@ Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
              .total();
 }
 
-// The fewest ranks, doubled from those asked for.
+// Finds the fewest ranks that fit, by doubling the given number.
 std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
                                           const FrontRecord& record, Bytes limit) {
   for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
@@ -82,7 +82,8 @@ std::optional<std::string> fused_ops_fit(const SearchFlags& flags, const FrontRe
   return fits_with("--ops fused", *peak, record.world);
 }
 
-// The most tokens, halved from those asked for. Not every number is a grid of a video.
+// Finds the most tokens that fit, by halving the given number. A video model has no grid for some
+// numbers, which are skipped.
 std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const FrontRecord& record,
                                            Bytes limit) {
   const auto asked = record.dimensions.find("tokens");
@@ -121,7 +122,7 @@ std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const Fro
 
 namespace {
 
-// Every device with a data sheet here has bfloat16.
+// Every device with a data sheet here supports bfloat16.
 std::optional<std::string> dtype_hint(const FrontRecord& record) {
   if (record.dtype != "float32" || find_device_sheet(record.device) == nullptr) return std::nullopt;
   return "this is float32, and most train in bfloat16 on " + record.device + ": --dtype bfloat16";

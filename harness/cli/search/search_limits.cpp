@@ -67,7 +67,7 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
       format_bytes(*record.budget));
 }
 
-// An estimate of a whole model's ranks, sharding.h, has no collectives in its trace.
+// A step of a whole model whose ranks are estimated (sharding.h) has no collectives in its trace.
 int communicators_of(const Trace& trace, int world) {
   return std::max(num_communicators(trace), world > 1 ? 1 : 0);
 }

@@ -67,7 +67,7 @@ LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes 
   return record;
 }
 
-// Nothing if no plan fits.
+// Absent if no plan fits.
 std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
                                   const LoadsRecord& record, std::int64_t load) {
   const ModelSpec spec = flags.model.spec_at(load);
@@ -88,7 +88,7 @@ std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
                   std::move(fastest->saves)};
 }
 
-// Progress: a load is a search of its own, seconds long on a large model.
+// Prints progress, because each load is a search that takes seconds on a large model.
 void say_tried(const std::string& dimension, std::int64_t load,
                const std::optional<LoadPlan>& plan) {
   const std::string outcome = !plan ? "no plan fits"
@@ -97,7 +97,7 @@ void say_tried(const std::string& dimension, std::int64_t load,
   say(dimension + " " + std::to_string(load) + ": " + outcome);
 }
 
-// --budget, or the device's memory, less what is reserved; says on stderr what was taken off.
+// Returns --budget or the device's memory, minus the reserve. Prints the subtraction to stderr.
 Bytes budget_for_loads(const SearchFlags& flags, std::optional<Bytes> measured_memory) {
   const DeviceSheet& sheet = *find_device_sheet(flags.device);
   const std::optional<Bytes> asked = parse_reserve(flags.reserve);

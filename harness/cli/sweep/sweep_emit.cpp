@@ -44,10 +44,10 @@ struct SweepEmitFlags {
   std::string engine = "local";
   std::string time = "60min";
   std::string slurm;
-  JobScript job;  // the rest of the flags
+  JobScript job;  // the remaining flags
 };
 
-// The value in "MaxArraySize            = 1001" and in "... MaxTime=01:00:00 ...".
+// Returns the value in "MaxArraySize            = 1001" or in "... MaxTime=01:00:00 ...".
 std::string value_in(const std::string& text, const std::string& name) {
   const std::size_t at = text.find(name);
   if (at == std::string::npos) return "";
@@ -58,7 +58,7 @@ std::string value_in(const std::string& text, const std::string& name) {
   return text.substr(start, text.find_first_of(" \n", start) - start);
 }
 
-// A larger index is refused by sbatch.
+// sbatch rejects an index above MaxArraySize.
 void require_array_fits(int num_workers) {
   const auto config = output_of("scontrol show config 2>/dev/null");
   if (!config) return;
@@ -77,7 +77,7 @@ std::string partition_among(const std::vector<std::string>& options) {
   return "";
 }
 
-// A job with a longer limit is taken and then waits for ever.
+// Slurm accepts a job with a longer limit than its partition's, but never starts it.
 void require_limit_fits(const std::vector<std::string>& options, std::chrono::minutes limit) {
   const std::string asked = partition_among(options);
   const auto all = output_of("scontrol -o show partition 2>/dev/null");
@@ -100,7 +100,7 @@ void require_limit_fits(const std::vector<std::string>& options, std::chrono::mi
   }
 }
 
-// A comparison that no worker has the time for is never measured.
+// No worker would ever have time for a comparison that is longer than its limit.
 void require_longest_fits(const ComparisonPlan& plan, std::chrono::minutes limit) {
   std::chrono::milliseconds longest{0};
   for (const PlannedComparison& comparison : plan.comparisons) {

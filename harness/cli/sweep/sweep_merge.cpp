@@ -28,7 +28,8 @@ struct SweepMergeFlags {
   bool allow_mixed = false;
 };
 
-// A report of this comparison, and of no other that was put in its place.
+// Throws UsageError unless the report is of this comparison. Somebody may have put another one in
+// its place.
 void require_report_of(const PlannedComparison& comparison, const Report& report,
                        const std::string& file) {
   for (std::size_t index = 0; index < report.points.size(); ++index) {
@@ -96,7 +97,7 @@ ExitCode merge(const SweepMergeFlags& flags) {
   }
   say_missing(lines, plan.comparisons.size(), "comparisons", "rematch sweep status says more");
   if (reports.empty()) return ExitCode::kSomePointsFailed;
-  // In the plan's order, points of a comparison as its report has them.
+  // Comparisons are in the plan's order. Points of a comparison are in the order of its report.
   auto result =
       merge_reports(std::move(reports),
                     flags.allow_mixed ? MixedEnvironments::kKeepApart : MixedEnvironments::kRefuse,

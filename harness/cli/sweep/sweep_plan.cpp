@@ -42,12 +42,13 @@ struct SweepPlanFlags {
   std::string folder;
   std::string card = "h100";
   std::string memory;
-  std::string reserve;  // empty: none, --memory is what tensors have
+  std::string reserve;  // empty: none, tensors can use all of --memory
   std::string stale_after = "180s";
   bool json = false;
 };
 
-// The first flag that `rematch run` does not have; else the first word that no flag takes.
+// Describes the first flag that `rematch run` does not have or, without one, the first word that no
+// flag takes.
 std::string unknown_among(const CLI::App& run) {
   std::vector<std::string> left = run.remaining();
   const auto flag = std::find_if(left.begin(), left.end(),
@@ -56,7 +57,7 @@ std::string unknown_among(const CLI::App& run) {
   return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
 }
 
-// By the parser of `rematch run` itself, so that what it takes is what is refused here.
+// Checks the words with the parser of `rematch run` itself, so that both accept the same.
 void require_run_words(const std::string& file, const PlannedComparison& comparison) {
   CLI::App app;
   Action action;
@@ -74,7 +75,7 @@ void require_run_words(const std::string& file, const PlannedComparison& compari
   }
 }
 
-// What tells one comparison's prediction from another's: its command without the seed.
+// Returns the part of a comparison that its prediction depends on: its command without the seed.
 std::string key_of(const PlannedComparison& comparison) {
   std::vector<std::string> words = comparison.arguments;
   const auto seed = std::find(words.begin(), words.end(), "--seed");
@@ -88,7 +89,7 @@ void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan
   if (!has_libtorch()) return;
   const RunWords run = run_words(sweep.run, sheet);
   std::map<std::string, ComparisonPrediction> known;
-  // The last one is kept: neighbours in the file's order share it.
+  // Only the last trace is kept, because comparisons of one shape are adjacent in the file.
   std::optional<Trace> trace;
   ModelSpec traced;
   const auto shape = [](const ModelSpec& spec) {
@@ -110,7 +111,7 @@ void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan
   }
 }
 
-// An existing plan stays: workers may be using it.
+// Keeps an existing plan, because workers may be using it.
 void write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);
@@ -138,7 +139,7 @@ std::string hours(std::chrono::milliseconds time) {
   return text.data();
 }
 
-// What tensors may take: --memory less --reserve. Nothing if neither was given.
+// Returns the memory for tensors: --memory minus --reserve. Absent if neither was given.
 std::optional<Bytes> memory_of_tensors(const SweepPlanFlags& flags) {
   const std::optional<Bytes> reserve = parse_reserve(flags.reserve);
   if (flags.memory.empty()) {
@@ -195,7 +196,8 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 ExitCode make_plan(const SweepPlanFlags& flags) {
   const std::optional<Bytes> limit = memory_of_tensors(flags);
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
-  // Words that comparisons do not share are the sweep's own.
+  // One comparison is enough to check: the words that differ between comparisons belong to the
+  // sweep.
   if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());
   ComparisonPlan plan;
   plan.tool_version = REMATCH_VERSION;

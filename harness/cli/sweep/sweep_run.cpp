@@ -42,7 +42,7 @@ struct SweepRunFlags {
   bool retry_failed = false;
 };
 
-// Who measures: this binary, or another that has LibTorch.
+// Returns the program that measures: this binary, or another one that has LibTorch.
 std::string program_of(const SweepRunFlags& flags) {
   if (!flags.program.empty()) {
     if (access(flags.program.c_str(), X_OK) == 0) return fs::absolute(flags.program).string();
@@ -54,7 +54,7 @@ std::string program_of(const SweepRunFlags& flags) {
       "this build has no LibTorch and measures nothing; name one that does with --program FILE");
 }
 
-// Times on a CPU are one worker's at a time.
+// Returns whether the plan times on a CPU. Only one worker may then measure at a time.
 bool times_on_cpu(const ComparisonPlan& plan) {
   if (plan.device != "cpu" || plan.comparisons.empty()) return false;
   const std::string rounds = flag_among(plan.comparisons.front().arguments, "--rounds");
@@ -78,7 +78,7 @@ std::string describe(const WorkEnd& end) {
 }
 
 int code_of(const WorkEnd& end) {
-  constexpr int kTimeIsUpCode = 75;  // try again: EX_TEMPFAIL of sysexits.h
+  constexpr int kTimeIsUpCode = 75;  // EX_TEMPFAIL of sysexits.h: try again
   if (end.why == WorkEnd::Why::kTimeIsUp) return kTimeIsUpCode;
   if (end.why == WorkEnd::Why::kStopped) return 128 + InterruptGuard::signal().value_or(SIGTERM);
   return static_cast<int>(end.num_failures > 0 ? ExitCode::kSomePointsFailed : ExitCode::kOk);
@@ -117,7 +117,7 @@ ExitCode run_worker(const SweepRunFlags& flags) {
   return static_cast<ExitCode>(code_of(end));
 }
 
-// Those that the environment leaves visible, else all that the driver has.
+// Returns the cards that the environment makes visible, else all cards that the driver has.
 std::vector<std::string> visible_cards() {
   std::vector<std::string> cards;
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) return parse_list(visible);
@@ -131,7 +131,8 @@ std::vector<std::string> visible_cards() {
   return cards;
 }
 
-// The worst that any of them ended with: told to stop, then time, then an error, then failures.
+// Returns the worst of the workers' exit codes. From the worst: stopped by a signal, out of time,
+// an error, failed points.
 int worst_code(const std::vector<int>& codes) {
   const auto rank = [](int code) {
     if (code > 128) return 4;
@@ -143,7 +144,7 @@ int worst_code(const std::vector<int>& codes) {
                            [&](int left, int right) { return rank(left) < rank(right); });
 }
 
-// A worker for each card, with that card alone in sight.
+// Runs one worker for each card. Each worker sees only its own card.
 ExitCode run_workers(const SweepRunFlags& flags) {
   if (flags.gpus != "all") throw UsageError("--gpus takes all, not " + in_quotes(flags.gpus));
   const std::vector<std::string> cards = visible_cards();

@@ -42,15 +42,15 @@ const char* word_of(ClaimState state) {
   return "held";
 }
 
-// One comparison as people are told of it.
+// One row of the status table.
 struct Row {
   const PlannedComparison* comparison = nullptr;
   Judgement judged;
-  std::chrono::milliseconds held{0};  // by beats
+  std::chrono::milliseconds held{0};  // counted from the claim's heartbeats
 };
 
-// How long ago the file system says that a claim grew. By this host's clock, so it is for people:
-// workers never judge by it.
+// Returns how long ago the claim file last grew, by this host's clock. It is only shown to people.
+// Workers never use it to judge a claim.
 std::chrono::milliseconds silence_of(const std::string& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {};
@@ -83,8 +83,8 @@ bool is_over(ClaimState state) {
          state == ClaimState::kSkipped;
 }
 
-// Predicted, of what is not over, less what is behind those at work; nothing where the plan
-// predicts none.
+// Sums the predicted time of comparisons that are not over, minus the time already spent on those
+// in progress. Zero if the plan predicts no times.
 std::chrono::milliseconds time_left(const std::vector<Row>& rows) {
   constexpr std::chrono::milliseconds kNone{0};
   std::chrono::milliseconds left{0};
@@ -100,7 +100,7 @@ std::int64_t num_in(ClaimState state, const std::vector<Row>& rows) {
   return std::ranges::count(rows, state, [](const Row& row) { return row.judged.state; });
 }
 
-// The longest that is not over bounds it from below.
+// The longest comparison that nobody has begun is a lower bound.
 std::chrono::milliseconds time_left_for(const std::vector<Row>& rows, std::int64_t num_workers) {
   std::chrono::milliseconds longest{0};
   for (const Row& row : rows) {

@@ -1,4 +1,4 @@
-// The verbs of `rematch sweep`, each in its file, and what they share.
+// The verbs of `rematch sweep`, one per file, and what they share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,8 @@ void add_sweep_status(CLI::App& sweep, Action& action);
 void add_sweep_merge(CLI::App& sweep, Action& action);
 void add_sweep_emit(CLI::App& sweep, Action& action);
 
-// DIR/plan.json. Throws UsageError: none there, no plan, or of another version of this tool.
+// Reads DIR/plan.json. Throws UsageError if it is missing, is malformed, or was written by another
+// version of this tool.
 ComparisonPlan require_comparison_plan(const std::string& folder);
 
 std::string plan_file_in(const std::string& folder);
@@ -24,7 +25,7 @@ std::string plan_file_in(const std::string& folder);
 // "0f20eefb7109 --model llama_small --dim 32 --seed 0"
 std::string comparison_words(const PlannedComparison& comparison);
 
-// The plan's claims, as this process sees and makes them.
+// Returns the plan's claims as this process sees and writes them.
 Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder);
 
 }  // namespace rematch
