@@ -1,9 +1,10 @@
-// The bytes that a rank sends in a collective, which is what its time is made of.
+// Computes the bytes that a rank sends in a collective. They determine its time.
 //
 // Note [Bytes of a collective]
-// S is the whole: the result of an all-gather, the input of a reduce-scatter, either of the others.
-// With n ranks a ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an all-to-all,
-// twice that for an all-reduce, and S for a broadcast: the bus bandwidth factors of NCCL's tests
+// S is the bytes of the whole: the result of an all-gather, the input of a reduce-scatter, either
+// of them for other collectives. With n ranks, a ring sends (n - 1) / n of S for an all-gather, a
+// reduce-scatter or an all-to-all, twice that for an all-reduce, and S for a broadcast. These are
+// the bus bandwidth factors of NCCL's tests
 // (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 #pragma once
 
@@ -16,14 +17,16 @@ namespace rematch {
 // `whole` is S; `ranks` is at least 1.
 Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks);
 
-// S of an op that starts a collective: the larger of all that goes in and all that comes out.
+// Returns S of an op that starts a collective: the larger of its total input and total output
+// bytes.
 Bytes whole_bytes(const Trace& trace, const TracedOp& op);
 
-// Ranks of an op's group: the trace's dimension of that name; where there is none, the ratio that
-// the shapes of an all-gather or a reduce-scatter have. Nothing: neither tells.
+// Returns the number of ranks in an op's group: the trace's dimension of that name, or else the
+// size ratio of an all-gather or a reduce-scatter. Returns nullopt if neither is known.
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
-// Nothing for an op that starts no collective. With an unknown number of ranks the factor of many.
+// Return nullopt for an op that does not start a collective. An unknown number of ranks counts as
+// very many.
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedOp& op);
 std::optional<Bytes> sent_bytes(const Trace& trace, const BackwardEvent& event);
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedCollective& collective);

@@ -16,15 +16,15 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 
 }  // namespace
 
-// The sheets give tensor-core rates with sparsity for H100, H200 and B200: half of that is dense.
-// PCIe and NVLink bandwidths are given for both directions together; an L40S has PCIe alone.
+// The data sheets of H100, H200 and B200 give tensor-core rates with sparsity; the dense rate is
+// half. They give PCIe and NVLink bandwidths for both directions together. An L40S has only PCIe.
 //
 // Note [How much memory a device has]
-// The memory that the driver gives out in all, as cudaMemGetInfo's total and PyTorch's
-// out-of-memory messages ("total capacity") have it: less than the sheet's decimal gigabytes where
-// ECC and the driver take their part, more than the sheet's 80 of an H100, whose chips hold 80
-// binary ones. Drivers differ by up to 0.3 GiB; the least that was found stands here. Tensors do
-// not get all of it: see Note [What is reserved of a card].
+// `memory` is the total that the driver reports in cudaMemGetInfo and in PyTorch's out-of-memory
+// messages ("total capacity"). It is less than the data sheet's decimal gigabytes where ECC and the
+// driver take a part. It is more on an H100, whose chips hold 80 binary gigabytes. Drivers differ
+// by up to 0.3 GiB; the table has the smallest value found. Tensors do not get all of it: see Note
+// [What is reserved of a card].
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

@@ -1,5 +1,5 @@
-// Peak rates from the data sheets of a few devices, for rooflines. Peaks of the hardware,
-// not what any program reaches.
+// Peak rates of a few devices from their data sheets, for rooflines. Programs do not reach these
+// peaks.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 
 namespace rematch {
 
-// What a process takes of a card's memory besides its tensors.
+// Memory of a card that a process needs besides its tensors.
 //
 // Note [What is reserved of a card]
-// `context`: the driver and CUDA's context, 0.3 to 0.6 GiB by driver and loaded kernels.
-// `communicator`: NCCL's buffers, for each communicator: 0.5 to 0.7 GB on 4 GPUs in
-// github.com/NVIDIA/nccl/issues/964, 1.6 GB in github.com/NVIDIA/nccl/issues/864.
-// `fragmentation_ratio`: what LibTorch's caching allocator reserves above what tensors have. On an
-// H100 it reserved 14 to 20 % more (llama3_1b and wan_1_3b under full and attn_only). Within that
-// much of the card's memory it gives blocks back and retries, which is slow, or fails. Other cards
-// have the same allocator, and nobody has measured them.
+// `context`: the driver and the CUDA context. It takes 0.3 to 0.6 GiB, depending on driver and
+// loaded kernels.
+// `communicator`: NCCL's buffers for each communicator. Reports say 0.5 to 0.7 GB on 4 GPUs
+// (github.com/NVIDIA/nccl/issues/964) and 1.6 GB (github.com/NVIDIA/nccl/issues/864).
+// `fragmentation_ratio`: memory that LibTorch's caching allocator reserves beyond the tensors'
+// bytes. On an H100 it reserved 14 to 20 % more (llama3_1b and wan_1_3b under full and attn_only).
+// If the card's memory does not allow that much, the allocator frees blocks and retries, which is
+// slow, or fails. Other cards use the same allocator but were not measured.
 struct CardReserve {
   Bytes context;
   Bytes communicator;
@@ -33,28 +34,29 @@ inline constexpr CardReserve kUsualReserve{
 
 struct DeviceSheet {
   std::string_view name;    // "h100"
-  std::string_view source;  // which document says so
+  std::string_view source;  // the document that states the figures
   Bytes memory;
-  // Dense: without structured sparsity.
+  // Dense rate, without structured sparsity.
   double bfloat16_flops_per_second = 0;
-  double float32_flops_per_second = 0;  // float32 throughout: no TF32, as LibTorch's default
+  double float32_flops_per_second = 0;  // pure float32 without TF32, LibTorch's default
   double memory_bytes_per_second = 0;
   double pcie_bytes_per_second = 0;  // in one direction
-  // To the other cards of a node, in one direction: NVLink, or PCIe where there is none.
+  // Rate to the other cards of a node, in one direction. NVLink, or PCIe if the card has no NVLink.
   double link_bytes_per_second = 0;
-  // Names that the driver gives to cards of these rates: "NVIDIA H100 80GB HBM3".
+  // The driver's names for cards with these rates: "NVIDIA H100 80GB HBM3".
   std::vector<std::string_view> cards;
   CardReserve reserve = kUsualReserve;
 };
 
 const std::vector<DeviceSheet>& device_sheets();
 
-// Null: unknown.
+// Returns null if the device is unknown.
 const DeviceSheet* find_device_sheet(std::string_view name);
-// By the driver's name of a card.
+// Finds a sheet by the driver's name of the card. Returns null if there is none.
 const DeviceSheet* sheet_of_card(std::string_view card);
 
-// "unknown device 'h10'; did you mean h100? Known are h100, ..."
+// Names the nearest known device if the name looks like a typing mistake, and lists the known
+// devices.
 Rejected unknown_device(std::string_view name);
 
 }  // namespace rematch

@@ -43,7 +43,7 @@ const LinkGroup* find_group(const LinkProfile& links, const std::string& name) {
   return found == links.groups.end() ? nullptr : &*found;
 }
 
-// Every kind of collective that the step issues in each group.
+// Returns the group and kind of every collective that the step issues.
 std::set<std::pair<std::string, CollectiveKind>> collectives_in(const Trace& trace) {
   std::set<std::pair<std::string, CollectiveKind>> found;
   const auto add = [&](const std::string& op, const std::string& group) {

@@ -13,7 +13,7 @@ namespace {
 
 using Duration = Profile::Duration;
 
-// One pass of a trace: its spans, and what each op is, as far as its time depends on it.
+// One pass of a trace: its spans, and for each op the properties that its time depends on.
 struct Pass {
   std::vector<TypedSpan> spans;
   std::vector<std::string> ops;
@@ -52,14 +52,15 @@ bool are_alike(const Pass& a, const TypedSpan& of_a, const Pass& b, const TypedS
                     first(b, of_b));
 }
 
-// Which of `num_few` stands where span `index` of `num_many` does.
+// Returns which of `num_few` spans corresponds to span `index` of `num_many`.
 std::size_t counterpart(std::size_t index, std::size_t num_few, std::size_t num_many) {
   const std::size_t from_end = num_many - 1 - index;
   if (index < num_few / 2) return index;
   return from_end < num_few / 2 ? num_few - 1 - from_end : num_few / 2;
 }
 
-// The measured span whose times `span` has, or null. Those nearest to `likely` first.
+// Returns the measured span that runs the same ops as `span`, or null. Prefers the one nearest to
+// index `likely`.
 const TypedSpan* find_alike(const Pass& many, const TypedSpan& span, const Pass& few,
                             std::size_t likely) {
   const TypedSpan* found = nullptr;
@@ -80,7 +81,7 @@ struct OpFigures {
   std::optional<std::vector<std::int32_t>> kernels;
 };
 
-// Nothing if a span has no counterpart; `missing` is then the first op of it.
+// Returns nullopt if a span has no counterpart. `missing` is then the first op of that span.
 std::optional<OpFigures> project_pass(const OpFigures& figures, const Pass& few, const Pass& many,
                                       std::size_t& missing) {
   OpFigures projected;
@@ -120,7 +121,7 @@ double num_elements(const Trace& trace) {
 
 double ratio(double many, double few) { return few > 0 ? many / few : 1; }
 
-// The layer that holds a scope, in words.
+// Returns the path of the layer that contains a scope.
 std::string place_of(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     const auto is_block = [&](const TracedBlock& block) { return block.scope == scope; };

@@ -1,6 +1,6 @@
-// A measured profile of a model with few layers, as the profile of the same model with many: a
-// model that this machine cannot hold is timed layer by layer, and its bytes are those of its own
-// trace.
+// Turns a measured profile of a model with few layers into a profile of the same model with many. A
+// model that does not fit on this machine can thus be timed layer by layer. Its bytes come from its
+// own trace.
 #pragma once
 
 #include <variant>
@@ -11,11 +11,11 @@
 
 namespace rematch {
 
-// `measured` is of `few`; `many` is of the same model, with more layers. Every layer takes as long
-// as a measured one of the same ops and shapes: the first and last ones as those at the same
-// distance from the end, the ones between as the middle. What a step takes between ops grows as the
-// number of ops, the optimizer as the number of its parameters' elements. Rejected: a layer is like
-// no measured one.
+// `measured` belongs to `few`; `many` is the same model with more layers. Every layer takes as long
+// as a measured layer with the same ops and shapes. The first and last layers use the layer at the
+// same distance from that end, and the others use the middle one. Time between ops scales with the
+// number of ops, and the optimizer's time with the number of parameter elements. Returns Rejected
+// if a layer has no measured counterpart.
 std::variant<Profile, Rejected> project_profile(const Profile& measured, const Trace& few,
                                                 const Trace& many, int measured_layers);
 

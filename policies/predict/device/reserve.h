@@ -1,5 +1,5 @@
-// The memory of a card that tensors cannot have. Predicted peaks count what tensors ask for; the
-// driver, libraries and the allocator's gaps take theirs besides.
+// Computes the memory of a card that tensors cannot use. Predicted peaks count only what tensors
+// request; the driver, libraries and the allocator's fragmentation need memory too.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,20 @@ namespace rematch {
 
 struct MemoryReserve {
   Bytes context;        // driver and CUDA context
-  Bytes communicators;  // buffers of NCCL's communicators, all together
-  Bytes fragmentation;  // that the allocator holds and no tensor has
-  // Of --reserve, in place of these three.
+  Bytes communicators;  // buffers of all NCCL communicators
+  Bytes fragmentation;  // reserved by the allocator but not used by tensors
+  // The value of --reserve, which replaces the three above.
   std::optional<Bytes> asked;
   bool operator==(const MemoryReserve&) const = default;
 
   Bytes total() const { return asked.value_or(context + communicators + fragmentation); }
 };
 
-// By the card's sheet, out of `memory`; null: as for the cards that have one.
+// Splits `memory` by the card's data sheet. A null sheet stands for the usual reserve.
 MemoryReserve usual_reserve(const DeviceSheet* sheet, Bytes memory, int num_communicators);
 
-// Process groups that a rank's step communicates in. NCCL makes a communicator for each.
+// Counts the process groups that a rank's step communicates in. NCCL makes one communicator for
+// each.
 int num_communicators(const Trace& trace);
 
 }  // namespace rematch

@@ -41,10 +41,10 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
   return trace.values[op.inputs.front().value].dtype;
 }
 
-// A device, and what its collectives take.
+// A device, and the links that its collectives use.
 struct Rates {
   const DeviceSheet& sheet;
-  const LinkProfile* links;  // null: the sheet's link
+  const LinkProfile* links;  // null: uses the sheet's link
 };
 
 TracedCollective collective_of(const Trace& trace, const TracedOp& op) {
@@ -55,7 +55,7 @@ TracedCollective collective_of(const Trace& /*trace*/, const BackwardEvent& even
 }
 TracedCollective collective_of(const Trace& /*trace*/, const TracedCollective& sum) { return sum; }
 
-// Nothing for what starts no collective.
+// Returns nullopt for an op that does not start a collective.
 template <class Collective>
 std::optional<Profile::Duration> time_on_link(const Rates& rates, const Trace& trace,
                                               const Collective& collective) {
@@ -155,8 +155,8 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
   return moved;
 }
 
-// Reads the gradient, the parameter and both moments, and writes all but the gradient; a parameter
-// that is not float32 has a float32 master copy that is read in its place.
+// Reads the gradient, the parameter and both moments, and writes all but the gradient. A parameter
+// that is not float32 has a float32 master copy, which is read instead of the parameter.
 Bytes optimizer_moved_bytes(const Trace& trace) {
   constexpr std::int64_t kFloat32 = 4;
   Bytes moved;

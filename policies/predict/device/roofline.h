@@ -1,6 +1,6 @@
-// A profile that nobody measured: every op takes as long as its arithmetic or its bytes would at
-// the peak rates of a device's data sheet, whichever is longer. Launches and gaps take nothing, so
-// real steps take longer; which plan is faster than which is what it can tell.
+// Computes a profile without measuring. Every op takes the time of its arithmetic or of its bytes
+// at the peak rates of a device's data sheet, whichever is longer. Launches and gaps take no time,
+// so real steps take longer. The profile can rank plans by speed.
 #pragma once
 
 #include "policies/predict/device/device_sheet.h"
@@ -10,38 +10,40 @@
 
 namespace rematch {
 
-// A trace has no shapes of backward's ops. Backward of a scope takes twice what its forward does,
-// for the gradients of both factors of its products, and that is spread evenly over its ops but
-// collectives. A collective takes what its bytes (collective_time.h) take on the sheet's link, and
-// nothing runs meanwhile; waits take nothing. The optimizer's time has the sums of gradients.
+// A trace has no shapes for backward's ops. Backward of a scope is assumed to take twice the time
+// of its forward, for the gradients of both factors of its products. This time is spread evenly
+// over the scope's backward ops except collectives. A collective takes the time of its bytes
+// (collective_time.h) on the sheet's link and does not overlap. Waits take no time. The optimizer's
+// time includes the sums of gradients.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
 
-// With the times of collectives that were measured; `name` is the links' in the profile. Throws
-// std::invalid_argument if links_problem() finds one.
+// Uses measured times of collectives. `name` names the links in the profile. Throws
+// std::invalid_argument if links_problem() finds a problem.
 struct NamedLinks {
   LinkProfile links;
   std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"
 };
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
-// The data sheet of the device that the profile's times are of: the one it names, or the one of its
-// card. Null: there is none.
+// Returns the data sheet of the profile's device, or else of its card. Returns null if there is
+// none.
 const DeviceSheet* sheet_of(const Profile& profile);
 
-// Bytes of a value itself, which may be a view of less or, expanded, of more than its storage.
+// Returns the bytes of the value, at most those of its storage. A view may cover a part of its
+// storage.
 Bytes value_bytes(const Trace& trace, ValueId id);
 
-// Bytes that a forward op reads and writes: its inputs and results once each; of a table that is
-// looked up in, as much as is found there. 0 for views.
+// Returns the bytes that a forward op reads and writes: its inputs and results once each. An
+// embedding table counts only the bytes looked up. Views count 0.
 Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 
-// Bytes that one AdamW step reads and writes, were it one pass over all parameters.
+// Returns the bytes that one AdamW step reads and writes if it makes one pass over all parameters.
 Bytes optimizer_moved_bytes(const Trace& trace);
 
-// The differences between a roofline of a trace and a measured profile of it.
+// Compares a roofline of a trace with a measured profile of it.
 struct RooflineError {
   double step_time_ratio = 0;  // measured over roofline
-  double median_op_ratio = 0;  // the same of forward ops that the roofline gives a time
+  double median_op_ratio = 0;  // median over forward ops that have a roofline time
 };
 RooflineError roofline_error(const Profile& roofline, const Profile& measured);
 

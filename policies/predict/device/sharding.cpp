@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t share_of(std::int64_t whole, int world) { return (whole + world - 1) / world; }
 
-// Backward as one rank has it, event by event.
+// Converts backward to the view of one rank, event by event.
 class ShardedBackward {
  public:
   ShardedBackward(const Trace& trace, int world)
@@ -37,9 +37,9 @@ class ShardedBackward {
   IdTable<ScopeId, ScopeId> tops_;
   IdTable<ScopeId, Bytes> gathered_;
   std::optional<ScopeId> at_work_;
-  Bytes last_;          // whole gradients so far
-  Bytes before_scope_;  // of them, those of scopes that are done
-  Bytes shared_out_;    // this rank's share of those
+  Bytes last_;          // gradients so far, not sharded
+  Bytes before_scope_;  // the part of last_ that belongs to finished scopes
+  Bytes shared_out_;    // this rank's share of before_scope_
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// The share of one rank when parameters, gradients and optimizer state are sharded over
-// them, as FSDP does: a trace with that rank's bytes. A model of sharding, never measured: it knows
-// no communication, no buffers of collectives and no prefetch.
+// Computes the trace of one rank when parameters, gradients and optimizer state are sharded over
+// ranks, as FSDP does. This is a model of sharding and was never measured. It ignores
+// communication, buffers of collectives and prefetch.
 //
 // Note [What a rank holds]
-// A 1 / world share, rounded up, of each parameter, of its gradient and of its optimizer state.
-// While a top-level scope (a block, the embedding, the head) is at work, forward or backward, its
-// parameters are there whole: gathered. Gradients of that scope are whole until another scope's
-// backward begins, then shared out.
+// A rank holds a 1 / world share, rounded up, of each parameter, its gradient and its optimizer
+// state. While a top-level scope (a block, the embedding, the head) runs forward or backward, its
+// parameters are gathered in full. The gradients of that scope are unsharded until another scope's
+// backward begins.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,30 @@
 
 namespace rematch {
 
-// Of one element of a parameter.
+// Returns the bytes of one element of a parameter.
 inline std::int64_t parameter_element_bytes(std::string_view dtype) {
   return dtype == "float32" ? 4 : 2;
 }
 
 struct ShardedStep {
-  // The ops, scopes and packs of the original; bytes of one rank. Its backward has the gathered
-  // parameters among what it makes itself.
+  // The original's ops, scopes and packs with the bytes of one rank. Bytes made in backward include
+  // gathered parameters.
   Trace trace;
-  IdTable<OpId, Bytes> gathered;  // while each op of forward runs
+  IdTable<OpId, Bytes> gathered;  // bytes held while each forward op runs
 };
 
-// `world` is at least 1; with 1 nothing is gathered, and the trace is the original.
+// `world` must be at least 1. With 1, nothing is gathered and the trace is the original.
 ShardedStep shard_step(const Trace& trace, int world);
 
-// By scope: the outermost scope around it, or itself.
+// Returns for each scope its outermost enclosing scope, which may be the scope itself.
 IdTable<ScopeId, ScopeId> top_scopes(const Trace& trace);
 inline std::optional<ScopeId> top_of(const IdTable<ScopeId, ScopeId>& tops,
                                      std::optional<ScopeId> scope) {
   return scope ? std::optional(tops[*scope]) : std::nullopt;
 }
 
-// By scope: parameters that ops inside read, each storage once. Only top-level scopes have any.
+// Returns for each scope the bytes of parameters that ops inside it read, counting each storage
+// once. Only top-level scopes have an entry above 0.
 IdTable<ScopeId, Bytes> parameters_by_top_scope(const Trace& trace);
 
 }  // namespace rematch

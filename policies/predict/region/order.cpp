@@ -10,12 +10,13 @@
 namespace rematch {
 namespace {
 
-// Sinking is for short tails, a down-cast or a reduction. A longer closure is not weighed: in a
-// region of a whole model that would take time quadratic in its ops.
+// The longest closure that is considered for sinking. Sinking helps short tails, such as a
+// down-cast or a reduction. Considering longer ones would take time quadratic in the ops of a
+// region that spans a whole model.
 constexpr std::size_t kMaxSunkOps = 64;
-constexpr std::size_t kMaxWeighedSlots = 256;  // the next to be demanded
+constexpr std::size_t kMaxWeighedSlots = 256;  // counts from the next demanded slot
 
-// Weighs the pending slots at each demand.
+// Chooses at each demand which pending slot to run early.
 class SinkingOrder {
  public:
   explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
@@ -26,13 +27,14 @@ class SinkingOrder {
     }
   }
 
-  // The slot whose early run frees the most beyond what it holds; absent: none frees any.
+  // Returns the slot whose early run frees the most net bytes. Returns nullopt if no slot frees
+  // any.
   OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // A candidate that was not worth its bytes is not now, unless something about it changed.
+      // A slot that had no gain still has none, unless something changed that its gain depends on.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
       }
@@ -55,7 +57,7 @@ class SinkingOrder {
     Bytes gain;
   };
 
-  // Among equal gains, the one that is demanded first.
+  // Among slots of equal gain, prefers the one that is demanded first.
   void weigh(int slot, ReplayState& state, Candidate& best) const {
     if (!state.is_planned_slot(slot)) return;
     const Bytes gain = state.gain_of(slot, kMaxSunkOps);
@@ -66,8 +68,8 @@ class SinkingOrder {
 
   static constexpr std::size_t kNowhere = SIZE_MAX;
 
-  std::vector<int> demanded_later_;  // others would be executed for nothing
-  std::vector<std::size_t> place_;   // by slot, among those
+  std::vector<int> demanded_later_;  // running other slots would be wasted
+  std::vector<std::size_t> place_;   // by slot: index in demanded_later_
   bool has_none_left_ = false;
 };
 

@@ -1,12 +1,13 @@
-// In which order on_demand recomputes a region's saved tensors, so that it never peaks higher than
-// whole_region.
+// Chooses the order in which on_demand recomputes a region's saved tensors, so that it never peaks
+// higher than whole_region.
 //
 // Note [Why lazy order is not always lowest]
-// A closure run late may hold a kept source that is larger than its result, or an intermediate that
-// an early demand shares with it, or need a large temporary when gradients have been born. The
-// first two are cured by running it early where that frees more than it holds (sinking). The third
-// shows only in simulation. Running the whole closure at the first demand is never higher than
-// whole_region, so the lowest of the three is not either.
+// Running a saved tensor's closure late can cost memory in three ways. It may hold a kept source
+// that is larger than its result. It may hold an intermediate that an earlier demand shares with
+// it. It may need a large temporary at a time when gradients already exist. Running the closure
+// early where that frees more than it holds (sinking) avoids the first two. Only simulation shows
+// the third. Running the whole closure at the first demand never peaks higher than whole_region, so
+// the lowest of the three orders does not either.
 #pragma once
 
 #include "policies/plan/plan.h"
@@ -16,11 +17,12 @@
 
 namespace rematch {
 
-// Fills `type.demand_steps` and `type.whole_on_demand` for ops [first_op, end_op). They hold for
-// every region of the same behaviour (same_behaviour()).
+// Fills `type.demand_steps` and `type.whole_on_demand` for ops [first_op, end_op). The result holds
+// for every region with the same behaviour (same_behaviour()).
 void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type);
-// `least`: no order of the region has a lower RegionSimulation::peak, as far as the caller knows;
-// the sooner the order is found. Returns the region as it is simulated in that order.
+// `least` is a lower bound on RegionSimulation::peak over all orders, as far as the caller knows
+// one. The search ends early when it reaches this bound. Returns the simulation of the region in
+// the chosen order.
 RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes least = {});
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
 // A region of a trace as a schedule sees it: ops, values and storages by small local index, the
-// tensors saved for backward while it was open, and what backward does with them. Knows no
-// treatment.
+// tensors saved for backward while the region was open, and what backward does with them. Does not
+// know treatments.
 #pragma once
 
 #include <algorithm>
@@ -21,27 +21,28 @@ struct OpRange {
 };
 
 struct RegionValue {
-  OptionalIndex producer;  // local op; absent: comes from outside the region
+  OptionalIndex producer;  // local op; absent: the value comes from outside the region
   int storage = 0;         // local
-  // Held until the region's last slot goes, because nothing can make it again: the result of a side
-  // effect, or of an `empty` that a kernel filled through a pointer.
+  // Held until the region's last slot is released, because it cannot be recomputed. This applies to
+  // the result of a side effect, to an `empty` that a kernel filled through a pointer, and to a
+  // tensor that appeared without an op.
   bool constant = false;
   bool operator==(const RegionValue&) const = default;
 };
 
 struct RegionStorage {
   Bytes bytes;
-  bool outside = false;  // lives outside the region: recompute never allocates it
-  // Outside, and made by an earlier op: alive in backward only because the region holds it. Not so
-  // parameters, constants and the batch.
+  bool outside = false;  // lives outside the region, so recompute never allocates it
+  // Outside, and made by an earlier op. It is alive in backward only because the region holds it.
+  // False for parameters, constants and the batch.
   bool is_input = false;
-  std::vector<int> writes;  // local ops that write it in place, in order; none if outside
+  std::vector<int> writes;  // local ops that write it in place, in order; empty if outside
   struct Reader {
     int op = 0;  // local
     std::int32_t version = 0;
     bool operator==(const Reader&) const = default;
   };
-  std::vector<Reader> readers;  // if it has writes
+  std::vector<Reader> readers;  // only if it has writes
   bool operator==(const RegionStorage&) const = default;
 };
 
@@ -55,28 +56,28 @@ struct RegionOp {
   std::vector<RegionUse> reads;
   std::vector<int> outputs;  // local values
   std::vector<int> writes;   // local storages
-  std::vector<int> waits;    // local ops that complete the collective it starts
+  std::vector<int> waits;    // local ops that complete the collective that this op starts
   bool is_view = false;
-  bool side_effect = false;    // writes what lives outside the region: never executed again
-  bool returns_input = false;  // a wait: what it read is there as long as its result
+  bool side_effect = false;    // writes storage outside the region, so it is never executed again
+  bool returns_input = false;  // a wait: its input stays alive as long as its result
   bool operator==(const RegionOp&) const = default;
 };
 
-// A tensor saved for backward, and the number of region ops that had run when it was.
+// A tensor saved for backward. `at_op` is the number of region ops that had run when it was packed.
 struct RegionSlot {
   PackId pack;
   RegionUse use;
   int at_op = 0;
-  bool is_dropped = false;  // in forward: backward never comes to it
+  bool is_dropped = false;  // in forward, so backward never demands it
 };
 
-// Backward from the first event that touches the region to the last. Other regions' slots are left
-// out.
+// An event of backward, from the first to the last that touches the region. Omits the events of
+// other regions' slots.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  OptionalIndex slot;  // all but kOp
-  // kDemand, kOp: above RegionGraph::other_bytes_before. A demand may find other bytes than the op
-  // before it left: a rank of several shares out and gathers in between.
+  OptionalIndex slot;  // for all kinds but kOp
+  // For kDemand and kOp: bytes above RegionGraph::other_bytes_before. They can change between an op
+  // and the next demand, because a sharded rank shards gradients and gathers parameters in between.
   Bytes other_bytes;
   bool operator==(const RegionEvent&) const = default;
 };
@@ -89,42 +90,46 @@ struct RegionGraph {
   std::vector<StorageId> storage_ids;  // in the trace
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
-  Bytes other_bytes_before;  // when the first event happens
-  int stop = 0;  // an early-stopped recompute runs the ops below: those before the last pack
+  Bytes other_bytes_before;  // at the first event
+  // an early-stopped recompute runs the ops below this index: those before the last pack
+  int stop = 0;
 };
 
-// The storages that are inputs, in the trace, ascending: what the region holds by reading it.
+// Returns the storages that the region holds by reading them, as ascending ids of the trace.
 std::vector<StorageId> input_storages(const RegionGraph& graph);
 
-// Does backward come to the region. Nothing holds the others once autograd dropped their slots.
+// Returns whether backward needs the region. Nothing holds a region's values once autograd has
+// dropped all its slots.
 bool has_live_slot(const RegionGraph& graph);
 
-// Do two regions behave alike under every schedule, but for a constant amount of other bytes.
+// Returns whether two regions behave alike under every schedule, except for a constant amount of
+// other bytes.
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
-// Per local value: is it held from forward to backward. Constants, and the fresh outputs of saved
-// and offloaded ops; never a view's, a mutating op's, or one whose storage the region writes later,
-// because what is held must not change.
+// Returns for each local value whether it is held from forward to backward. Constants and the fresh
+// outputs of saved and offloaded ops are held. Outputs of views and in-place ops are not. A value
+// whose storage the region writes later is not either, because a held value must not change.
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
-// The same where no op is saved: constants.
+// Returns the same for a region without saved ops: only constants are held.
 std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph);
 
-// The storages of those values, in the trace, ascending, each once.
+// Returns the storages of kept_values(), as ascending ids of the trace without duplicates.
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
-// Whether a saved tensor is made anew when backward asks for it: what comes from outside is there,
-// and what was overwritten after it was packed cannot be asked for, for the engine refuses.
+// Returns whether a demand recomputes the saved tensor. A value from outside is still there. A
+// value that was overwritten after it was packed cannot be demanded, because the engine rejects
+// that.
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
-// Per local op: would a recompute of exactly `roots` run it. Kept values end the closure, a read at
-// a version needs the in-place writes before it, and a collective needs its wait.
+// Returns for each local op whether recomputing exactly `roots` runs it. Kept values end the
+// closure, a read at a version needs the in-place writes before it, and a collective needs its
+// wait.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 
-// A traced region as the replay planner reads it.
-
-// The graph must outlive it.
+// A traced region in the form that the replay planner reads (ReplayGraph). The graph must outlive
+// it.
 class RegionIntegers {
  public:
   explicit RegionIntegers(const RegionGraph& graph) : graph_(&graph) {}
@@ -153,7 +158,7 @@ class RegionIntegers {
     for (const int storage : graph_->ops[op].writes) {
       const std::vector<int>& writes = graph_->storages[storage].writes;
       const auto place = std::lower_bound(writes.begin(), writes.end(), op);
-      if (place == writes.end()) continue;  // from outside
+      if (place == writes.end()) continue;  // outside the region
       visit(storage, static_cast<std::int32_t>(place - writes.begin()) + 1);
     }
   }

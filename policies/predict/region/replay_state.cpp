@@ -14,7 +14,7 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
   for (std::size_t value = 0; value < kept.size(); ++value) {
     if (!kept[value]) continue;
     hold(static_cast<int>(value));
-    if (graph.values[value].constant) planner_.await(static_cast<int>(value));  // for ever
+    if (graph.values[value].constant) planner_.await(static_cast<int>(value));  // never released
     const int storage = graph.values[value].storage;
     if (graph.storages[storage].outside || is_original_[storage]) continue;
     is_original_[storage] = true;
@@ -53,13 +53,15 @@ void ReplayState::let_go_of_unneeded() {
 ReplayState::Running ReplayState::execute(int op_index) {
   const RegionOp& op = graph_.ops[op_index];
   planner_.start(op_index);
-  Bytes replaced;  // kept, and made again because another output of the op was not kept
+  // kept outputs that are made again, because another output of the op was not kept
+  Bytes replaced;
   for (int output : op.outputs) {
-    value_changed(output);  // if nobody needs it, its op is planned no more all the same
+    // gains change even if this output is not needed: its op is no longer planned
+    value_changed(output);
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
-      let_go_of_original(storage);  // another instance of it is held
+      let_go_of_original(storage);  // the new instance is held from here on
     } else {
       hold(output);
     }
@@ -111,8 +113,8 @@ Bytes ReplayState::gain_of(int slot, std::size_t at_most) {
   return gain;
 }
 
-// A gain rests on which values are there, on how many reads of them are to come, and on who holds
-// their storages.
+// A gain depends on which values are present, on how many reads of them remain, and on the holders
+// of their storages.
 Bytes ReplayState::weigh(int slot, std::size_t at_most) {
   const RegionUse& use = graph_.slots[slot].use;
   const std::vector<int>& ops = planner_.find_missing(use, at_most);

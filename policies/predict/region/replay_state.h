@@ -1,5 +1,5 @@
-// One region in one backward pass: the bytes that the replay planner's values take. The engine's
-// Replay is the same with tensors.
+// Tracks the bytes that the replay planner's values take, for one region in one backward pass. The
+// engine's Replay does the same with tensors.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace rematch {
 
-// Bytes that running a saved tensor's ops early would free, cached until something changes that the
-// answer rests on.
+// Caches the bytes that running a saved tensor's ops early would free. An entry is valid until
+// something changes that it depends on.
 
 class SlotGains {
  public:
@@ -25,10 +25,11 @@ class SlotGains {
       forgotten_.push_back(static_cast<int>(slot));
   }
 
-  // Nothing: not weighed since something changed.
+  // Returns nullopt if the gain has not been computed since it last changed.
   std::optional<Bytes> of(int slot) const { return gains_[slot]; }
 
-  // Slots of which that became true since the last call; at first, all.
+  // Returns the slots whose gain became unknown since the last call. The first call returns all
+  // slots.
   std::vector<int> take_forgotten() { return std::exchange(forgotten_, {}); }
 
   void remember(int slot, Bytes gain) { gains_[slot] = gain; }
@@ -49,58 +50,61 @@ class SlotGains {
 
   std::vector<int> forgotten_;
   std::vector<std::optional<Bytes>> gains_;  // by slot
-  std::vector<std::vector<int>> of_value_;   // slots by value, some of them more than once
+  std::vector<std::vector<int>> of_value_;   // slots by value, possibly repeated
   std::vector<std::vector<int>> of_storage_;
 };
 
 class ReplayState {
  public:
-  // As after forward: kept values are held. The graph must outlive it.
+  // Starts in the state after forward: kept values are held. The graph must outlive it.
   ReplayState(const RegionGraph& graph, const std::vector<bool>& kept);
   ReplayState(const ReplayState&) = delete;
   ReplayState& operator=(const ReplayState&) = delete;
 
-  // Plans for the slots that are alive: their dependency closure, or all ops below `stop` but what
-  // is kept. Kept values that nobody needs are let go.
+  // Plans the live slots: their dependency closure, or all ops below `stop` except those whose
+  // results are kept. Releases kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop);
 
-  // Planned ops that have not run, in order: all, or those that a slot lacks. Both lists hold until
-  // the next one.
+  // Return the planned ops that have not run, in order: all of them, or those that a slot needs.
+  // Each call invalidates the list of the call before.
   const std::vector<int>& missing() { return planner_.list_planned(); }
   const std::vector<int>& missing(int slot) {
     return planner_.list_missing(graph_.slots[slot].use);
   }
 
-  // Runs an op and lets go of what nobody needs after it.
+  // Runs an op and releases values that are not needed after it.
   struct Running {
-    Bytes most;         // held while it ran, its inputs included
-    Bytes at_boundary;  // held when it has run: inputs given away, results still all there
+    Bytes most;  // held while the op ran, including its inputs
+    // held after the op ran: its inputs are released, all its results are present
+    Bytes at_boundary;
   };
   Running execute(int op);
 
-  // Backward asks for a slot, is done with it, or drops it without having asked.
+  // Backward demands a slot, finishes with it, or drops it without a demand.
   void take(int slot);
   void finish(int slot);
   void drop(int slot);
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }
-  // Those of them that forward made: kept values.
+  // The part of held() that forward made: kept values.
   Bytes held_originals() const { return held_originals_; }
 
-  // Local storages that are held from forward on, and those let go of since the last call.
+  // Return the local storages held since forward, and those released since the last call.
   std::vector<int> originals() const;
   std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
 
-  // Bytes that go if the ops that the slot lacks run now, less the bytes that stay because of it.
-  // None if it lacks no op, or more than `at_most`, which is the same in every call.
+  // Returns the bytes that are freed if the ops that the slot needs run now, minus the bytes that
+  // stay because of it. Returns 0 if the slot needs no op or more than `at_most` ops. `at_most`
+  // must be the same in every call.
   Bytes gain_of(int slot, std::size_t at_most);
-  // Slots whose gain may have changed since the last call; at first, all.
+  // Returns the slots whose gain may have changed since the last call. The first call returns all
+  // slots.
   std::vector<int> take_unweighed() { return gains().take_forgotten(); }
 
  private:
-  // Sums by small index, all 0 but for those touched since the last clear().
+  // Sums by small index. All are 0 except those touched since the last clear().
   class Sums {
    public:
     explicit Sums(std::size_t size) : sums_(size, 0), is_touched_(size, false) {}
@@ -145,14 +149,14 @@ class ReplayState {
   const RegionGraph& graph_;
   ReplayTables tables_;
   ReplayPlanner<RegionIntegers> planner_;
-  std::vector<int> num_holders_;  // by storage: values held, slots in backward's hands
+  std::vector<int> num_holders_;  // by storage: held values, and slots that backward holds
   std::vector<bool> planned_slots_;
-  std::vector<bool> taken_;         // by slot: in backward's hands
-  Sums weighed_reads_;              // by value, while a gain is weighed
+  std::vector<bool> taken_;         // by slot: backward holds it
+  Sums weighed_reads_;              // by value, while a gain is computed
   Sums weighed_holders_;            // by storage
-  std::optional<SlotGains> gains_;  // once one was asked for
+  std::optional<SlotGains> gains_;  // created at the first request
   Bytes held_;
-  std::vector<bool> is_original_;  // by storage: forward's instance of it is held
+  std::vector<bool> is_original_;  // by storage: forward's instance is held
   Bytes held_originals_;
   std::vector<int> originals_let_go_;
 };

@@ -75,7 +75,8 @@ class RegionPlayer {
 
  private:
   void demand(int slot) {
-    if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;  // it is there
+    // it is still present
+    if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;
     demanded_ = slot;
     if (!begun_) begin();
     if (!state_.is_planned_slot(slot)) return;
@@ -128,7 +129,7 @@ class RegionPlayer {
     }
   }
 
-  // At the boundary what the op's inputs were is gone, and its results are all there.
+  // At the boundary, the op's inputs are released and all its results are present.
   void note_boundary(int op, Bytes held) {
     note_let_go();
     result_.timeline.steps.push_back({std::nullopt, op, held - state_.held_originals()});
@@ -185,8 +186,8 @@ class RegionPlayer {
   std::vector<const DemandStep*> steps_;  // by slot
   std::vector<bool> alive_;               // by slot
   std::size_t num_alive_ = 0;
-  int demanded_ = 0;          // latest
-  bool is_demanded_ = false;  // any slot, if only one that needs nothing
+  int demanded_ = 0;          // the latest
+  bool is_demanded_ = false;  // whether any slot was demanded, even one that needs no op
   bool begun_ = false;
   Bytes other_;  // above other_bytes_before
   RegionSimulation result_;

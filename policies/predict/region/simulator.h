@@ -1,5 +1,5 @@
-// Simulates the engine in one region's backward, op for op and byte for byte, from a trace.
-// Knows no time, and nothing of what kernels allocate inside.
+// Simulates the engine in one region's backward from a trace, op for op and byte for byte. Does not
+// know times, or memory that kernels allocate internally.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@
 
 namespace rematch {
 
-// Bytes of a region in backward at every op boundary, and when it frees what forward made:
-// what a simulation of the whole step needs of it. Regions of the same behaviour under the same
-// plan share one.
+// The bytes of a region at every op boundary of backward, and when it frees what forward made. The
+// simulation of a whole step uses this. Regions with the same behaviour and the same plan share one
+// timeline.
 
 struct RegionTimeline {
-  // An op boundary of recompute, or a storage that forward made and the region lets go of.
+  // An op boundary of recompute, or the release of a storage that forward made.
   struct Step {
-    OptionalIndex let_go;  // local storage; absent: a boundary
-    int op = 0;            // local, of a boundary
-    Bytes recomputed;      // of a boundary: bytes that the region holds and recompute made
+    OptionalIndex let_go;  // local storage that is released; absent: a boundary
+    int op = 0;            // for a boundary: local op
+    Bytes recomputed;      // for a boundary: bytes that recompute made and the region holds
   };
-  // The region's slots as backward asks for them and lets go of them, in order.
+  // An event of one of the region's slots. The events are in the order of backward.
   struct Event {
-    std::size_t end_step = 0;  // its steps end here and begin where those before it end
-    Bytes recomputed;          // held when it is over
+    std::size_t end_step = 0;  // its steps end here and begin where the previous event's steps end
+    Bytes recomputed;          // held after the event
   };
 
-  std::vector<int> kept;  // local storages that the region holds from forward on
+  std::vector<int> kept;  // local storages that the region holds since forward
   std::vector<Step> steps;
   std::vector<Event> events;
-  bool ends = false;  // with the last event nothing refers to the region any more
+  bool ends = false;  // nothing refers to the region after the last event
 };
 
-// An op that recompute executes, and the saved tensor whose demand made it.
+// An op that recompute executes, and the saved tensor whose demand caused it.
 struct ExecutedOp {
   OpId op;
   PackId demand;
@@ -47,30 +47,30 @@ struct ExecutedOp {
 
 struct RegionSimulation {
   std::vector<ExecutedOp> executed;  // in order
-  Bytes kept;    // from forward to backward: what the plan saves, dead saves included
-  Bytes inputs;  // also held that long: earlier ops' results that the region reads
-  // Bytes that the region holds (kept, recomputed, in backward's hands) plus all that backward
-  // made, at the first demand, after each executed op and each backward op, to the region's last
-  // release. Its inputs, the same all the time, are left out.
+  Bytes kept;    // held from forward to backward because the plan saves it; includes dead saves
+  Bytes inputs;  // held equally long: results of earlier ops that the region reads
+  // Bytes that the region holds (kept, recomputed, or held by backward) plus all bytes that
+  // backward allocated. One entry each for the first demand, every executed op and every backward
+  // op, up to the region's last release. Excludes the region's inputs, which do not change.
   std::vector<Bytes> curve;
-  Bytes peak;           // of the curve
-  Bytes boundary_peak;  // at op boundaries alone, where a recomputed op has given its inputs away
-  Bytes demanded_peak;  // the same, from the first demand on
+  Bytes peak;           // maximum of the curve
+  Bytes boundary_peak;  // at op boundaries only, where a recomputed op has released its inputs
+  Bytes demanded_peak;  // like boundary_peak, but from the first demand on
   RegionTimeline timeline;
 };
 
-// Ops [first_op, end_op) are the region, `type` what the plan says of it.
+// Simulates ops [first_op, end_op) as a region that is planned by `type`.
 RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
                                  const RegionType& type, Schedule schedule);
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule);
 
-// The pending slot that a demand materialises next beside the demanded one; it may lack nothing.
-// Asked before the demanded one runs and after it, each time until it names none.
+// Returns the pending slot to materialize next in addition to the demanded one. The slot may need
+// no op. Called before and after the demanded slot runs, each time until it returns nullopt.
 using NextEarly = std::function<OptionalIndex(int demanded, ReplayState& state)>;
 
-// With kLazyClosure, `next` takes the place of the type's demand steps, and what it named is added
-// to `steps`.
+// With kLazyClosure, `next` replaces the type's demand steps. The slots that it returns are
+// appended to `steps`.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
                              const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr);
 

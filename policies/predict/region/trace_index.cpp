@@ -17,8 +17,8 @@ bool reads(const TracedOp& op, ValueId value) {
                      [value](const TracedUse& use) { return use.value == value; });
 }
 
-// Ops whose autograd formula saves a floating-point result. Matters only for a value that is packed
-// between two ops, made by the one and read by the other, at a region's edge.
+// Returns whether the op's autograd formula saves a floating-point result. This matters only for a
+// value that is packed at a region's edge, between the op that makes it and the op that reads it.
 bool saves_its_result(const TracedOp& op) {
   static constexpr std::string_view kNames[] = {
       "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
@@ -27,8 +27,8 @@ bool saves_its_result(const TracedOp& op) {
          std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
-// Between two ops packs belong to the one before (its outputs) or the one after (its inputs).
-// Per pack with this at_op, in order: is it the op before's.
+// Decides which op a pack between two ops belongs to: the op before packs its outputs, the op after
+// its inputs. Call is_of_op_before for each pack with this at_op, in order.
 class EdgePacks {
  public:
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
@@ -73,7 +73,7 @@ class GraphBuilder {
     graph_.values[index].storage = storage_index;
     if (inside) return index;
     if (!traced.producer && is_made_here(storage_index)) {
-      graph_.values[index].constant = true;  // it came about without an op
+      graph_.values[index].constant = true;  // it appeared without an op
       return index;
     }
     graph_.storages[storage_index].outside = true;
@@ -229,7 +229,7 @@ class GraphBuilder {
     }
   }
 
-  // After the last op before an event.
+  // Returns the bytes after the last op before the event.
   Bytes other_bytes_before(std::size_t event) const {
     if (event >= trace_.backward.size()) return {};
     while (event-- > 0) {
@@ -247,7 +247,8 @@ class GraphBuilder {
     return static_cast<int>(found - graph_.slots.begin());
   }
 
-  // A value that an op of the trace computed, itself or a view of one.
+  // Returns whether an op of the trace computed the value, or computed the tensor that the value
+  // views.
   bool is_activation(ValueId id) const {
     while (true) {
       const std::optional<OpId> producer = trace_.values[id].producer;
@@ -260,14 +261,14 @@ class GraphBuilder {
 
   struct Started {
     int op = 0;
-    int value = 0;  // that it returned; all local
+    int value = 0;  // the value that the op fills; both are local indices
   };
 
   const Trace& trace_;
   RegionGraph graph_;
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
-  std::vector<Started> started_;  // collectives that are not waited for
+  std::vector<Started> started_;  // collectives without a wait so far
 };
 
 }  // namespace
@@ -288,7 +289,7 @@ TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace), pack_events_(trace.
 }
 
 std::vector<OpRange> TraceIndex::ranges(const Plan& plan) const {
-  std::unordered_map<std::string_view, std::size_t> seen;  // openings, by path
+  std::unordered_map<std::string_view, std::size_t> seen;  // number of openings used, by path
   std::vector<OpRange> ranges;
   ranges.reserve(plan.regions.size());
   OpId done;

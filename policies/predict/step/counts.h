@@ -1,4 +1,4 @@
-// What one step of a plan executes again, and what it reads and writes for that.
+// Predicts how often a plan executes each op in one step, and which collectives a rank issues.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace rematch {
 
-// How often a plan executes each op in one training step: what measured counts must equal.
-
-// By phase, views included. The optimizer's phase is empty: a trace holds forward and backward.
+// How often a plan executes each op in one training step, by phase and including views. Measured
+// counts must equal these. The optimizer's phase is empty, because a trace holds only forward and
+// backward.
 struct PredictedCounts {
   using Counts = std::map<std::string, std::int64_t>;
   std::array<Counts, kNumPhases> by_op;     // "aten::mm"
@@ -29,8 +29,8 @@ struct PredictedCounts {
 // Throws std::invalid_argument if the plan was made for another model.
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule);
 
-// The collectives that one rank issues in a step under a plan: how many, and what it sends in them.
-// No times: see step_range.h.
+// The collectives of one kind that a rank issues in one phase: their number and the bytes it sends.
+// See step_range.h for times.
 
 struct Issued {
   std::int64_t count = 0;
@@ -38,10 +38,11 @@ struct Issued {
   bool operator==(const Issued&) const = default;
 };
 
-// By phase and kind; sums of gradients are the optimizer's. A kind that is not issued is absent.
+// By phase and kind. Sums of gradients belong to the optimizer's phase. A kind that is not issued
+// is absent.
 using Traffic = std::array<std::map<CollectiveKind, Issued>, kNumPhases>;
 
-// `trace` is a rank's. Throws std::invalid_argument if the plan was made for another model.
+// `trace` belongs to one rank. Throws std::invalid_argument if the plan was made for another model.
 Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule);
 
 }  // namespace rematch

@@ -28,7 +28,7 @@ std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offloa
   return ids;
 }
 
-// Storages that no op of the trace allocated.
+// Returns the storages that no op of the trace allocated.
 std::set<StorageId> alive_anyway(const Trace& trace) {
   std::set<StorageId> storages;
   for (const TracedValue& value : trace.values) {

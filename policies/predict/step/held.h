@@ -1,5 +1,5 @@
-// Bytes that a plan holds from forward to backward, counted by storage: a tensor that two regions
-// share is held once.
+// Computes the bytes that a plan holds from forward to backward. Bytes are counted by storage, so a
+// tensor that two regions share is counted once.
 #pragma once
 
 #include "policies/base/bytes.h"
@@ -8,12 +8,12 @@
 
 namespace rematch {
 
-// Parameters, constants and the batch, alive anyway, are left out.
+// Excludes parameters, constants and the batch, which are alive anyway.
 struct HeldAfterForward {
-  Bytes kept;       // by regions, because the plan saves it
-  Bytes inputs;     // by regions, because they read it and an earlier op made it; not kept as well
-  Bytes unmanaged;  // by autograd, outside all regions; not held by a region as well
-  Bytes on_host;    // by regions, and by nobody on the device
+  Bytes kept;    // held by regions because the plan saves it
+  Bytes inputs;  // held by regions because they read it and an earlier op made it; excludes `kept`
+  Bytes unmanaged;  // held by autograd outside all regions; excludes bytes that a region holds too
+  Bytes on_host;    // held by regions on the host only
   Bytes total() const { return kept + inputs + unmanaged; }
 };
 

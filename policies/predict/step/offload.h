@@ -1,4 +1,4 @@
-// The values that a plan moves to the host, by the storages of a region. See Note [When an
+// Finds the values that a plan moves to the host, as storages of a region. See Note [When an
 // offloaded value is where].
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Local storages, each once.
+// Local storages, without duplicates.
 struct RegionOffload {
   std::vector<int> results;
   std::vector<int> inputs;
@@ -19,12 +19,13 @@ struct RegionOffload {
   Bytes bytes(const RegionGraph& graph) const;
 };
 
-// Storages that a region offloads if another region follows it; the plan's last moves nothing.
+// Returns the storages that a region offloads if another region follows it. The plan's last region
+// offloads nothing.
 RegionOffload offloaded_storages(const RegionGraph& graph, const RegionType& type);
 
-// The inputs whose device memory could go while the region waits for backward: results of earlier
-// ops, read as they are, not written to from here on. Whether somebody else holds them as well
-// is for the caller to see.
+// Returns the inputs whose device memory could be freed while the region waits for backward. They
+// are results of earlier ops, not views, and are not written from here on. The caller must check
+// whether something else holds them too.
 std::vector<RegionInput> offloadable_inputs(const Trace& trace, const RegionGraph& graph);
 
 }  // namespace rematch

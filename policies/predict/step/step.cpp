@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// One simulation. Bytes are counted above the baseline until they are handed out.
+// One simulation. It counts bytes above the baseline, and adds the baseline to the results.
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
@@ -27,7 +27,8 @@ class StepSimulator::Run {
         region_of_pack_(facts.trace.packs.size()) {
     regions_.reserve(regions.size());
     for (const LocatedRegion& region : regions) add_region(region);
-    if (!regions_.empty()) regions_.back().offload = nullptr;  // its backward comes first
+    // the last region's backward comes first
+    if (!regions_.empty()) regions_.back().offload = nullptr;
   }
 
   StepPrediction run() {
@@ -44,7 +45,7 @@ class StepSimulator::Run {
   }
 
  private:
-  // The place of an offloaded value. Brought back, it is another instance.
+  // Where an offloaded value is. A value that was brought back is a different instance.
   enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
   struct SimulatedType {
     RegionSimulation simulation;
@@ -53,18 +54,18 @@ class StepSimulator::Run {
   struct Region {
     const StandingRegion* standing = nullptr;
     const RegionSimulation* simulation = nullptr;
-    const RegionOffload* offload = nullptr;  // null: nothing
+    const RegionOffload* offload = nullptr;  // null: nothing is offloaded
     Place place = Place::kDevice;
     Bytes on_host;
-    Region* before = nullptr;  // whose values its backward brings back
+    Region* before = nullptr;  // this region's backward also brings back the values of `before`
     std::size_t next_step = 0;
     std::size_t next_event = 0;
     Bytes recomputed;
   };
-  // A boundary of backward, as far as it differs from one to the next.
+  // The part of a boundary of backward that changes from one boundary to the next.
   struct Moment {
     Phase phase = Phase::kBackward;
-    std::int32_t event = 0;  // of the trace's backward
+    std::int32_t event = 0;  // index into the trace's backward
     Bytes other_bytes;       // at that event
     Bytes recomputed;
   };
@@ -115,7 +116,8 @@ class StepSimulator::Run {
     }
   }
 
-  // A region that starts here holds from now on what it reads, and what it keeps once that is made.
+  // Opens a region that starts at this op. From here on it holds its inputs, and holds its kept
+  // storages once they are made.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];
@@ -141,7 +143,7 @@ class StepSimulator::Run {
     drop_idle(op);
   }
 
-  // Ends what autograd drops before backward.
+  // Releases the saved tensors that autograd drops before backward.
   void drop_packs(OpId op) {
     for (; next_drop_ < facts_.dropped.size() && facts_.dropped[next_drop_].at <= op;
          ++next_drop_) {
@@ -160,7 +162,7 @@ class StepSimulator::Run {
     });
   }
 
-  // Nothing refers to a region that saved nothing for backward.
+  // Releases all that a region holds, because autograd has dropped all its saved tensors.
   void drop(Region& region) {
     release_inputs(region);
     for (const int kept : region.simulation->timeline.kept) {
@@ -169,7 +171,8 @@ class StepSimulator::Run {
     drop_host_copies(region);
   }
 
-  // Results were copied while the region ran; nothing gives host memory back meanwhile.
+  // Results were copied while the region ran. No host memory is freed in that time, so counting the
+  // copies here gives the same peak.
   void copy_out(Region& region, bool is_idle) {
     for (const int storage : region.offload->results) take_host_block(region, storage);
     if (is_idle) return;
@@ -203,7 +206,7 @@ class StepSimulator::Run {
 
   void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
 
-  // Lets go of a storage that the region kept in forward, wherever it is.
+  // Releases a storage that the region kept in forward, wherever it is.
   void let_go_of_kept(const Region& region, int storage) {
     if (region.place == Place::kDevice || !region.offload->contains(storage)) {
       let_go(region.standing->storages[storage]);
@@ -252,7 +255,7 @@ class StepSimulator::Run {
 
   void note_forward(OpId op) {
     const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
-    // Who holds it can be told when forward is over; until then `other` says how much it is.
+    // The holders are known only when forward is over. Until then `other` records the live bytes.
     if (boundaries_ != nullptr) {
       boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
       boundaries_->back().holders.other = alive_;
@@ -267,7 +270,7 @@ class StepSimulator::Run {
             forward_holders(op, peak_alive_)};
   }
 
-  // Saved is what was born up to here and is alive when forward ends.
+  // Counts a storage as saved if it was made up to here and is alive when forward ends.
   StepHolders forward_holders(OpId op, Bytes alive) const {
     StepHolders holders = standing_holders();
     for (const StorageId storage : held_after_forward_.ids()) {
@@ -323,7 +326,7 @@ class StepSimulator::Run {
     }
   }
 
-  // The region's work at one event of its slots.
+  // Replays the region's work at one event of its slots.
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {
@@ -408,21 +411,21 @@ class StepSimulator::Run {
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
-  IdTable<StorageId, std::int32_t> holders_;  // of what forward made
+  IdTable<StorageId, std::int32_t> holders_;  // storages that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;
   PackId next_pack_;
-  std::size_t num_closed_ = 0;     // regions
-  std::size_t next_drop_ = 0;      // of the facts
-  std::vector<Region*> idle_;      // closed, and backward will not come to them
-  Region* closed_last_ = nullptr;  // that region, if backward will come to it
-  Bytes alive_;                    // made by forward
-  Bytes brought_back_;             // by all regions, from the host
+  std::size_t num_closed_ = 0;     // number of regions
+  std::size_t next_drop_ = 0;      // index into facts_.dropped
+  std::vector<Region*> idle_;      // closed regions that backward does not need
+  Region* closed_last_ = nullptr;  // the region closed last, if backward needs it
+  Bytes alive_;                    // allocated by forward
+  Bytes brought_back_;             // brought back from the host, by all regions
   Bytes host_in_use_;
-  Bytes recomputed_;  // by all regions
+  Bytes recomputed_;  // held by all regions
   Bytes peak_;
-  std::optional<OpId> peak_op_;  // while the peak is in forward
+  std::optional<OpId> peak_op_;  // set while the peak is in forward
   Bytes peak_alive_;
   StepPrediction result_;
 };

@@ -1,11 +1,12 @@
-// A whole training step under a plan, as the engine runs it: bytes at every op boundary of forward,
-// recompute, backward and optimizer, byte for byte, and the time it takes with a profile. Knows
-// nothing of what kernels allocate inside.
+// Predicts a whole training step under a plan, as the engine runs it: the bytes at every op
+// boundary of forward, recompute, backward and optimizer, and with a profile also the time. Bytes
+// are exact, except that memory which kernels allocate internally is not counted.
 //
 // Note [One instance or two]
-// Forward's storage is one instance, however many hold it: the program, autograd,
-// the region that keeps it and regions that read it. What recompute makes is another instance, held
-// by its region alone. So the first kind is counted by holders, the second added up.
+// A storage that forward made is one instance, however many hold it: the program, autograd, the
+// region that keeps it and regions that read it. Recompute makes another instance, which only its
+// region holds. Bytes of forward are therefore counted by holders, and bytes of recompute are added
+// up.
 #pragma once
 
 #include <array>
@@ -32,17 +33,18 @@ struct StepHolders {
   Bytes optimizer;
   Bytes saved_activations;    // made in forward and alive when it ends
   Bytes recompute_transient;  // made by recompute
-  Bytes other;                // constants, forward's temporaries, what backward makes on the way
+  Bytes other;                // constants, temporaries of forward, and temporaries of backward
   Bytes total() const {
     return parameters + gradients + optimizer + saved_activations + recompute_transient + other;
   }
   bool operator==(const StepHolders&) const = default;
 };
 
-// After one op.
+// The bytes after one op.
 struct StepBoundary {
   Phase phase = Phase::kForward;
-  std::optional<ScopeId> scope;  // top-level: whose forward it is, or whose node is at work
+  // top-level scope of the forward op, or of the autograd node that is running
+  std::optional<ScopeId> scope;
   StepHolders holders;
   bool operator==(const StepBoundary&) const = default;
 };
@@ -53,12 +55,12 @@ struct StepTime {
   Duration recompute{};
   Duration backward{};
   Duration optimizer{};
-  Duration communication{};  // the part of all these that collectives take
+  Duration communication{};  // the part of all these times that collectives take
   Duration total() const { return forward + recompute + backward + optimizer; }
   bool operator==(const StepTime&) const = default;
 };
 
-// Host memory that holds what the plan offloads.
+// Host memory for the values that the plan offloads.
 struct StepHost {
   Bytes peak;
   Bytes copied_out;
@@ -69,45 +71,46 @@ struct StepHost {
 struct StepPrediction {
   Bytes before;  // parameters, constants, optimizer state
   Bytes after_forward;
-  StepBoundary peak;                            // the first of the highest boundaries
-  std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in it
+  StepBoundary peak;                            // the highest boundary, the first of equal ones
+  std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in the phase
   StepHost host;
-  std::int64_t recomputed_ops = 0;                 // views included
+  std::int64_t recomputed_ops = 0;                 // includes views
   std::optional<StepTime> time;                    // with a profile
-  std::optional<std::int64_t> recomputed_kernels;  // with a profile that has counted kernels
+  std::optional<std::int64_t> recomputed_kernels;  // with a profile that counts kernels
   Bytes peak_bytes() const { return peak.holders.total(); }
 };
 
-// A region where it stands, and what a plan says of it. The type must outlive the call.
+// A region at its place in the trace, and its plan. The type must outlive the call.
 struct LocatedRegion {
   OpRange range;
   const RegionType* type = nullptr;
 };
 
-// Simulates any number of plans for one trace. What plans share (the graphs of their regions) is
-// kept from one to the next, so the first of a kind takes longest. Not for two threads at once.
+// Simulates any number of plans for one trace. Keeps the graphs of regions, which plans share, so
+// the first plans take longest. Not thread-safe.
 class StepSimulator {
  public:
-  // The trace must outlive it.
+  // The trace must outlive the simulator.
   explicit StepSimulator(const Trace& trace, OptimizerModel optimizer = OptimizerModel::kAdamW);
   ~StepSimulator();
   StepSimulator(const StepSimulator&) = delete;
   StepSimulator& operator=(const StepSimulator&) = delete;
 
-  // Times of the simulations that follow. Throws std::invalid_argument if it is a profile of
-  // another trace.
+  // Adds times to the simulations that follow. Throws std::invalid_argument if the profile belongs
+  // to another trace.
   void use_profile(const Profile& profile);
 
-  // By op of forward: held while it runs, beside all else; counted as `other`. Of backward, the
-  // trace says it. See sharding.h.
+  // Sets for each forward op the bytes of gathered parameters that are held while the op runs. They
+  // count as `other`. The trace already includes backward's gathered bytes. See sharding.h.
   void use_gathered(IdTable<OpId, Bytes> gathered);
 
   // Throws std::invalid_argument if the plan was made for another model.
   StepPrediction simulate(const Plan& plan, Schedule schedule);
-  // `regions` in forward order, disjoint.
+  // `regions` must be disjoint and in forward order.
   StepPrediction simulate(const std::vector<LocatedRegion>& regions, Schedule schedule);
 
-  // Every boundary of forward and backward, in order, and the optimizer's highest.
+  // Returns every boundary of forward and backward in order, and the highest boundary of the
+  // optimizer.
   std::vector<StepBoundary> boundaries(const Plan& plan, Schedule schedule);
 
  private:

@@ -5,8 +5,8 @@
 namespace rematch {
 namespace {
 
-// The op that makes each storage, unless an earlier one reads it. Tensors that come about without
-// an op may share it later.
+// Returns the op that makes each storage, or nullopt if an earlier op reads the storage. Tensors
+// that appear without an op may share the storage later.
 IdTable<StorageId, std::optional<OpId>> births(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> born_at(trace.storages.size());
   IdTable<StorageId, bool> is_seen(trace.storages.size(), false);
@@ -38,7 +38,7 @@ std::vector<DroppedPack> dropped_packs(const Trace& trace) {
   return dropped;
 }
 
-// Absent if any pack lives until backward.
+// Returns nullopt if a pack lives until backward.
 std::optional<OpId> last_drop(const Trace& trace, const StandingRegion& region) {
   OpId last = region.range.first;
   for (const PackId pack : region.packs) {

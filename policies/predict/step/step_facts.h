@@ -1,5 +1,5 @@
-// Shared by all simulations of one trace: where storages are allocated and freed, which
-// scope an op is in, and the graphs of regions, equal ones once.
+// Facts that all simulations of one trace share: where storages are allocated and freed, which
+// scope an op is in, and the graphs of regions. Equal regions share one graph.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace rematch {
 
-// A region where it stands: what its graph's local ids are in the trace.
+// A region at its place in the trace. Maps its graph's local ids to the trace.
 struct StandingRegion {
-  std::shared_ptr<const RegionGraph> graph;  // of every region that behaves so
+  std::shared_ptr<const RegionGraph> graph;  // shared by all regions of the same behaviour
   OpRange range;
   std::vector<StorageId> storages;  // by local storage
-  std::vector<StorageId> inputs;    // made by earlier ops
+  std::vector<StorageId> inputs;    // allocated by earlier ops
   std::vector<PackId> packs;        // by slot
-  // The number of ops that had run when autograd had dropped the last of them in forward. Absent:
-  // backward comes to the region.
+  // The number of ops that had run when autograd dropped the last of the packs in forward. Absent:
+  // backward needs the region.
   std::optional<OpId> dropped_at;
 };
 
-// Storages by the op that each belongs to, if to any; ascending.
+// Lists the storages of each op in ascending order. A storage may belong to no op.
 class StoragesByOp {
  public:
   StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage, std::size_t num_ops);
@@ -37,7 +37,7 @@ class StoragesByOp {
   }
 
  private:
-  IdTable<OpId, std::size_t> first_;  // and one behind the last
+  IdTable<OpId, std::size_t> first_;  // with one more entry after the last op
   std::vector<StorageId> storages_;
 };
 
@@ -47,15 +47,15 @@ struct DroppedPack {
   PackId pack;
 };
 
-// Backward as far as bytes go: an event of a pack, or all ops up to the next one. Only backward's
-// own bytes change from one of these ops to another, so the op with the most of them is their peak.
+// A part of backward: one event of a pack, or all ops up to the next such event. Between these ops
+// only backward's own bytes change, so the op with the most of them is their peak.
 struct BackwardPart {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  OptionalIndex pack;      // a PackId; of all but ops
+  OptionalIndex pack;      // a PackId; absent for ops
   std::int32_t first = 0;  // the trace's events [first, end)
   std::int32_t end = 0;
   std::int32_t highest = 0;  // the first event with the most other_bytes
-  Bytes other_bytes;         // there
+  Bytes other_bytes;         // at that event
 };
 
 class StepSimulator::Facts {
@@ -71,16 +71,16 @@ class StepSimulator::Facts {
   const Trace& trace;
   OptimizerBytes optimizer_bytes;
   Bytes baseline;
-  IdTable<StorageId, std::optional<OpId>> born_at;  // absent: from outside
+  IdTable<StorageId, std::optional<OpId>> born_at;  // absent: made outside the step
   StoragesByOp born;
-  StoragesByOp freed;                           // by op, and behind the last
-  IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: from outside
-  std::vector<DroppedPack> dropped;             // by op
+  StoragesByOp freed;                           // by op; the last entry is the end of forward
+  IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: made outside the step
+  std::vector<DroppedPack> dropped;             // sorted by op
   std::vector<BackwardPart> backward_parts;
   TraceIndex index;
   std::optional<Profile> profile;
-  StepTime::Duration communication{};  // by the profile, recompute left out
-  IdTable<OpId, Bytes> gathered;       // of forward; empty: nothing is
+  StepTime::Duration communication{};  // from the profile, without recompute
+  IdTable<OpId, Bytes> gathered;       // by forward op; empty: nothing is gathered
 
   Bytes gathered_at(OpId op) const { return gathered.empty() ? Bytes{} : gathered[op]; }
 

@@ -1,12 +1,12 @@
-// How long a step takes between two bounds, as far as communication may hide beneath compute. Which
-// of them a real step comes near is never assumed.
+// Bounds the time of a step, depending on how much communication overlaps with compute. Does not
+// assume which bound a real step comes close to.
 //
 // Note [What overlap can save]
-// A collective runs beside compute where nobody waits for its result yet: a gather that is issued
-// early, a reduce-scatter behind the next block's backward. Nothing overlapping, the step takes
-// compute and communication one after the other. With all of it overlapping, it takes the longer of
-// the two, and no order of the same work can take less. Communication on several links at once and
-// compute that slows down beside it are left out.
+// A collective can run in parallel with compute until its result is needed: a gather that is issued
+// early, or a reduce-scatter during the next block's backward. Without overlap, a step takes the
+// sum of compute and communication. With full overlap, it takes the longer of the two, and no order
+// of the same work can take less. The model ignores communication on several links at once, and the
+// slowdown of compute by communication.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ inline StepRange step_range(const StepTime& time) {
   return {time.total() - time.communication, time.communication};
 }
 
-// The time that collectives take of a step that recomputes nothing. The profile is the trace's.
+// Returns the time of the collectives in a step that recomputes nothing. The profile must belong to
+// the trace.
 Profile::Duration communication_time(const Trace& trace, const Profile& profile);
 
 }  // namespace rematch
