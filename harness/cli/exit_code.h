@@ -11,7 +11,7 @@ enum class ExitCode : int {
   kUsage = 2,
   kGateFailed = 3,  // also: a budget cannot be met, or bits differ from the reference's
   kInconclusive = 4,
-  // the run finished, with points that are out of memory, timed out, crashed or not finite
+  // The run finished, but points are out of memory, timed out, crashed or not finite.
   kSomePointsFailed = 5,
   kFingerprintMismatch = 6,
   kFirstSignal = 128,  // added to the signal's number

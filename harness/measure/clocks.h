@@ -1,5 +1,5 @@
-// Clocks of a step: on the device or the host, of the whole step, of its classes of ops, and of
-// its copies to the host.
+// Clocks of a step: of the whole step, of its classes of ops, and of its copies to the host. Each
+// runs on the device or on the host.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -19,33 +19,30 @@
 
 namespace rematch {
 
-// Time on a device: what was launched counts when it has run, not when it was launched.
-
-// Waits until all that was launched on the device has run; on the CPU and on meta a call is over
-// when it returns.
+// Waits until everything launched on the device has run. On the CPU and on meta a call has run when
+// it returns.
 void synchronize(c10::Device device);
 
-// Synchronizes first.
+// Synchronizes first, so launched work counts once it has run.
 std::chrono::steady_clock::time_point now_on(c10::Device device);
 
-// Times a step as a whole and in parts. The device is waited for before the step and after it, and
-// never inside: a GPU's launches run ahead of it, as they do where nobody measures. So the parts of
-// a step on a GPU are from events in its stream.
-
+// Times a step as a whole and in parts. Synchronizes the device before and after the step, but
+// never inside: a GPU's launches run ahead of its kernels, as in an unmeasured step. The parts of a
+// step on a GPU are therefore timed with events in its stream.
 class StepClock {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
 
   explicit StepClock(c10::Device device) : device_(device) {}
 
-  void begin();      // waits, and forgets the step before
-  void part_done();  // launched, not run
-  void end();        // the last part is done; waits
+  void begin();      // synchronizes, and forgets the previous step
+  void part_done();  // the part has been launched, not run
+  void end();        // ends the last part and synchronizes
 
-  // From begin() to end().
+  // The time from begin() to end().
   Nanoseconds whole() const { return whole_; }
-  // As many as part_done() and end() were called. Their sum is the whole but for what begin() and
-  // end() take.
+  // One entry for each call of part_done() and end(). Their sum is the whole, except for the cost
+  // of begin() and end().
   std::vector<Nanoseconds> parts() const;
 
  private:
@@ -55,13 +52,13 @@ class StepClock {
   c10::Device device_;
   Clock::time_point start_;
   Nanoseconds whole_{};
-  std::vector<Clock::time_point> marks_;  // where calls are over when they return
-  std::vector<c10::Event> events_;        // elsewhere
+  // Used on the CPU and meta, where calls have run when they return.
+  std::vector<Clock::time_point> marks_;
+  std::vector<c10::Event> events_;  // used on a GPU
 };
 
-// Times every op that really runs, by phase and class, where its call takes as long as the op: on
-// the CPU. Recomputed ops are told apart by the engine, the optimizer's by PhaseGuard.
-
+// Times every op that really runs, by phase and class. Only valid where a call takes as long as its
+// op, on the CPU. The engine marks recomputed ops, and PhaseGuard marks the optimizer's ops.
 // Thread-safe: backward may run on another thread than forward.
 class OpClassTimer final : public OpObserver {
  public:
@@ -72,7 +69,7 @@ class OpClassTimer final : public OpObserver {
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 
-  // Everything timed so far. Not while a step runs.
+  // Everything timed so far. Do not call it while a step runs.
   const Times& times() const { return times_; }
 
  private:
@@ -80,23 +77,24 @@ class OpClassTimer final : public OpObserver {
   Times times_;
 };
 
-// Times the copies of what a plan offloads, and how long the step's own work waits for them. On a
-// GPU by pairs of events, around each copy in the copying stream and around each join in the
-// waiting one, so a step runs as it does without; on the CPU, where a copy is done when the call
-// returns, the step waits for all of it.
-
+// The times of the copies of offloaded values, summed over moves.
 struct CopyTimes {
   std::chrono::nanoseconds copying{};
-  std::chrono::nanoseconds waiting{};  // of streams, in joins; gaps before the host comes included
-  std::chrono::nanoseconds hidden() const;   // of the copies, beside other work
-  std::chrono::nanoseconds exposed() const;  // with other work waiting
+  // Time that streams wait in joins, including gaps before the host launches more work.
+  std::chrono::nanoseconds waiting{};
+  std::chrono::nanoseconds hidden() const;   // copying while other work runs
+  std::chrono::nanoseconds exposed() const;  // copying while other work waits
 };
 
+// Times the copies of offloaded values, and how long the step's own work waits for them. On a GPU,
+// pairs of events surround each copy in the copying stream and each join in the waiting stream, so
+// the step runs as usual. On the CPU a copy is done when its call returns, so the step waits for
+// the whole copy.
 class CopyTimer final : public MoveObserver {
  public:
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // Times of all moves since the last call. The device must have been synchronized.
+  // Returns the times of all moves since the last call. The device must have been synchronized.
   CopyTimes take();
 
  private:

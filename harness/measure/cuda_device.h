@@ -1,5 +1,6 @@
-// The CUDA device that points run on, as its runtime describes it. A program that is linked without
-// CUDA (no_cuda_device.cpp) has none. Makes no context, so asking holds no memory on the device.
+// Describes the CUDA device that points run on, as the CUDA runtime reports it. A program linked
+// without CUDA (no_cuda_device.cpp) has no device. Creates no context, so a query allocates no
+// memory on the device.
 #pragma once
 
 #include <memory>
@@ -13,19 +14,20 @@ namespace rematch {
 
 struct CudaDevice {
   std::string name;
-  std::string uuid;        // as gpu_uuid()
+  std::string uuid;        // as returned by gpu_uuid()
   std::string pci_bus_id;  // "0000:17:00.0"
   std::string compute_capability;
   Bytes memory;
   int multiprocessors = 0;
   std::string runtime_version;
-  std::string driver_version;  // the newest CUDA that the driver runs
+  std::string driver_version;  // the newest CUDA that the driver supports
 };
 
-// Is this program linked with CUDA?
+// Returns whether this program is linked with CUDA.
 bool linked_with_cuda();
 
-// Is its CUDA the dry device, which runs no kernel? There values, losses and times mean nothing.
+// Returns whether the program's CUDA is the dry device, which runs no kernels. Values, losses and
+// times mean nothing there.
 bool on_dry_device();
 
 std::optional<CudaDevice> cuda_device(int index = 0);

@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-// The granularity of CUDA's caching allocator; its statistics count rounded sizes.
+// The granularity of CUDA's caching allocator. Its statistics count rounded sizes.
 constexpr std::int64_t kAcceleratorRounding = 512;
 constexpr std::size_t kAllPools = 0;  // index of the sum in a StatArray
 

@@ -1,6 +1,6 @@
-// The memory of one device kind, behind one face: counting allocators on the CPU and on meta, the
-// caching allocator on an accelerator. There allocations carry no tags, so storages are followed
-// from outside; what nobody told of counts as kOther.
+// One interface to the memory of a device: counting allocators on the CPU and on meta, the caching
+// allocator on an accelerator. An accelerator's allocations carry no tags, so tagged storages are
+// followed from outside. All other bytes count as kOther.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -17,15 +17,15 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(c10::Device device);
 
-  // Bytes alive. On an accelerator as its allocator counts them, rounding included.
+  // Bytes alive. On an accelerator these are its allocator's figures, including rounding.
   MemorySample sample();
   // Most bytes alive since reset_peak().
   Bytes peak();
   void reset_peak();
-  // Bytes that the allocator has from the driver; absent on devices without one.
+  // Bytes that the allocator has reserved from the driver. Absent on devices without a driver.
   std::optional<Bytes> peak_reserved();
 
-  // As retag_storage(): moves an allocation's bytes to a tag, and says how many.
+  // Like retag_storage(): moves the bytes of an allocation to a tag. Returns how many.
   Bytes tag_if_other(const c10::Storage& storage, MemoryTag tag);
   Bytes tag(const c10::Storage& storage, MemoryTag tag);
 

@@ -20,8 +20,8 @@
 namespace rematch {
 namespace {
 
-// Variables that change how LibTorch computes or times. Of the caller's these are recorded, those
-// of NCCL, and nothing else.
+// Variables that change how LibTorch computes or times. Only these variables and those of NCCL are
+// recorded from the caller's environment.
 constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
                                            "CUBLAS_WORKSPACE_CONFIG",
                                            "CUDA_VISIBLE_DEVICES",
@@ -39,7 +39,7 @@ constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
 
 constexpr std::string_view kNcclPrefix = "NCCL_";
 
-// The text after the colon of the first line of `path` that starts with `key`.
+// Returns the text after the separator, from the first line of `path` that starts with `key`.
 std::optional<std::string> value_in(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

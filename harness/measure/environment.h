@@ -7,7 +7,8 @@
 
 namespace rematch {
 
-// Fields that this machine does not tell stay absent. `device` is what the points run on.
+// Leaves fields absent that this machine does not report. `device` is the device that the points
+// run on.
 Environment describe_environment(at::Device device);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// Storages that are followed from outside, for allocators that carry no tags: each has a tag and
-// bytes for as long as somebody holds it.
+// Follows storages from outside, for allocators that carry no tags. A storage keeps its tag and
+// bytes for as long as it is alive.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -19,24 +19,25 @@ struct FollowedStorage {
 
 class FollowedStorages {
  public:
-  // Does nothing, and says no, where it is followed already.
+  // Returns false and does nothing if the storage is already followed.
   bool follow(const c10::Storage& storage, MemoryTag tag, Bytes bytes) {
     if (find(storage) != nullptr) return false;
     followed_.push_back({storage.getWeakStorageImpl(), tag, bytes});
     return true;
   }
 
-  // Null if it is not followed. Good until the next call of another function.
+  // Null if the storage is not followed. The pointer is valid until the next call of another
+  // function.
   FollowedStorage* find(const c10::Storage& storage) {
     const c10::StorageImpl* const wanted = storage.unsafeGetStorageImpl();
-    // The newest is asked for most often.
+    // Searches from the end, because the newest storage is looked up most often.
     const auto found = std::find_if(
         followed_.rbegin(), followed_.rend(),
         [&](const FollowedStorage& entry) { return entry.storage._unsafe_get_target() == wanted; });
     return found == followed_.rend() ? nullptr : &*found;
   }
 
-  // Those that somebody holds; forgets the others.
+  // Returns the storages that are alive, and drops the others.
   const std::vector<FollowedStorage>& alive() {
     std::erase_if(followed_, [](const FollowedStorage& entry) { return entry.storage.expired(); });
     return followed_;

@@ -1,4 +1,4 @@
-// Which results of an op are new memory: those that its schema lets alias no argument.
+// Finds the results of an op that are new memory: those that, by its schema, alias no argument.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@ namespace rematch {
 
 class FreshResults {
  public:
-  // Calls `visit` with each of them that has a storage. `stack` ends with the op's results.
+  // Calls `visit` with each such result that has a storage. `stack` ends with the op's results.
   void visit(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
              const std::function<void(const at::Tensor&)>& visit);
 

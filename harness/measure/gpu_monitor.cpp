@@ -65,8 +65,8 @@ constexpr std::array kThrottleReasons = {ThrottleReason{0x2, "applications_clock
                                          ThrottleReason{0x80, "hw_power_brake_slowdown"},
                                          ThrottleReason{0x100, "display_clock_setting"}};
 
-// What a function of NVML tells of the device, in its last argument. Nothing where the driver lacks
-// the function, or refuses.
+// Returns the value that an NVML function writes to its last argument. Absent if the driver lacks
+// the function or the call fails.
 template <class Value, class Function, class... Arguments>
 std::optional<Value> ask(Function function, NvmlDevice* device, Arguments... arguments) {
   Value value{};
@@ -76,7 +76,7 @@ std::optional<Value> ask(Function function, NvmlDevice* device, Arguments... arg
   return value;
 }
 
-// The lesser of two, where both are known.
+// Keeps the lower of two values, if both are known.
 void keep_least(std::optional<int>& least, const std::optional<int>& value) {
   if (value && (!least || *value < *least)) least = value;
 }
@@ -96,7 +96,7 @@ std::optional<int> median_of(std::vector<int> values) {
   return *middle;
 }
 
-// The kernel says which processor's memory is nearest.
+// Reads from the kernel which processor's memory is nearest.
 std::optional<int> numa_node_of(std::string pci_bus_id) {
   for (char& letter : pci_bus_id) letter = static_cast<char>(std::tolower(letter));
   std::ifstream file("/sys/bus/pci/devices/" + pci_bus_id + "/numa_node");
@@ -157,7 +157,7 @@ void GpuMonitor::describe(Environment& environment) const {
   environment.sm_clock_most_mhz = ask<unsigned>(functions_.most_clock, device_, kNvmlSmClock);
   const std::optional<int> persistence = ask<int>(functions_.persistence_mode, device_);
   if (persistence) environment.persistence_mode = *persistence != 0;
-  // The last that these two tell is the mode after a restart.
+  // These two functions write the mode after a restart to their last argument.
   int ecc = 0;
   if (ask<int>(functions_.ecc_mode, device_, &ecc)) environment.ecc = ecc != 0;
   unsigned mig = 0;
@@ -178,7 +178,7 @@ bool GpuMonitor::is_in_mig_mode() const {
   return ask<unsigned>(functions_.mig_mode, device_, &current) && current != 0;
 }
 
-// As many entries as the driver has processes. Those beyond kMostProcesses are empty.
+// Returns as many entries as the driver has processes. Entries beyond kMostProcesses are empty.
 std::optional<std::vector<NvmlProcess>> GpuMonitor::processes_on(NvmlDevice* device) const {
   if (functions_.processes == nullptr) return std::nullopt;
   std::vector<NvmlProcess> processes(kMostProcesses);
@@ -196,8 +196,9 @@ std::optional<int> GpuMonitor::num_processes() const {
   return static_cast<int>(processes->size());
 }
 
-// Processes of other instances have their own multiprocessors, cache and bandwidth. The driver
-// lists those of the whole GPU for privileged users alone. Nothing if the instance is not known.
+// Counts only processes of this instance, because other instances have their own multiprocessors,
+// cache and bandwidth. The driver lists processes of the whole GPU only to privileged users. Absent
+// if the instance is unknown.
 std::optional<int> GpuMonitor::num_processes_of_instance() const {
   if (instance_ == nullptr) return std::nullopt;
   std::optional<std::vector<NvmlProcess>> processes = processes_on(device_);

@@ -1,5 +1,5 @@
-// The driver's facts about one GPU: model, links, and its state at the moment. No
-// CUDA context is made. Fields that the driver does not give stay absent.
+// The driver's facts about one GPU: model, links and current state. Creates no CUDA context. Fields
+// that the driver does not report stay absent.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace rematch {
 
-// The part of NVIDIA's management library that is used, as a table: filled from the driver's
-// library where there is one, or by tests. Declared here because no package of LibTorch or CUDA
-// brings its header; names, numbers and structs are NVML's published interface.
+// The functions of NVIDIA's management library (NVML) that are used here, as a table. The driver's
+// library or a test fills it. They are declared here because no package of LibTorch or CUDA
+// contains NVML's header. Names, numbers and structs are those of its published interface.
 
 struct NvmlDevice;  // opaque
 
@@ -54,14 +54,14 @@ struct NvmlFunctions {
   int (*ecc_mode)(NvmlDevice*, int*, int*) = nullptr;
   int (*persistence_mode)(NvmlDevice*, int*) = nullptr;
   int (*mig_mode)(NvmlDevice*, unsigned*, unsigned*) = nullptr;
-  Number gpu_instance = nullptr;  // of a MIG instance's handle
+  Number gpu_instance = nullptr;  // takes a MIG instance's handle
   int (*nvlink_state)(NvmlDevice*, unsigned, int*) = nullptr;
 };
 
-// Nothing without a driver. What an old driver lacks stays null, and is asked for by nobody.
+// Absent without a driver. Functions that an old driver lacks stay null and are never called.
 std::optional<NvmlFunctions> load_nvml(const char* library = "libnvidia-ml.so.1");
 
-// The GPU at one moment.
+// The state of the GPU at one moment.
 struct GpuReading {
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
@@ -72,9 +72,9 @@ struct GpuReading {
 
 class GpuMonitor {
  public:
-  // `pci_bus_id` as CUDA spells it, `uuid` as gpu_uuid(). Null where NVML does not start or does
-  // not know the device. A MIG instance has the PCI id of its GPU, so the UUID says which instance
-  // it is.
+  // `pci_bus_id` is spelled as CUDA spells it, `uuid` as gpu_uuid() does. Null if NVML does not
+  // start or does not know the device. A MIG instance has the PCI id of its GPU, so the UUID
+  // identifies the instance.
   static std::unique_ptr<GpuMonitor> open(const NvmlFunctions& functions,
                                           const std::string& pci_bus_id,
                                           const std::string& uuid = {});
@@ -82,11 +82,11 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // `own_context`: this process computes on the device, so one process there is itself. In a
-  // container the driver's process ids are another namespace's, so they are only counted.
+  // `own_context`: with kYes, one process on the device is this process. In a container the
+  // driver's process ids belong to another namespace, so processes can only be counted.
   enum class OwnContext { kNo, kYes };
   GpuReading read(OwnContext own_context) const;
-  // Fills what belongs to the device; the rest of the environment stays as it is.
+  // Fills the fields of the device and leaves the rest of the environment unchanged.
   void describe(Environment& environment) const;
 
  private:
@@ -100,38 +100,37 @@ class GpuMonitor {
 
   NvmlFunctions functions_;
   NvmlDevice* device_;              // the whole GPU
-  NvmlDevice* instance_ = nullptr;  // the MIG instance, if this is one that NVML knows
+  NvmlDevice* instance_ = nullptr;  // the MIG instance, if the device is one and NVML knows it
   std::optional<unsigned> gpu_instance_;
   std::string pci_bus_id_;
 };
 
-// "GPU-8d7f..." as nvidia-smi prints it; "MIG-..." if `name`, which CUDA gave the device, is that
-// of a MIG instance: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+// "GPU-8d7f...", as nvidia-smi prints it. "MIG-..." if `name`, which comes from CUDA, names a MIG
+// instance: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
 std::string gpu_uuid(const std::string& name, const std::array<unsigned char, 16>& bytes);
 
-// "535.104.05", from the kernel module that is loaded, or from NVML: some containers have no /proc
-// of the driver. Nothing without one.
+// "535.104.05". Taken from the loaded kernel module, or from NVML, because some containers lack the
+// driver's files in /proc. Absent without a driver.
 std::optional<std::string> nvidia_driver_version();
 std::optional<std::string> driver_version_in(const std::string& module_file);
 std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 
-// A warning for a user about to measure on a GPU that others use; nothing if nobody does.
+// A warning for a user about to measure on a GPU that others use. Absent if nobody else uses it.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
-// Summarizes the readings of one timed round: least clocks, everything that ever throttled. Clocks
-// of an idle GPU count only if it was idle in all readings. Pure.
+// Summarizes the readings of one timed round: lowest clocks, and every reason that throttled the
+// GPU. Clocks of an idle GPU count only if it was idle in all readings. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
-// "sw_power_cap", by NVML's bits; being idle between two steps is no reason.
+// Names the set bits as NVML does: "sw_power_cap". Idling between two steps is not a reason.
 std::vector<std::string> throttle_reason_names(std::uint64_t mask);
 
-// Which CUPTI kernels would be counted with. Asks the library for its version and for nothing else,
-// so it needs no driver and disturbs no measurement.
-
-// The library of the version that this code is written for; LibTorch ships it.
+// The CUPTI library of the version that this code is written for. LibTorch ships it.
 inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
-// "13.0.1", the last number being the update; nothing where the library is not there.
+// Returns the version of CUPTI that would count kernels: "13.0.1", with the update as the last
+// number. Absent if the library is missing. Only asks the library for its version, so it needs no
+// driver and disturbs no measurement.
 std::optional<std::string> cupti_version(const char* library = kCuptiLibrary);
 
 }  // namespace rematch

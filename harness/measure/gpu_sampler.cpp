@@ -29,7 +29,8 @@ std::vector<GpuReading> GpuSampler::stop() {
   return std::exchange(readings_, {});
 }
 
-// Waits grow from kFirstWait to the interval. Nothing may leave the thread: that ends the process.
+// Waits grow from kFirstWait to the interval. Catches everything, because an exception that leaves
+// the thread would end the process.
 void GpuSampler::sample() {
   try {
     std::chrono::milliseconds wait = std::min(kFirstWait, interval_);

@@ -1,5 +1,5 @@
-// Reads a GPU's state while a step runs. A reading between two steps shows an idle GPU: neither its
-// clocks nor its throttle reasons are those of the step. This class takes no part in timing.
+// Reads a GPU's state while a step runs. A reading between two steps would show an idle GPU, whose
+// clocks and throttle reasons are not those of the step. This class takes no part in timing.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,8 @@
 
 namespace rematch {
 
-// A step of two seconds then gets about 40 readings. One reading costs the driver less than 1 ms.
+// At this interval a step of two seconds gets about 40 readings. One reading costs the driver less
+// than 1 ms.
 inline constexpr std::chrono::milliseconds kGpuSampleInterval{50};
 
 // Not thread-safe: one thread calls start(), request_stop() and stop().
@@ -28,17 +29,17 @@ class GpuSampler {
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 
-  // Begins to read, in a thread. The first readings follow one another closely, so that a short
-  // step has some too. Throws std::logic_error if the sampler is running.
+  // Starts reading in a thread. The first readings follow one another closely, so that a short step
+  // gets some too. Throws std::logic_error if the sampler is running.
   void start();
 
-  // Ends the readings without waiting for the one that runs, which may take the driver longer than
-  // a short step. The only reading of a very short step is taken now. Call it when the step's work
-  // has been launched, then wait for the device, then call stop().
+  // Ends the readings without waiting for the current one, which may take the driver longer than a
+  // short step. A very short step gets its only reading here. Call it once the step's work has been
+  // launched, then synchronize the device, then call stop().
   void request_stop();
 
-  // Waits for the last reading. Returns all readings since start(), and at least one. Rethrows what
-  // a reading threw. Throws std::logic_error if the sampler is not running.
+  // Waits for the last reading. Returns all readings since start(), at least one. Rethrows what a
+  // reading threw. Throws std::logic_error if the sampler is not running.
   std::vector<GpuReading> stop();
 
  private:

@@ -35,8 +35,8 @@ GradientHooks::GradientHooks(std::vector<at::Tensor> parameters, const Told& tol
   }
 }
 
-// If the program has set another hook meanwhile, that one stays. Backwards: a parameter may be
-// there twice.
+// Keeps a hook that the program has set meanwhile. Goes backwards, because a parameter may be
+// listed twice.
 GradientHooks::~GradientHooks() {
   for (std::size_t index = parameters_.size(); index-- > 0;) {
     std::unique_ptr<PostAccumulateGradHook>& current = post_acc_grad_hooks(parameters_[index]);

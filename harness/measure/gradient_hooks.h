@@ -1,4 +1,4 @@
-// Hears of every parameter's gradient as soon as autograd has accumulated it.
+// Calls a function with each parameter as soon as autograd has accumulated its gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,9 @@
 
 namespace rematch {
 
-// While it lives. A tensor has one hook of the kind: the program's own, which may step an optimizer
-// and drop the gradient, is called behind this one, and is there again afterwards.
+// Registers the hooks while it lives. A tensor has only one such hook. If the program has set one,
+// which may step an optimizer and drop the gradient, it is called after ours and restored
+// afterwards.
 class GradientHooks {
  public:
   using Told = std::function<void(const at::Tensor& parameter)>;
@@ -23,7 +24,7 @@ class GradientHooks {
   class Hook;
 
   std::vector<at::Tensor> parameters_;
-  std::vector<Hook*> hooks_;  // the parameters own them
+  std::vector<Hook*> hooks_;  // owned by the parameters
 };
 
 }  // namespace rematch

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kKeptBytes = 16;
 
-// The elements in row-major order, on the host; undefined for an undefined tensor.
+// The elements in row-major order, on the host. Undefined for an undefined tensor.
 at::Tensor on_host(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.detach().to(at::kCPU).contiguous() : tensor;
 }
@@ -34,7 +34,7 @@ class Sha256 {
     }
   }
 
-  // `host` is what on_host() gave.
+  // `host` must come from on_host().
   void add(const at::Tensor& host) {
     if (!host.defined() || host.numel() == 0) return;
     if (EVP_DigestUpdate(context_.get(), host.const_data_ptr(), host.nbytes()) != 1) {
@@ -94,7 +94,7 @@ std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors) {
   return hashes;
 }
 
-// SHA-256 is a chain, so only the copy of the next tensor can run beside it.
+// SHA-256 is sequential, so only the copy of the next tensor can run in parallel.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors) {
   const auto start_copy = [&tensors](std::size_t index) {
     const bool is_copied =

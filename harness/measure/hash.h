@@ -1,6 +1,7 @@
 // Fingerprints of tensor contents: the first 128 bits of SHA-256 over the elements' bytes in
-// row-major order, in hex. In Python: hashlib.sha256(t.contiguous().numpy().tobytes())
-// .hexdigest()[:32]. Equal prints stand for equal bits.
+// row-major order, in hex. Python:
+// hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest()[:32]. Equal fingerprints mean equal
+// bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,13 +12,13 @@
 
 namespace rematch {
 
-// The hash of one tensor, on any device with data. An undefined tensor gives "".
+// The hash of one tensor, on any device with data. Returns "" for an undefined tensor.
 std::string tensor_hash(const at::Tensor& tensor);
 
-// The hash of each tensor, as many at a time as LibTorch has threads.
+// The hash of each tensor. Hashes as many at a time as LibTorch has threads.
 std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors);
 
-// The hash of the tensors' bytes, concatenated; undefined tensors add nothing.
+// The hash of the tensors' bytes, concatenated. Undefined tensors add nothing.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors);
 
 // The hash of the state of the default generator of `device`'s kind.

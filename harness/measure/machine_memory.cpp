@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// The number behind `key` in a file of "key number" lines, with or without a colon.
+// Returns the number after `key` in a file of "key number" lines, with or without a colon.
 std::optional<std::int64_t> number_in(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -23,7 +23,7 @@ std::optional<std::int64_t> number_in(const std::string& path, const std::string
   return std::nullopt;
 }
 
-// A file that holds one number and nothing else; "max" is none.
+// Reads a file that holds a single number. Absent for "max".
 std::optional<std::int64_t> number_of(const std::string& path) {
   std::ifstream file(path);
   std::int64_t number = 0;
@@ -41,7 +41,8 @@ struct Controller {
   std::string mount;  // below the root
   const char* limit;
   const char* usage;
-  std::array<const char*, 2> reclaimable;  // in memory.stat: pages of files, which can be dropped
+  // Keys of memory.stat that count pages of files, which the system can drop.
+  std::array<const char*, 2> reclaimable;
 };
 
 const Controller kSecond = {
@@ -51,8 +52,8 @@ const Controller kFirst = {"/sys/fs/cgroup/memory",
                            "memory.usage_in_bytes",
                            {"total_active_file", "total_inactive_file"}};
 
-// The limit of one group. One above what the machine has is none: that is how "unlimited" is
-// spelled. Without its usage, the limit is all that is known of what is available.
+// Applies the limit of one group. A limit above the machine's memory means "unlimited", so it is
+// ignored. If the usage is unknown, the whole limit counts as available.
 void add_group(const std::string& folder, const Controller& controller, MachineMemory& memory) {
   const auto limit = number_of(folder + "/" + controller.limit);
   if (!limit || (memory.total && *limit >= memory.total->count)) return;
@@ -64,7 +65,7 @@ void add_group(const std::string& folder, const Controller& controller, MachineM
   lower_to(memory.available, Bytes{*limit - std::clamp<std::int64_t>(held, 0, *limit)});
 }
 
-// Every group that a process is in limits it, up to the topmost that can be seen from here.
+// Applies all groups of a process, up to the topmost visible one, because each of them limits it.
 void add_groups(const std::string& root, const Controller& controller, std::string path,
                 MachineMemory& memory) {
   while (true) {
@@ -83,7 +84,7 @@ bool names(const std::string& list, const std::string& wanted) {
   return false;
 }
 
-// Lines are "4:memory:/path" of the first version and "0::/path" of the second.
+// Lines read "4:memory:/path" in version 1 and "0::/path" in version 2.
 void add_control_groups(const std::string& root, MachineMemory& memory) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

@@ -1,5 +1,5 @@
-// How much memory this machine gives a process: RAM, the limits of the control groups that the
-// process is in, and how often the system has killed for want of it. No LibTorch.
+// The memory that this machine gives a process: RAM, the limits of the process's control groups,
+// and how often the system killed a process because memory ran out. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,19 @@
 namespace rematch {
 
 struct MachineMemory {
-  std::optional<Bytes> total;      // RAM, or the least limit of a control group if that is less
-  std::optional<Bytes> available;  // of it at the moment, without swapping
-  std::optional<std::int64_t> oom_kills;  // of any process, since the system started
+  std::optional<Bytes> total;      // RAM, or the lowest limit of a control group if that is less
+  std::optional<Bytes> available;  // the part of `total` that is free now, without swapping
+  std::optional<std::int64_t> oom_kills;  // kills of any process since the system started
 };
 
-// The memory of a device for what is about to run.
+// The memory of a device that is available to the next run.
 struct AvailableMemory {
   Bytes bytes;
   std::string what;  // "available on this machine"
 };
 
-// `root` is where proc and sys lie; empty: of this machine. What cannot be read is absent.
+// `root` is the folder that contains proc and sys; empty: this machine's. Fields that cannot be
+// read are absent.
 MachineMemory machine_memory(const std::string& root = "");
 
 }  // namespace rematch

@@ -18,13 +18,13 @@ constexpr std::uint8_t kAllocatorPriority = 100;
 
 thread_local MemoryTag thread_tag = MemoryTag::kOther;
 std::atomic<bool> installed{false};
-// Tags that were given before the last forget_memory_tags() count as kOther.
+// Tags that were set before the last forget_memory_tags() count as kOther.
 std::atomic<std::uint32_t> tag_generation{0};
 std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
 struct Allocation {
   std::int64_t bytes = 0;      // rounded
-  std::int64_t requested = 0;  // as asked for
+  std::int64_t requested = 0;  // as requested
   MemoryTag tag = MemoryTag::kOther;
   std::uint32_t generation = tag_generation.load(std::memory_order_relaxed);
 
@@ -33,7 +33,7 @@ struct Allocation {
   }
 };
 
-// Bytes that tensors of one device kind hold.
+// The bytes that tensors of one device kind hold.
 class Counters {
  public:
   std::int64_t rounded(std::size_t bytes) const {
@@ -100,8 +100,8 @@ Counters& meta_counters() {
   return *counters;
 }
 
-// Sits in front of the data of every CPU allocation. A whole alignment unit, so that data stays
-// aligned as LibTorch's kernels expect.
+// The header in front of the data of every CPU allocation. It takes a whole alignment unit, so that
+// data stays aligned as LibTorch's kernels expect.
 constexpr std::size_t kHeaderBytes = 64;
 static_assert(sizeof(Allocation) <= kHeaderBytes);
 
@@ -135,8 +135,8 @@ void* allocate_or_throw(std::size_t num_bytes) {
   }
 }
 
-// Context equals data and raw_deleter is set: oneDNN's bf16 matmul takes raw pointers and
-// LibTorch refuses allocators that cannot give them.
+// The context equals the data pointer, and raw_deleter is set. oneDNN's bf16 matmul needs raw
+// pointers, and LibTorch rejects allocators that cannot provide them.
 class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t num_bytes) override {
@@ -180,7 +180,8 @@ void require_installed() {
   }
 }
 
-// The allocation behind a storage and whose it is; null if it is not one of ours.
+// The allocation behind a storage, and the counters that own it. Null if the storage is not from
+// these allocators.
 struct Located {
   Allocation* allocation = nullptr;
   Counters* counters = nullptr;
@@ -210,7 +211,7 @@ void install_counting_allocators(std::int64_t round) {
   cpu_counters().set_round(round);
   meta_counters().set_round(round);
   if (installed.exchange(true)) return;
-  static auto* cpu = new CpuAllocator;    // leaked: LibTorch keeps the pointer for good
+  static auto* cpu = new CpuAllocator;    // leaked: LibTorch keeps the pointer forever
   static auto* meta = new MetaAllocator;  // leaked, for the same reason
   c10::SetCPUAllocator(cpu, kAllocatorPriority);
   c10::SetAllocator(c10::kMeta, meta, kAllocatorPriority);

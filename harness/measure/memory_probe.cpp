@@ -26,7 +26,7 @@ MemoryTag tag_of(Phase phase) {
 
 }  // namespace
 
-// Memory that autograd leaves in a parameter's gradient is the gradient's.
+// Tags the memory of a parameter's gradient as kGradient once autograd has accumulated it.
 MemoryProbe::MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters)
     : memory_(device), gradient_hooks_(parameters, [this](const at::Tensor& parameter) {
         if (parameter.grad().defined()) assign({parameter.grad()}, MemoryTag::kGradient);
@@ -58,7 +58,7 @@ void MemoryProbe::begin_next_forward() {
   saved_before_ = memory_.sample().at(MemoryTag::kForward);
 }
 
-// Only here is it known which bytes born in forward were temporaries.
+// Only when forward ends is it known which bytes allocated in forward were temporaries.
 void MemoryProbe::forward_done() {
   samples_.after_forward = memory_.sample().total;
   std::vector<BoundarySample>& boundaries = samples_.boundaries;
@@ -97,7 +97,8 @@ void MemoryProbe::executed(const c10::OperatorHandle& op, Phase observed,
   boundary.transient = std::max(Bytes{}, memory_.peak() - std::max(previous_total_, total));
   previous_total_ = total;
   samples_.boundaries.push_back(std::move(boundary));
-  // Resetting forgets it: an op that ran out gave the cache back before it went on.
+  // The peak must be kept before the reset. An op that ran out of memory emptied the cache before
+  // it continued.
   samples_.peak_reserved = std::max(samples_.peak_reserved, memory_.peak_reserved());
   memory_.reset_peak();
 }

@@ -1,6 +1,6 @@
-// The memory pass of one step: samples the device's allocator after every executed op, and knows
-// where in the step that op was. On CPU and meta it needs install_counting_allocators(). Not a
-// clock: it slows the step down.
+// The memory pass of one step. Samples the device's allocator after every executed op, with the
+// op's place in the step. On the CPU and on meta it requires install_counting_allocators(). Times
+// mean nothing here, because the probe slows the step down.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace rematch {
 
-// One probe serves one step after the other, on the thread that runs forward:
+// One probe serves one step after another, on the thread that runs forward:
 //
 //   probe.begin_step();
 //   { OpObserverGuard observe(&probe);
@@ -28,17 +28,17 @@ namespace rematch {
 //   MemoryRecord record = probe.finish_step();
 class MemoryProbe final : public OpObserver {
  public:
-  // Watches the gradients of `parameters`, and tags what those hold already.
+  // Observes the gradients of `parameters`, and tags the bytes that the parameters hold already.
   MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters);
   MemoryProbe(const MemoryProbe&) = delete;
   MemoryProbe& operator=(const MemoryProbe&) = delete;
 
-  // Books what tensors made before the probe hold: the optimizer's state.
+  // Tags the bytes of tensors that existed before the probe, such as the optimizer's state.
   void assign(const std::vector<at::Tensor>& tensors, MemoryTag tag);
 
   void begin_step();
   void forward_done();
-  // Behind a backward: another forward of the same step, whose end forward_done() tells again.
+  // Starts another forward of the same step, after a backward. forward_done() ends it as usual.
   void begin_next_forward();
   MemoryRecord finish_step();
 
@@ -46,13 +46,13 @@ class MemoryProbe final : public OpObserver {
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 
-  // Hears scopes while it lives; see StepPlace::Listening.
+  // Observes scopes while it lives; see StepPlace::Listening.
   struct Listening : StepPlace::Listening {
     explicit Listening(MemoryProbe& probe) : StepPlace::Listening(probe.place_) {}
   };
 
  private:
-  // A storage born in forward: those alive when forward ends are what was saved.
+  // A storage allocated in forward. Those still alive when forward ends were saved.
   struct Born {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     std::size_t boundary = 0;
@@ -66,8 +66,8 @@ class MemoryProbe final : public OpObserver {
   GradientHooks gradient_hooks_;
   StepPlace place_;
   std::vector<Born> born_;
-  std::size_t first_of_forward_ = 0;  // the boundary that the last forward began at
-  Bytes saved_before_;                // by earlier ones
+  std::size_t first_of_forward_ = 0;  // the boundary at which the last forward began
+  Bytes saved_before_;                // by earlier forwards
   StepSamples samples_;
   Bytes previous_total_;
   FreshResults fresh_results_;

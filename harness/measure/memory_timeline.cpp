@@ -24,7 +24,7 @@ HeldBytes holders_of(const BoundarySample& sample) {
 
 using Peaks = std::map<std::string, const BoundarySample*>;
 
-// Keeps the larger sample, and of equal ones the first.
+// Keeps the larger sample. Ties keep the first.
 void raise(Peaks& peaks, const std::string& part, const BoundarySample& sample) {
   const BoundarySample*& peak = peaks[part];
   if (peak == nullptr || sample.memory.total > peak->memory.total) peak = &sample;
@@ -42,7 +42,8 @@ Peaks peaks_of_parts(const StepSamples& samples) {
   return peaks;
 }
 
-// Blocks of backward have their bytes only: a deep model's holders would be most of its report.
+// Blocks of backward get only their bytes, because their holders would make up most of a deep
+// model's report.
 void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
   for (const auto& [part, sample] : peaks_of_parts(samples)) {
     record.peak_by_phase[part] = sample->memory.total;

@@ -1,5 +1,5 @@
-// From samples at op boundaries to a MemoryRecord: peak, where in the step it is and who holds it.
-// Pure arithmetic; memory_probe.h takes the samples.
+// Turns samples at op boundaries into a MemoryRecord: the peak, its place in the step, and who
+// holds it. Pure arithmetic; memory_probe.h takes the samples.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,10 @@ namespace rematch {
 // The process's tensors after an op. `place` is an index into StepSamples::places.
 struct BoundarySample {
   MemorySample memory;
-  Bytes saved;      // of the forward tag: what outlives forward, the rest being temporaries
-  Bytes transient;  // what the op allocated inside and freed again, above both boundaries
+  // The part of the forward tag that outlives forward. The rest is temporaries.
+  Bytes saved;
+  // Bytes that the op allocated and freed inside, above the higher of its two boundaries.
+  Bytes transient;
   Phase phase = Phase::kForward;
   int place = 0;
 };
@@ -27,12 +29,13 @@ struct StepSamples {
   std::vector<BoundarySample> boundaries;  // one per executed op, in order
   Bytes baseline;                          // before the step
   Bytes baseline_requested;
-  std::optional<Bytes> peak_reserved;  // most of the whole step, where there is such a thing
+  // The peak of the whole step. Absent on devices that reserve no memory.
+  std::optional<Bytes> peak_reserved;
   Bytes after_forward;
 };
 
-// More samples than a plot can show are not kept; of each run of boundaries that becomes one
-// sample, the highest stands for all.
+// Samples beyond this number are dropped, because a plot cannot show more. Each kept sample is the
+// highest of its run of boundaries.
 inline constexpr std::size_t kMaxTimelineSamples = 512;
 
 MemoryRecord summarize(const StepSamples& samples);

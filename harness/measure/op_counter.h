@@ -1,5 +1,5 @@
-// Counts the ops that really ran, by phase, exact name and class. Recomputed ops are told apart by
-// the engine, the optimizer's by PhaseGuard.
+// Counts the ops that really ran, by phase, exact name and class. The engine marks recomputed ops,
+// and PhaseGuard marks the optimizer's ops.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace rematch {
 
 struct OpFacts;
 
-// Thread-safe: backward may run on another thread than forward. Costs the step one look-up by
-// schema pointer per op.
+// Thread-safe: backward may run on another thread than forward. Costs one look-up by schema pointer
+// per op.
 class OpCounter final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase,

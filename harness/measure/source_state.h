@@ -1,4 +1,4 @@
-// The source tree this binary was built from, as git describes it.
+// The state of the source tree that this binary was built from, as git describes it.
 #pragma once
 
 #include <optional>
@@ -6,14 +6,14 @@
 
 namespace rematch {
 
-// Asked of git when called. Absent if the tree or git is gone.
+// Asks git when called. Absent if the tree or git is gone.
 struct SourceState {
   std::string commit;
   bool dirty = false;
 };
 std::optional<SourceState> source_state();
 
-// Notes it in a record that has a place for it.
+// Writes the source state to a record that has fields for it.
 template <class Record>
 void note_source_state(Record& record) {
   const std::optional<SourceState> source = source_state();
@@ -22,8 +22,8 @@ void note_source_state(Record& record) {
   record.git_dirty = source->dirty;
 }
 
-// What a command prints, or nothing if it fails; and its first line, or nothing if that is empty.
-// `command` goes to the shell.
+// Returns the output of a command, or its first line. Absent if the command fails, and if the first
+// line is empty. The shell runs `command`.
 std::optional<std::string> output_of(const std::string& command);
 std::optional<std::string> first_line_of(const std::string& command);
 

@@ -1,5 +1,5 @@
-// The place of a step in the model: the top-level scope that is open in forward, and the one whose
-// autograd node runs in backward. For observers of ops.
+// The place of a step in the model. In forward it is the open top-level scope; in backward, the
+// scope whose autograd node runs. For observers of ops.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace rematch {
 
-// Used by one thread at a time: forward's, then those of backward's engine.
+// Used by one thread at a time: by forward's, then by the threads of backward's engine.
 class StepPlace final : private ScopeListener {
  public:
   void begin_step();
-  // Outside all scopes from here on, until backward runs a node.
+  // From here on the place is outside all scopes, until backward runs a node.
   void forward_done() { current_ = 0; }
 
-  // An index into names(), for an op that runs at this moment; 0: in no scope.
+  // An index into names() for an op that runs at this moment. 0: in no scope.
   int of(Phase phase);
   // "", then each top-level scope of the step in the order of forward: "blocks.3", "head".
   const std::vector<std::string>& names() const { return names_; }
 
-  // Hears scopes while it lives and passes them on to the listener there was. Make it after the
-  // Recording, so that it is the first to go.
+  // Observes scopes while it lives, and forwards them to the previous listener. Construct it after
+  // the Recording, so that it is destroyed first.
   class Listening {
    public:
     explicit Listening(StepPlace& place);
@@ -38,7 +38,7 @@ class StepPlace final : private ScopeListener {
   };
 
  private:
-  // The autograd nodes made while a top-level scope was open: from `first_sequence` on.
+  // The autograd nodes created while a top-level scope was open. They begin at `first_sequence`.
   struct Interval {
     std::uint64_t first_sequence = 0;
     int place = 0;
@@ -55,9 +55,8 @@ class StepPlace final : private ScopeListener {
   int current_ = 0;
 };
 
-// Marks the optimizer's phase, which LibTorch cannot tell by itself. Observers ask
-// effective_phase(); whoever runs the optimizer holds the guard.
-
+// Marks the optimizer's phase, which LibTorch does not report. The code that runs the optimizer
+// holds the guard. Observers call effective().
 class PhaseGuard {
  public:
   explicit PhaseGuard(Phase phase) : previous_(override_of_thread()) {
@@ -67,7 +66,7 @@ class PhaseGuard {
   PhaseGuard(const PhaseGuard&) = delete;
   PhaseGuard& operator=(const PhaseGuard&) = delete;
 
-  // The phase to book an op under that was observed in `observed`.
+  // Returns the phase of an op whose observed phase is `observed`.
   static Phase effective(Phase observed) {
     return observed == Phase::kForward ? override_of_thread().value_or(observed) : observed;
   }

@@ -33,10 +33,10 @@ struct ComparisonSettings {
   // process, and not always the one that asked for memory.
   std::optional<AvailableMemory> limit;
   std::string how_to_lift_limit;  // appended to a skip's reason: "--force measures it all the same"
-  // finished points are kept here, so a killed run can resume; empty: none
+  // Keeps finished points, so that a killed run can resume. Empty: keeps none.
   std::string points_folder;
   bool fresh = false;
-  // allocator snapshot of the last variant, which is then measured again; empty: none
+  // Allocator snapshot of the last variant, which is then measured again. Empty: none.
   std::string snapshot_file;
 };
 

@@ -30,7 +30,7 @@ struct VariantSettings {
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;
-  // a rank of the model's layout, simulated in one process; absent: all ranks run
+  // A rank of the model's layout that one process simulates. Absent: all ranks run.
   std::optional<int> pretended_rank;
   // The share of a split run that this command measures. Every share measures the points of policy
   // `reference`, because the other points are compared with them within one process's turns.

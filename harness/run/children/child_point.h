@@ -21,7 +21,7 @@ struct TurnsRequest;
 struct ChildRule {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   int most_retries = 1;
-  // runs points on several ranks; null: starts all ranks from this process
+  // Runs points on several ranks. Null: this process starts all ranks.
   RankProcesses* ranks = nullptr;
 };
 

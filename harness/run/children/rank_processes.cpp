@@ -43,7 +43,7 @@ constexpr milliseconds kLookInterval{20};
 // resolved its flags.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
-// the rank's processes have ended by then
+// The rank's processes have ended by then.
 constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);
 constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
 constexpr const char* kEndName = "end";

@@ -56,7 +56,7 @@ MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t ste
   }
   MemoryRecord memory = probe.finish_step();
   memory.host = host_record(training);
-  // no kernels run, so there are no temporaries
+  // No kernels run on meta, so the temporaries inside them are unknown.
   if (device.is_meta()) memory.peak_transient.reset();
   return memory;
 }

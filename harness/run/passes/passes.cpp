@@ -77,7 +77,7 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
   Job job(request);
-  // a snapshot also explains running out of memory
+  // A snapshot also explains running out of memory.
   if (!request.snapshot_file.empty()) record_allocations();
   Training training(training_settings(request, job));
   training.use_plan(request.plan, request.identity.schedule);
