@@ -1,5 +1,5 @@
-// A reference model as training code sees it: parameters, and a loss for a batch. Plain LibTorch
-// with Scope objects in forward; it knows nothing of policies or recordings.
+// A reference model as training code sees it: parameters, and a loss for a batch. Models are plain
+// LibTorch with Scope objects in forward; they do not know about policies or recordings.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,13 +20,13 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// One step's input. What the tensors are is between a family's data source and its model.
+// The input of one step. A family's data source and model agree on what the tensors are.
 struct Batch {
   std::vector<at::Tensor> tensors;
 };
 
-// Runs one block, `block(x)`, in a way of the caller's: how another checkpointing scheme is put
-// around a model's blocks. `block` stays valid while the model lives and may be called again.
+// Runs one block, `block(x)`. A caller uses it to put another checkpointing scheme around a model's
+// blocks. `block` stays valid while the model lives and may be called again.
 using BlockWrapper = std::function<at::Tensor(
     const std::function<at::Tensor(const at::Tensor&)>& block, const at::Tensor& x)>;
 
@@ -34,19 +34,21 @@ class Model {
  public:
   virtual ~Model() = default;
   void wrap_blocks(BlockWrapper wrapper) { wrapper_ = std::move(wrapper); }
-  // Scalar loss (float32, 0-d) with its graph. Opens top-level scopes "embed", "blocks.<i>",
-  // "head", "loss" in this order; everything but "loss" is what a root region spans.
+  // Returns the scalar loss (float32, 0-d) with its graph. Opens the top-level scopes "embed",
+  // "blocks.<i>", "head", "loss" in this order. A root region spans all of them except "loss".
   virtual at::Tensor loss(const Batch& batch) = 0;
-  // Leaves that require grad, in a fixed order; tensors stay the same objects for the model's life.
+  // Leaves that require grad, in a fixed order. The tensors stay the same objects for the model's
+  // life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
-  // After backward: the gradients of this rank's loss become those of the mean loss of all ranks,
-  // by the same collectives in the same order on each. Without a layout it does nothing.
+  // Call after backward. Turns the gradients of this rank's loss into gradients of the mean loss of
+  // all ranks. Every rank runs the same collectives in the same order. Does nothing without a
+  // layout.
   virtual void finish_gradients() {}
-  // Weights that do not learn; as fixed.
+  // Frozen weights, in a fixed order; the tensors stay the same objects for the model's life.
   virtual const std::vector<NamedTensor>& frozen() const = 0;
 
  protected:
-  // block(x), through the wrapper if there is one.
+  // Calls block(x), through the wrapper if one is set.
   template <typename Block>
   at::Tensor run_block(const Block& block, at::Tensor x) const {
     if (wrapper_) return wrapper_(block, x);
@@ -57,9 +59,10 @@ class Model {
   BlockWrapper wrapper_;
 };
 
-// Parameters are initialised from an integer hash of (parameter name, element index), the same on
-// every device and in tests/parity's Python; on meta they have no data. Every parameter gets a
-// gradient from the first step. Allocates parameters and constants (rotary tables), nothing else.
+// Parameters are initialised from an integer hash of (parameter name, element index). The values
+// are the same on every device and in tests/parity's Python; on meta they have no data. Every
+// parameter gets a gradient from the first step. Allocates only parameters and constants, such as
+// rotary tables.
 std::unique_ptr<Model> make_model(const ModelSpec& spec, at::Device device);
 
 // Deterministic input: step i gives the same batch on every device, in every process.
@@ -69,9 +72,9 @@ class DataSource {
   virtual Batch batch(std::int64_t step) = 0;
 };
 
-// Language models: windows of a text file's bytes (`data_file` empty: the text that ships with the
-// project). Video models: latents of moving shapes, a text embedding that names them, noise and a
-// flow time.
+// Language models get windows of a text file's bytes; an empty `data_file` means the text that
+// ships with the project. Video models get latents of moving shapes, a text embedding that names
+// them, noise and a flow time.
 // Throws std::invalid_argument with one line if the file is missing, unreadable or too short.
 std::unique_ptr<DataSource> make_data(const ModelSpec& spec, const std::string& data_file,
                                       std::uint64_t seed, at::Device device);

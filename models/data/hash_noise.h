@@ -1,5 +1,5 @@
-// Numbers of made-up data from integers alone, each addressed by (seed, stream, step, index):
-// any element can be made in any order and any language.
+// Random-looking numbers for synthetic data, computed from integers alone. Each number is addressed
+// by (seed, stream, step, index), so elements can be computed in any order and in any language.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace rematch {
 
-// The counter of element 0 of a stream at a step; element i stands at this plus i.
+// The counter of element 0 of a stream at a step. Element i uses this counter plus i.
 constexpr std::uint64_t stream_counter(std::uint64_t seed, std::string_view stream,
                                        std::int64_t step) {
   return splitmix64(splitmix64(seed ^ fnv1a64(stream)) ^ static_cast<std::uint64_t>(step));
 }
 
-// Near a standard normal: the sum of eight 16-bit lanes of two hashes, centred (exact in float32),
-// times sqrt(12 / 8) / 65536 rounded to float32. Mean 0, variance 1, within +-4.9.
+// Approximates a standard normal: the sum of eight 16-bit lanes of two hashes, centred (exact in
+// float32), times sqrt(12 / 8) / 65536 rounded to float32. Mean 0, variance 1, within +-4.9.
 constexpr float hash_to_normal(std::uint64_t counter) {
   constexpr float kScale = 0x1.3988e2p-16F;
   const std::uint64_t hashes[] = {splitmix64(counter), splitmix64(~counter)};
@@ -30,7 +30,7 @@ constexpr float hash_to_normal(std::uint64_t counter) {
   return static_cast<float>(sum - kMean) * kScale;
 }
 
-// Uniform in (0, 1), an odd multiple of 2^-24: exact in float32, never 0 or 1.
+// Uniform in (0, 1): an odd multiple of 2^-24, exact in float32, never 0 or 1.
 constexpr float hash_to_open_unit(std::uint64_t hash) {
   return static_cast<float>(2 * static_cast<std::int32_t>(hash >> 41) + 1) * 0x1p-24F;
 }

@@ -23,7 +23,7 @@ struct Direction {
 constexpr std::array<Direction, 8> kDirections = {
     {{0, 1}, {1, 1}, {1, 0}, {1, -1}, {0, -1}, {-1, -1}, {-1, 0}, {-1, 1}}};
 
-// One video's content. `top` and `left` are the centre at frame 0.
+// The content of one video. `top` and `left` are the shape's centre at frame 0.
 struct Scene {
   std::size_t shape, direction;
   std::int64_t colour, top, left, radius;
@@ -44,7 +44,7 @@ Scene make_scene(std::uint64_t counter, std::int64_t height, std::int64_t width)
   return scene;
 }
 
-// Distance on a circle of `extent` places.
+// Shortest distance on a circle of `extent` places.
 std::int64_t circular_distance(std::int64_t from, std::int64_t to, std::int64_t extent) {
   const std::int64_t distance = ((to - from) % extent + extent) % extent;
   return std::min(distance, extent - distance);
@@ -64,7 +64,7 @@ bool covers(const Scene& scene, std::int64_t dy, std::int64_t dx) {
   }
 }
 
-// Multiples of 2^-23 in [-1, 1): a word's embedding, a colour, the background.
+// Entries of the tables for words, colours and the background: multiples of 2^-23 in [-1, 1).
 float table_entry(const std::string& row, std::int64_t column) {
   return hash_to_signed_unit(splitmix64(fnv1a64(row) + static_cast<std::uint64_t>(column)));
 }
@@ -103,7 +103,7 @@ class ShapeData final : public DataSource {
   }
 
  private:
-  static constexpr std::uint64_t kDrawsOfScene = 8;  // counters a scene may use
+  static constexpr std::uint64_t kDrawsOfScene = 8;  // counters reserved for each scene
   static constexpr std::int64_t kNumWords = 3;       // the rest of the text is padding
 
   void fill_scenes(std::int64_t step, float* latents, float* text) const {

@@ -12,7 +12,7 @@
 
 #include "models/data/hash_noise.h"
 
-// The assembler copies the file; C++20 has no #embed.
+// The assembler embeds the file, because C++20 has no #embed.
 asm(".section .rodata\n"
     ".global rematch_shipped_text\n"
     "rematch_shipped_text:\n"
@@ -94,7 +94,7 @@ std::string read_text(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text;
   if (stream) {
-    // Reading a folder opens, and throws on the first byte.
+    // Opening a folder succeeds, but reading its first byte throws.
     try {
       text.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
     } catch (const std::exception&) {

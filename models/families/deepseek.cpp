@@ -1,6 +1,6 @@
-// DeepSeek-V3 as its 16B model has it: latent attention without a query latent; blocks after the
-// first few have a mixture of experts, softmax scores on the experts' outputs.
-// After torchtitan's models/deepseek_v3.
+// The 16B model of DeepSeek-V3: latent attention without a query latent. Blocks after the first few
+// have a mixture of experts that applies softmax scores to the experts' outputs. Source:
+// torchtitan's models/deepseek_v3.
 // Shapes: T all tokens of the batch, B sequences, S tokens a sequence, D dim, H heads, L
 // latent_dim, N nope_dim, P rope_dim, V value_dim.
 #include <ATen/ops/cat.h>
@@ -17,23 +17,23 @@
 namespace rematch::deepseek {
 namespace {
 
-// YaRN scales scores with the table.
-constexpr double kScoreSlope = 0.1 * 0.70;  // 0.70: its mscale
+// YaRN scales the attention scores in addition to stretching the rotary table.
+constexpr double kScoreSlope = 0.1 * 0.70;  // 0.70 is YaRN's mscale
 
 double score_scale(double query_dim) {
   const double stretch = kScoreSlope * std::log(kYarnFactor) + 1.0;
   return stretch * stretch / std::sqrt(query_dim);
 }
 
-// DeepSeek's multi-head latent attention: keys and values are made from one narrow latent, and all
-// heads share one rotated key part. Value heads, narrower than query heads, are padded to their
-// width, so that it is one attention op.
+// DeepSeek's multi-head latent attention. Keys and values are made from one narrow latent, and all
+// heads share one rotated key part. Value heads are narrower than query heads; they are padded to
+// the same width, so that one attention op suffices.
 class LatentAttention {
  public:
   // Parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b, .wo.
   LatentAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-  // Opens scope "attention". x_TD: batch * tokens rows, sequence after sequence.
+  // Opens scope "attention". x_TD has batch * tokens rows, sequence after sequence.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:
@@ -43,10 +43,10 @@ class LatentAttention {
 
   at::Tensor make_queries(const at::Tensor& x_TD, const RotaryTable& table) const;
   void make_keys_and_values(const at::Tensor& x_TD, const RotaryTable& table, Heads& heads) const;
-  // [B, H, S, N + P]; under ulysses [B, S, H, N + P].
+  // Returns [B, H, S, N + P]; under ulysses [B, S, H, N + P].
   at::Tensor attend(Heads heads) const;
 
-  std::int64_t batch_, tokens_, heads_;  // of this rank
+  std::int64_t batch_, tokens_, heads_;  // heads and tokens per rank
   std::int64_t latent_dim_, nope_dim_, rope_dim_, value_dim_;
   double dropout_ratio_;
   Ops ops_;
@@ -73,7 +73,7 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
   const std::int64_t heads = spec.at("heads");
   wq_ = make_linear(parameters, name + ".wq", dim, heads * (nope_dim_ + rope_dim_), Bias::kNo,
                     LinearSplit::kByOutputs);
-  // The latent is whole on every rank, and its gradient comes from the rank's heads alone.
+  // Every rank holds the whole latent, but its gradient comes only from the rank's own heads.
   wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo,
                        LinearSplit::kShared);
   kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one(),
@@ -113,7 +113,7 @@ at::Tensor LatentAttention::make_queries(const at::Tensor& x_TD, const RotaryTab
 
 void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryTable& table,
                                            Heads& heads) const {
-  std::vector<at::Tensor> latent;  // the latent, the rotated key part
+  std::vector<at::Tensor> latent;  // the latent, then the rotated key part
   {
     const Scope scope("kv_down");
     const at::Tensor down = apply_linear(wkv_a_, x_TD);

@@ -1,4 +1,4 @@
-// One block of the Wan 2.1 DiT. After diffusers' WanTransformerBlock.
+// One block of the Wan 2.1 DiT. Source: diffusers' WanTransformerBlock.
 // Shapes: B batch, N video tokens, L text tokens, D dim.
 #include <ATen/ops/add.h>
 #include <ATen/ops/chunk.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr double kEps = 1e-6;
 constexpr double kRotaryTheta = 1e4;
 
-// x + branch * gate, in float32.
+// Computes x + branch * gate in float32; the result has x's dtype.
 at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::Tensor& gate_B1D) {
   branch_BND = branch_BND.to(at::kFloat);
   branch_BND = at::mul(branch_BND, gate_B1D);
@@ -31,7 +31,7 @@ class WanBlock {
   static constexpr bool kLossOnTokens = false;
   static at::ScalarType modulation_dtype(at::ScalarType /*model*/) { return at::kFloat; }
 
-  // x_BND, the text and the result are of the model's dtype.
+  // x_BND, the text and the result have the model's dtype.
   at::Tensor forward(at::Tensor x_BND, const Conditions& conditions,
                      const RotaryTable& table) const;
 
@@ -39,7 +39,7 @@ class WanBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  Weight modulation_;  // [1, 6, D], as the time's
+  Weight modulation_;  // [1, 6, D], added to the time's modulation
   Weight cross_norm_weight_, cross_norm_bias_;
   Attention self_, cross_;
   FeedForward ffn_;
@@ -59,7 +59,8 @@ WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelS
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
-// Height and width get 2 * (E / 6) of a head's E dimensions each, time the rest: 44, 42, 42 of 128.
+// Height and width get 2 * (E / 6) of a head's E dimensions each; time gets the rest. For E = 128
+// time gets 44, height and width 42 each.
 RotaryTable WanBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   const std::int64_t head_dim = spec.at("dim") / spec.at("heads");
   const std::int64_t plane_dim = 2 * (head_dim / 6);

@@ -1,6 +1,6 @@
-// One block of the LTX-Video DiT. After diffusers' LTXVideoTransformerBlock: RMSNorm without
-// weights, rotary embedding over all heads at once, text attended under a mask, modulation in the
-// model's dtype.
+// One block of the LTX-Video DiT: RMSNorm without weights, rotary embedding over all heads at once,
+// masked attention to the text, modulation in the model's dtype. Source: diffusers'
+// LTXVideoTransformerBlock.
 // Shapes: B batch, N video tokens, L text tokens, D dim.
 #include <ATen/ops/add.h>
 #include <ATen/ops/chunk.h>
@@ -22,8 +22,8 @@ constexpr double kEps = 1e-6;
 constexpr double kAttentionNormEps = 1e-5;
 constexpr double kRotaryTheta = 1e4;
 
-// A token's place along an axis, as a share of the axis' base extent: frames in seconds times a
-// rate, rows and columns in pixels.
+// A token's position along an axis is a fraction of the axis' base extent. Frames are measured in
+// seconds times a rate, rows and columns in pixels.
 constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames a latent, 25 a second, base 20
 constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels a latent, base 2048
 
@@ -43,7 +43,7 @@ at::Tensor add_gated(const at::Tensor& x_BND, at::Tensor branch_BND, const at::T
   return at::add(x_BND, branch_BND);
 }
 
-// x_BND turned across all heads, so that each head has frequencies of its own.
+// Rotates x_BND across all heads at once, so that each head has its own frequencies.
 at::Tensor rotate(const at::Tensor& x_BND, const RotaryTable& table, Ops ops) {
   at::Tensor x_BN1D = x_BND.unsqueeze(2);
   x_BN1D = apply_rotary(x_BN1D, table, ops);
@@ -58,7 +58,7 @@ class LtxBlock {
   static constexpr bool kLossOnTokens = true;
   static at::ScalarType modulation_dtype(at::ScalarType model) { return model; }
 
-  // Everything is of the model's dtype.
+  // All tensors have the model's dtype.
   at::Tensor forward(at::Tensor x_BND, const Conditions& conditions,
                      const RotaryTable& table) const;
 
@@ -66,7 +66,7 @@ class LtxBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  Weight modulation_;  // [1, 6, D], as the time's
+  Weight modulation_;  // [1, 6, D], added to the time's modulation
   Attention self_, cross_;
   FeedForward ffn_;
 };
@@ -83,8 +83,8 @@ LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelS
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
-// D / 6 frequencies from pi / 2 to theta pi / 2, each for frame, row and column in turn; the pairs
-// that D / 6 leaves over come first and are not turned.
+// Each of frame, row and column gets D / 6 frequencies, from pi / 2 to theta pi / 2; the axes take
+// turns. The pairs left over by D / 6 come first and are not rotated.
 RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   constexpr std::int64_t kAxes = 3;
   const std::int64_t dim = spec.at("dim");
@@ -103,7 +103,7 @@ RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::De
     const double exponent = static_cast<double>(index) / last;
     return std::pow(kRotaryTheta, exponent) * (std::numbers::pi / 2.0) * (2.0 * place - 1.0);
   };
-  // The pairs of this rank's heads.
+  // Keep only the pairs of this rank's heads.
   const RankAxis tp = rank_axis(spec, "tp");
   const std::int64_t pairs_of_rank = num_pairs / tp.size;
   const std::int64_t first = tp.position * pairs_of_rank;
@@ -150,7 +150,7 @@ at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
   return attend(self_, std::move(projected), /*mask=*/at::Tensor());
 }
 
-// On the stream as it is, not normed.
+// Reads the residual stream without a norm.
 at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
   const Scope scope("cross_attention");
   Projected projected = project(cross_, x_BND, conditions.text_BLD);

@@ -1,7 +1,6 @@
-// Llama 4 style mixture of experts: Llama's blocks, of which every n-th has a mixture in place of
-// its feed-forward; sigmoid scores on the experts' inputs.
-// After torchtitan's models/llama4, with rotary embedding in every block and attention over the
-// whole sequence.
+// A mixture of experts in the style of Llama 4: Llama's blocks, but every n-th block has a mixture
+// in place of its feed-forward. Sigmoid scores multiply the experts' inputs. Source: torchtitan's
+// models/llama4; here every block has rotary embedding and attends to the whole sequence.
 #include "models/language/attention.h"
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"

@@ -1,4 +1,4 @@
-// Llama 3's attention: grouped queries, rotary embedding, causal, no biases.
+// Llama 3's attention: grouped queries, rotary embedding, causal mask, no biases.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace rematch {
 
 class GroupedQueryAttention {
  public:
-  // Parameters `name`.wq, .wk, .wv, .wo; adapters on each if the spec asks for them.
+  // Parameters `name`.wq, .wk, .wv, .wo, each with an adapter if the spec asks for adapters.
   GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-  // Opens scope "attention". x_TD: batch * tokens rows, sequence after sequence; under ulysses each
-  // with this rank's tokens, and under sp a share of those rows.
+  // Opens scope "attention". x_TD has batch * tokens rows, sequence after sequence. Under ulysses
+  // the sequences hold only this rank's tokens; under sp x_TD has only a share of those rows.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:
-  std::int64_t batch_, tokens_, heads_, kv_heads_, head_dim_;  // of this rank
+  std::int64_t batch_, tokens_, heads_, kv_heads_, head_dim_;  // heads and tokens per rank
   double dropout_ratio_;
   Ops ops_;
   TensorParallel parallel_;

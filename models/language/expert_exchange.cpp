@@ -1,5 +1,5 @@
-// Shapes: R rows that this rank routes, M rows that its experts get, D dim, E experts, L experts of
-// one rank, n ranks.
+// Shapes: R rows that this rank routes, M rows that its experts receive, D dim, E experts, L
+// experts of one rank, n ranks.
 #include "models/language/expert_exchange.h"
 
 #include <ATen/ops/cumsum.h>
@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// Rows of one expert stay in the order of their ranks.
+// The sort is stable, so the rows of one expert stay in the order of their ranks.
 constexpr std::optional<bool> kKeepRankOrder = true;
 
 std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
@@ -28,7 +28,8 @@ std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
   return parts;
 }
 
-// Which of this rank's experts each row is for, as rows come: rank by rank, and of each by expert.
+// Returns for each received row which of this rank's experts it is for. Rows arrive grouped by
+// rank, and by expert within a rank.
 at::Tensor expert_of_rows(const at::Tensor& counts_nL, std::int64_t num_rows) {
   const at::Tensor ends_E = at::cumsum(counts_nL.view(-1), 0, at::kLong);
   at::Tensor places_M = at::ones({num_rows}, ends_E.options());  // arange has no bytes on meta

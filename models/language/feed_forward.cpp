@@ -1,4 +1,4 @@
-// Shapes: T tokens, D dim, F hidden width; of a mixture E experts, k experts a token, R = T * k
+// Shapes: T tokens, D dim, F hidden width. In a mixture: E experts, k experts a token, R = T * k
 // routed rows, F expert_ffn.
 #include "models/language/feed_forward.h"
 
@@ -28,7 +28,7 @@
 namespace rematch {
 namespace {
 
-// Rows of one expert stay in the order of their tokens.
+// The sort is stable, so the rows of one expert stay in the order of their tokens.
 constexpr std::optional<bool> kStable = true;
 
 Weight add_experts(Parameters& parameters, const std::string& name, const ModelSpec& spec,
@@ -39,21 +39,21 @@ Weight add_experts(Parameters& parameters, const std::string& name, const ModelS
                          .is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
 }
 
-// Tokens on this rank between blocks, where ulysses and sp split them.
+// Returns this rank's number of tokens between blocks. ulysses and sp split the tokens.
 std::int64_t tokens_of_rank(const ModelSpec& spec) {
   const std::int64_t num_ranks =
       rank_axis(spec, "ulysses").size * (spec.option("sp") == 1 ? rank_axis(spec, "tp").size : 1);
   return spec.at("batch") * spec.at("tokens") / num_ranks;
 }
 
-// x_RI times each row's expert's weight_EOI, transposed.
+// Multiplies each row of x_RI by the transposed weight_EOI of the row's expert.
 at::Tensor grouped_linear(const at::Tensor& x_RI, const at::Tensor& weight_EOI,
                           const at::Tensor& row_ends_E) {
   const at::Tensor weight_EIO = weight_EOI.transpose(1, 2);
   return at::_grouped_mm(x_RI, weight_EIO, row_ends_E);
 }
 
-// Each row times its score, in float32.
+// Multiplies each row by its score, in float32.
 at::Tensor weigh(const at::Tensor& x_RD, const at::Tensor& scores_R1) {
   at::Tensor wide_RD = x_RD.to(at::kFloat);
   wide_RD = at::mul(wide_RD, scores_R1);
@@ -148,14 +148,15 @@ Mixture::Routing Mixture::route(const at::Tensor& x_TD) const {
   return routing;
 }
 
-// Each token's scores and experts.
+// Returns each token's scores and experts.
 std::pair<at::Tensor, at::Tensor> Mixture::choose_experts(const at::Tensor& scores_TE) const {
   if (balanced_Tk_.defined()) return {at::gather(scores_TE, 1, balanced_Tk_), balanced_Tk_};
   auto [best_Tk, experts_Tk] = at::topk(scores_TE, top_k_);
   return {std::move(best_Tk), std::move(experts_Tk)};
 }
 
-// In float32 whatever the model's dtype, or close scores would be ties.
+// Scores are float32 for every dtype of the model, because rounding would turn close scores into
+// ties.
 at::Tensor Mixture::scores(const at::Tensor& x_TD) const {
   at::Tensor logits_TE;
   {

@@ -1,5 +1,5 @@
-// The second half of a language model's block: a SwiGLU feed-forward, a mixture of experts, or the
-// one or the other by layer.
+// The second half of a language model's block: a SwiGLU feed-forward, a mixture of experts, or a
+// choice of the two by layer.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace rematch {
 
-// w2 (silu(w1 x) * w3 x), no biases.
+// w2 (silu(w1 x) * w3 x), without biases.
 class FeedForward {
  public:
-  // Parameters `name`.w1, .w3, .w2; adapters on each of a rank above 0.
+  // Parameters `name`.w1, .w3, .w2, each with an adapter if adapter_rank is above 0.
   FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
               std::int64_t hidden, Ops ops, std::int64_t adapter_rank = 0);
 
@@ -31,22 +31,23 @@ class FeedForward {
 };
 
 enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
-// The operand of the score: an expert's input or its output.
+// Whether the score multiplies an expert's input or its output.
 enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 
-// A mixture of experts in place of a feed-forward: a router sends every token to k experts, one
-// more expert sees all tokens. Nothing is dropped and nothing waits for the routing: the k copies
-// of each token are sorted by expert, so shapes and ops never depend on the data, only the ends of
-// the experts' rows do. After torchtitan's models/common/moe.py, without its load-balancing bias.
-// Under ep a rank has a share of the routed experts, and how many rows they get does depend on the
-// data. Under tp the shared expert is split, and the routed ones are whole on every rank; with sp
-// each works on its own tokens. balanced_routing sends every expert as many, whatever the scores
-// are.
+// A mixture of experts in place of a feed-forward. A router sends every token to k experts; one
+// shared expert sees all tokens. No token is dropped, and nothing waits for the routing: the k
+// copies of each token are sorted by expert, so shapes and ops never depend on the data, only the
+// ends of the experts' rows do. Source: torchtitan's models/common/moe.py, without its
+// load-balancing bias.
+// Under ep a rank holds a share of the routed experts, and their number of rows does depend on the
+// data. Under tp the shared expert is split, and every rank holds the routed experts whole; with sp
+// each rank routes its own tokens. balanced_routing sends the same number of rows to every expert,
+// regardless of the scores.
 class Mixture {
  public:
   // Parameters `name`.router.gate.weight [experts, dim], .experts.w1, .w3 [experts, expert_ffn,
-  // dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*; constants for the spec's
-  // batch * tokens tokens.
+  // dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*. Also allocates constants
+  // for the spec's batch * tokens tokens.
   Mixture(Parameters& parameters, const std::string& name, const ModelSpec& spec, RouterScore score,
           ScoreApplied applied);
 
@@ -56,10 +57,10 @@ class Mixture {
  private:
   struct Routing {
     at::Tensor scores_R1;       // float32
-    at::Tensor tokens_RD;       // each routed row's token, int64, expanded
-    at::Tensor row_ends_E;      // int32: where the rows of each expert end
-    at::Tensor counts_E;        // int32, under ep in place of the ends: rows of each expert
-    ExpertExchange::Rows here;  // under ep, what this rank's experts work on
+    at::Tensor tokens_RD;       // token of each routed row, int64, expanded
+    at::Tensor row_ends_E;      // int32: where each expert's rows end
+    at::Tensor counts_E;        // int32, only under ep: rows of each expert
+    ExpertExchange::Rows here;  // under ep: the rows for this rank's experts
   };
 
   Routing route(const at::Tensor& x_TD) const;
@@ -78,14 +79,14 @@ class Mixture {
   Weight gate_;
   Weight w1_, w3_, w2_;
   FeedForward shared_;
-  at::Tensor ones_R_, zeros_E_;  // int32, what counting adds up
-  at::Tensor balanced_Tk_;       // int64, each token's experts under balanced_routing
+  at::Tensor ones_R_, zeros_E_;  // int32, operands of the count
+  at::Tensor balanced_Tk_;       // int64: each token's experts under balanced_routing
   ExpertExchange exchange_;
 };
 
 class DenseOrMoe {
  public:
-  // `name`.ffn of width ffn, or `name`.moe.
+  // Parameters `name`.ffn, of hidden width ffn, or `name`.moe.
   static DenseOrMoe dense(Parameters& parameters, const std::string& name, const ModelSpec& spec);
   static DenseOrMoe moe(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                         RouterScore score, ScoreApplied applied);

@@ -1,5 +1,5 @@
 // Shared by language models: embedding, pre-norm blocks, final norm, head and cross-entropy on the
-// next token. A model says what its blocks are made of.
+// next token. Each family supplies the parts of its blocks.
 #pragma once
 
 #include <ATen/ops/add.h>
@@ -21,17 +21,17 @@ namespace rematch {
 
 inline constexpr double kLanguageNormEps = 1e-5;
 
-// RMSNorm in a scope of its own.
+// RMSNorm in its own scope.
 inline at::Tensor language_norm(const char* scope_name, const at::Tensor& x_TD,
                                 const at::Tensor& weight, Ops ops) {
   const Scope scope(scope_name);
   return rms_norm(x_TD, weight, kLanguageNormEps, ops);
 }
 
-// One pre-norm block. `Parts` says what it is made of: types Attention, with a constructor
-// (parameters, name, spec) and forward(x_TD, table), and Ffn, with forward(x_TD), each opening its
-// scope; static make_ffn(parameters, name, spec, layer) and make_table(spec, device). And of the
-// model, static embedding_values(dim).
+// One pre-norm block. `Parts` supplies the type Attention, with a constructor (parameters, name,
+// spec) and forward(x_TD, table), and the type Ffn, with forward(x_TD). Each opens its scope.
+// `Parts` also has static make_ffn(parameters, name, spec, layer), make_table(spec, device) and,
+// for the model's embedding, embedding_values(dim).
 template <typename Parts>
 class LanguageBlock {
  public:
@@ -48,7 +48,7 @@ class LanguageBlock {
   }
 
  private:
-  // Members are made, and so parameters listed, in the order of their declaration.
+  // The order of the members is the order in which parameters are created and listed.
   LanguageBlock(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                 std::int64_t layer)
       : ops_(ops_of(spec)),
@@ -57,7 +57,7 @@ class LanguageBlock {
         ffn_norm_(add_norm(parameters, name + ".ffn_norm.weight", spec)),
         ffn_(Parts::make_ffn(parameters, name, spec, layer)) {}
 
-  // If tokens are split, each rank norms its own.
+  // Under sp each rank norms only its own tokens, so the weight's gradient is partial.
   static Weight add_norm(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
     return parameters.add(name, {spec.at("dim")}, near_one(),
                           {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
@@ -70,8 +70,8 @@ class LanguageBlock {
   typename Parts::Ffn ffn_;
 };
 
-// Its batch: tokens and targets, int64, [batch * tokens]; under ulysses it takes this rank's part
-// of every sequence. Under sp the rows between blocks are shared out over tp's ranks.
+// A batch holds tokens and targets, int64, [batch * tokens]. Under ulysses the model takes this
+// rank's part of every sequence. Under sp tp's ranks share out the rows between blocks.
 template <typename Parts>
 class LanguageModel final : public Model {
  public:
@@ -152,7 +152,7 @@ class LanguageModel final : public Model {
     return apply_linear(head_, x_TD);
   }
 
-  // The head's linear belongs to the loss: the logits are never there.
+  // The loss op includes the head's linear, so the full logits never exist.
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
     std::optional<GatheredWeights> gathered;
     {
@@ -167,7 +167,7 @@ class LanguageModel final : public Model {
 
   Ops ops_;
   std::int64_t batch_;
-  RankAxis ulysses_, sequence_;  // what tokens are split over: everywhere, between blocks
+  RankAxis ulysses_, sequence_;  // axes that split tokens: everywhere; between blocks
   Parameters parameters_;
   RotaryTable table_;
   Weight embedding_, head_norm_;

@@ -1,5 +1,5 @@
-// Shapes: B batch, N all ranks' tokens, S this rank's of one sequence, H heads, E head dim, D dim,
-// n ranks.
+// Shapes: B batch, N all ranks' tokens, S one rank's tokens of a sequence, H heads, E head dim, D
+// dim, n ranks.
 #include "models/layers/collectives.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -19,10 +19,10 @@ using torch::autograd::variable_list;
 at::Tensor reduced(const at::Tensor& x, const RankAxis& axis) {
   return collectives::all_reduce(x.contiguous(), axis.name);
 }
-// Collectives take whole ranks' rows one after another. Of a batch of sequences each rank has
-// tokens of every sequence, and a batch of one is in that order already: no op copies it. A clone,
-// since `contiguous` below autograd is one op whose result may be its argument, so its bytes would
-// be nobody's.
+// Collectives take each rank's rows as one contiguous run. In a batch every rank has tokens of
+// every sequence, so rows must be reordered. A batch of one is in order already, so no op copies
+// it. The copy is a clone: below autograd `contiguous` is one op whose result may be its argument,
+// and then no tensor would own its bytes.
 bool is_batched(const at::Tensor& x) { return x.dim() == 3; }
 at::Tensor batch_first(at::Tensor x, std::int64_t num_ranks) {  // [n B, S, D] -> [B, N, D]
   const std::int64_t batch = x.size(0) / num_ranks, tokens = x.size(1);
@@ -49,7 +49,7 @@ at::Tensor scattered(const at::Tensor& x, const RankAxis& axis) {
 }
 at::Tensor as_it_is(const at::Tensor& x, const RankAxis& /*axis*/) { return x; }
 at::Tensor viewed(const at::Tensor& x, const RankAxis& /*axis*/) { return x.view(x.sizes()); }
-// A copy: a view would hold the rows of all ranks.
+// Returns a copy, because a view would keep the rows of all ranks alive.
 at::Tensor rows_of_rank(const at::Tensor& x, const RankAxis& axis) {
   const std::int64_t dim = is_batched(x) ? 1 : 0;
   const std::int64_t num_rows = x.size(dim) / axis.size;
@@ -57,7 +57,8 @@ at::Tensor rows_of_rank(const at::Tensor& x, const RankAxis& axis) {
   return at::clone(rows, at::MemoryFormat::Contiguous);
 }
 
-// Ops below autograd in forward, and in backward those that the gradient needs.
+// Runs one function below autograd in forward. In backward it runs the matching one on the
+// gradient.
 using Call = at::Tensor (*)(const at::Tensor&, const RankAxis&);
 template <Call forward_call, Call backward_call>
 struct Collective : torch::autograd::Function<Collective<forward_call, backward_call>> {
@@ -151,7 +152,7 @@ at::Tensor exchange(at::Tensor x, const std::vector<std::int64_t>& output_rows,
   return Exchange::apply(x, output_rows, input_rows, axis.name);
 }
 
-// Rows that go to one rank, or come from one, must lie together: that is what is permuted.
+// Permutes so that the rows sent to one rank, or received from one rank, are contiguous.
 at::Tensor tokens_to_heads(at::Tensor x, const RankAxis& axis) {
   if (!axis.is_split()) return x;
   const std::int64_t batch = x.size(0), tokens = x.size(1);

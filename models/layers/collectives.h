@@ -1,11 +1,11 @@
 // Differentiable collectives along one axis of a layout. On an axis of one rank each returns its
-// argument, without an op.
+// argument and runs no op.
 //
 // Note [Gradients under a layout]
-// Ranks whose results are the same hold the same gradients of them; ranks with parts of a result
-// hold the gradients of their parts. Each pair of forward and backward below follows from that. A
-// parameter that every rank applies to a part of the tokens alone has a partial gradient:
-// Parameters::finish_gradients adds those up.
+// Ranks that hold the same result hold the same gradient of it. Ranks that hold parts of a result
+// hold the gradients of their parts. Each pair of forward and backward below follows from these two
+// rules. A parameter that every rank applies only to part of the tokens has a partial gradient;
+// Parameters::finish_gradients sums those.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,36 +17,40 @@
 
 namespace rematch {
 
-// Sum over the ranks; the gradient as it is. The output of a linear that is split by inputs.
+// Sums over the ranks; passes the gradient on unchanged. For the output of a linear split by
+// inputs.
 at::Tensor reduce(at::Tensor x, const RankAxis& axis);
-// x itself, a view; its gradient is summed over the ranks. The input of linears split by outputs.
+// Returns a view of x; sums its gradient over the ranks. For the input of linears split by outputs.
 at::Tensor copy(at::Tensor x, const RankAxis& axis);
 
-// Along the tokens, those of rank 0 first: rows of a matrix, dimension 1 of a batch of sequences
-// [B, S, D].
-// All ranks' rows; the gradient is summed, and each rank keeps its rows.
+// The next four work along the tokens, rank 0's first: along the rows of a matrix, or along
+// dimension 1 of a batch of sequences [B, S, D].
+// Concatenates all ranks' rows. Sums the gradient over the ranks, and each rank keeps its rows.
 at::Tensor gather(at::Tensor x, const RankAxis& axis);
-// Sum over the ranks, of which each keeps its rows; the gradient is gathered.
+// Sums over the ranks, and each rank keeps its rows. Gathers the gradient.
 at::Tensor scatter(at::Tensor x, const RankAxis& axis);
-// All ranks' rows, where every rank computes the same of them; it keeps its rows of the gradient.
+// Concatenates all ranks' rows for a computation that every rank repeats. Each rank keeps its rows
+// of the gradient, which is the same on all ranks.
 at::Tensor gather_alike(at::Tensor x, const RankAxis& axis);
-// This rank's rows of what all ranks hold alike, copied; the gradient is gathered.
+// Copies this rank's rows of a tensor that all ranks hold alike. Gathers the gradient.
 at::Tensor own_rows(at::Tensor x, const RankAxis& axis);
-// Sends input_rows[r] rows to rank r and gets output_rows[r] of it; the gradient goes back.
+// Sends input_rows[r] rows to rank r and receives output_rows[r] rows from it. The gradient takes
+// the opposite way.
 at::Tensor exchange(at::Tensor x, const std::vector<std::int64_t>& output_rows,
                     const std::vector<std::int64_t>& input_rows, const RankAxis& axis);
 
-// Attention's exchange of tokens for heads (Ulysses; Jacobs et al. 2023). From this rank's tokens
-// of all heads, [B, S / n, H, E], to all tokens of its heads, [B, S, H / n, E], and back.
+// Attention's exchange of tokens for heads (Ulysses; Jacobs et al. 2023). tokens_to_heads turns
+// this rank's tokens of all heads, [B, S / n, H, E], into all tokens of its heads, [B, S, H / n,
+// E]. heads_to_tokens is the inverse.
 at::Tensor tokens_to_heads(at::Tensor x, const RankAxis& axis);
 at::Tensor heads_to_tokens(at::Tensor x, const RankAxis& axis);
 
-// Flat shards of parameters, gathered by one collective; their gradients are averaged and shared
-// out by one. Without gradients for shards that need none.
+// Gathers flat shards of parameters with one collective. Another averages the gradients over the
+// ranks and scatters them. Shards that need no gradient get none.
 std::vector<at::Tensor> gather_shards(const std::vector<at::Tensor>& shards, const RankAxis& axis);
 
-// The borders of a part whose linears are split over `axis`. Where tokens are split too, the part
-// works on all ranks' rows and gives each its own.
+// The boundaries of a part whose linears are split over `axis`. If tokens are split too, enter()
+// gathers all ranks' rows and leave() returns each rank's own.
 struct TensorParallel {
   RankAxis axis;
   bool splits_tokens = false;

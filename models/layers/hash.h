@@ -1,5 +1,6 @@
-// Counter-based pseudo-random integers: the same in every language and on every machine, any
-// element on its own. Parameters and made-up data come from it; training never draws from it.
+// Counter-based pseudo-random integers: the same in every language and on every machine, and every
+// element is computed on its own. They are used for parameters and synthetic data; training never
+// draws from them.
 #pragma once
 
 #include <cstdint>

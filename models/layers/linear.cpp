@@ -22,7 +22,8 @@ Held held_weight(const Parameters& parameters, LinearSplit split) {
           .axis = parameters.tensor_parallel().axis};
 }
 
-// Added once, to the sum of all ranks: where tokens are split, by each rank to its tokens.
+// A bias must be added once, to the sum over ranks. If tokens are split, each rank adds it to its
+// own tokens only, so its gradient is partial.
 Held held_bias(const Parameters& parameters, LinearSplit split) {
   if (split == LinearSplit::kByInputs) {
     return {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens};
@@ -60,7 +61,8 @@ at::Tensor apply_and_leave(const Linear& linear, const at::Tensor& x,
   return at::add(result, linear.bias.value());
 }
 
-// The half of an adapter that is not split works on a share of the other's width.
+// The unsplit half of an adapter sees only this rank's share of the width, so its gradient is
+// partial.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
                                   LinearSplit split) {

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Statements, not nested calls: a temporary of a full expression would outlive its last use.
+// Uses statements, not nested calls: a temporary of a full expression would outlive its last use.
 at::Tensor normalise(const at::Tensor& x, double eps) {
   at::Tensor statistic = at::pow(x, 2);
   statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);
@@ -35,7 +35,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   return at::mul(normalised, weight);
 }
 
-// Every rank's part depends on the sum, so the sum's gradient is summed in turn.
+// Every rank's part depends on the sum, so copy() sums the gradient of the sum in turn.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

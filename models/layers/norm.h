@@ -1,4 +1,4 @@
-// RMSNorm and LayerNorm, the same ops on every device.
+// RMSNorm and LayerNorm. The ops are the same on every device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,14 +8,14 @@
 
 namespace rematch {
 
-// x * rsqrt(mean(x^2, last dim) + eps) * weight: `pow mean add rsqrt mul mul`. With a bfloat16 x
-// the statistics are float32, and the product with the weight is bfloat16 (as Llama 3 does). An
-// undefined weight is none. Fused: `rematch::rms_norm`, whose product is rounded once.
+// x * rsqrt(mean(x^2, last dim) + eps) * weight: `pow mean add rsqrt mul mul`. If x is bfloat16,
+// the statistics are float32 and the product with the weight is bfloat16 (as Llama 3 does). An
+// undefined weight means no weight. Fused: `rematch::rms_norm`, which rounds the product once.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     Ops ops = Ops::kEager);
 
-// The same, always in ATen's ops, of a last dimension that is split over the axis' ranks: x and
-// weight are this rank's parts. The squares are summed over all.
+// rms_norm over a last dimension that is split over the axis' ranks, always in ATen's ops. x and
+// weight are this rank's parts. The squares are summed over all ranks.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis);
 

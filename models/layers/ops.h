@@ -1,5 +1,5 @@
-// How a model's norms, modulation, rotary embedding, gated activation and loss are written: as
-// streams of ATen ops, or as one fused op each.
+// Whether a model's norms, modulation, rotary embedding, gated activation and loss run as streams
+// of ATen ops or as one fused op each.
 #pragma once
 
 #include <cstdint>

@@ -14,18 +14,18 @@
 namespace rematch {
 namespace {
 
-// A rank's piece of a parameter of `sizes`: a part of them along a dimension, and of that part's
-// elements a flat range.
+// A rank's piece of a parameter. The part is the rank's share of `sizes` along one dimension; the
+// piece is a flat range of the part's elements.
 struct Piece {
-  std::vector<std::int64_t> sizes;  // of the part
-  std::int64_t outer_stride;        // between neighbours along the dimension before the split one
-  std::int64_t part_stride;         // the same within the part
+  std::vector<std::int64_t> sizes;  // sizes of the part
+  std::int64_t outer_stride;  // whole parameter: elements per index before the split dimension
+  std::int64_t part_stride;   // the same for the part
   std::int64_t part_offset;
-  std::int64_t first;  // of the part's elements
-  std::int64_t count;  // without padding
+  std::int64_t first;  // first element, counted in the part
+  std::int64_t count;  // elements without padding
   std::int64_t padded_count;
 
-  // The element of the whole parameter at place `index` of the piece.
+  // Maps place `index` of the piece to the element of the whole parameter.
   std::int64_t whole_index(std::int64_t index) const {
     const std::int64_t in_part = first + index;
     if (part_stride == outer_stride) return in_part;
@@ -50,10 +50,11 @@ Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
   return piece;
 }
 
-// Values that one task of a parallel fill writes: enough to outweigh the task's own cost.
+// Values that one task of a parallel fill writes. The number is large enough to outweigh the task's
+// cost.
 constexpr std::int64_t kFilledPerTask = 1 << 14;
 
-// Each value depends on its index alone, so any number of threads writes the same bits.
+// Each value depends only on its index, so any number of threads writes the same bits.
 template <typename Element>
 void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues values,
                 const Piece& piece) {
@@ -68,7 +69,7 @@ void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues valu
   std::fill(elements + piece.count, elements + piece.padded_count, Element(0.0F));
 }
 
-// "blocks.3" of "blocks.3.attention.wq.weight", "head" of "head.norm.weight".
+// Returns "blocks.3" for "blocks.3.attention.wq.weight", and "head" for "head.norm.weight".
 std::string top_scope_of(const std::string& name) {
   const std::size_t dot = name.find('.');
   if (!name.starts_with("blocks.")) return name.substr(0, dot);
@@ -202,9 +203,9 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
   return weight;
 }
 
-// Under fsdp gradients are means over its ranks already. Ranks of ulysses and ep have losses of
-// their own: everything is averaged over them, but experts, whose gradients hold the sum of what
-// all ranks' rows gave them.
+// Under fsdp the gradients are already means over its ranks. Ranks of ulysses and ep have different
+// losses, so all gradients are averaged over them. The exception is experts under ep: their
+// gradients already hold the sum over all ranks' rows, so they are only divided.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {

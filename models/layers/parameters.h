@@ -1,19 +1,19 @@
-// Creates a model's parameters, in order, with their names and initial values, which are
-// reproducible to the bit in any language.
+// Creates a model's parameters in a fixed order, with their names and initial values. The values
+// are reproducible to the bit in any language.
 //
 // Note [Hash initialisation]
 // Element i of parameter `name` (row-major) is, all in float32:
 //   u = (top 24 bits of splitmix64(fnv1a64(name) + i) - 2^23) * 2^-23     exact, in [-1, 1)
 //   value = centre + amplitude * u
-// with wrapping 64-bit integers. `amplitude` is 1, or sqrt(1 / fan_in) computed in double and
-// rounded to float32, where centre is 0, and 2^-3 where centre is 1, so that one rounding happens
-// at most. bfloat16 parameters hold that value rounded to nearest, ties to even.
+// with wrapping 64-bit integers. If centre is 0, `amplitude` is 1, or sqrt(1 / fan_in) computed in
+// double and rounded to float32. If centre is 1, `amplitude` is 2^-3. So at most one rounding
+// happens. bfloat16 parameters hold that value rounded to nearest, ties to even.
 //
 // Note [Shards of parameters]
-// A rank holds what its layout gives it of a parameter, at its place in the whole one: a part along
-// one dimension (tp, ep), and under fsdp a flat piece of that, ceil(elements / ranks) long and
-// padded with zeros. Pieces are put together for a top-level scope ("embed", "blocks.3", "head") at
-// once, at its start, so that a region around the scope's ops can gather them again; they are
+// A rank holds the piece of a parameter that its layout assigns to it. tp and ep assign a part
+// along one dimension. fsdp assigns a flat piece of that part, ceil(elements / ranks) long and
+// padded with zeros. All pieces of a top-level scope ("embed", "blocks.3", "head") are gathered at
+// once at its start, so that a region around the scope's ops can gather them again. They are
 // dropped at its end.
 #pragma once
 
@@ -38,20 +38,20 @@ struct InitialValues {
 
 InitialValues uniform_by_fan_in(std::int64_t fan_in);
 InitialValues near_one();
-// Between -1 and 1. An embedding of this size outweighs what the first blocks add to every token
-// alike, or a router would send all tokens to the same experts.
+// Uniform between -1 and 1. An embedding of this size outweighs what the first blocks add to every
+// token alike. Otherwise a router would send all tokens to the same experts.
 InitialValues unit();
 
-// Fills a contiguous float32 or bfloat16 CPU tensor.
+// Fills a contiguous float32 or bfloat16 CPU tensor. Throws c10::Error for any other tensor.
 void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues values);
 
 at::ScalarType dtype_of(const ModelSpec& spec);
 
-// A parameter as layers use it; a handle. Under fsdp its value is there while its scope's weights
-// are gathered.
+// A handle to a parameter, as layers use it. Under fsdp it has a value only while its scope's
+// weights are gathered; value() throws c10::Error otherwise.
 class Weight {
  public:
-  Weight() = default;  // none: its value is undefined
+  Weight() = default;  // no weight: its value is undefined
   const at::Tensor& value() const;
   operator const at::Tensor&() const { return value(); }  // NOLINT: layers take tensors
   bool defined() const { return holder_ != nullptr; }
@@ -63,22 +63,23 @@ class Weight {
     std::string name;
     at::Tensor leaf;
     bool is_shard = false;
-    std::vector<std::int64_t> sizes;  // of the value
+    std::vector<std::int64_t> sizes;  // sizes of the value
     at::Tensor gathered;              // undefined while its scope is closed
   };
   std::shared_ptr<Holder> holder_;
 };
 
-// The part that a rank holds of a parameter, and of which of its gradients.
+// The part of a parameter that a rank holds, and whether its gradient is partial.
 struct Held {
-  // A part along a dimension, of as many as the axis has ranks.
+  // The axis splits the dimension into as many parts as it has ranks.
   std::int64_t dimension = 0;
   RankAxis axis;
-  // Applied to a part of what tp's ranks have together: its gradients are summed over them.
+  // True if each of tp's ranks applies the parameter to a part of the whole. Its gradients are then
+  // summed over tp.
   bool is_partial_over_tp = false;
 };
 
-// The weights of one top-level scope; a handle.
+// A handle to the weights of one top-level scope.
 class ScopeWeights {
  private:
   friend class Parameters;
@@ -90,8 +91,9 @@ class ScopeWeights {
   std::shared_ptr<Lists> lists_ = std::make_shared<Lists>();
 };
 
-// While it lives, the weights of a scope have values. Without fsdp they always have, and it runs no
-// op; under it one collective for those that learn and one for those that do not, and a view each.
+// While it lives, the weights of a scope have values. Without fsdp they always have values, and it
+// runs no op. Under fsdp it runs one collective for the trained weights, one for the frozen
+// weights, and a view for each weight.
 class GatheredWeights {
  public:
   explicit GatheredWeights(const ScopeWeights& weights);
@@ -110,28 +112,29 @@ class Parameters {
   // For a model on one rank.
   Parameters(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
 
-  // A leaf that requires grad, unless weights are frozen. On meta it has no data; elsewhere it is
-  // filled by hash of its name. `sizes` are the whole parameter's.
+  // Adds a leaf that requires grad, unless weights are frozen. On meta it has no data; elsewhere it
+  // is filled by the hash of its name. `sizes` are those of the whole parameter.
   Weight add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
              const Held& held = {});
-  // One that learns even where weights are frozen.
+  // Adds a leaf that requires grad even while weights are frozen.
   Weight add_learning(const std::string& name, at::IntArrayRef sizes, InitialValues values,
                       const Held& held = {});
 
-  // Whether weights added from here on are constants.
+  // Sets whether later add() calls create frozen weights.
   void set_frozen(bool frozen) { frozen_ = frozen; }
 
-  // Weights by the scope that their names begin with, those added later too.
+  // The weights whose names begin with this scope, including those added later.
   ScopeWeights scope(const std::string& name) { return scopes_[name]; }
-  // A weight of another scope that this one uses as well.
+  // Registers a weight of another scope that this scope uses too.
   void share(const std::string& scope, const Weight& weight);
 
-  // After backward: every rank's gradients become those of the mean loss of all ranks, in place.
-  // The same collectives in the same order on each; none without a layout that needs them.
+  // Call after backward. Turns every rank's gradients, in place, into gradients of the mean loss of
+  // all ranks. Every rank runs the same collectives in the same order. Runs none if the layout
+  // needs none.
   void finish_gradients() const;
 
-  const std::vector<NamedTensor>& list() const { return list_; }                // these learn
-  const std::vector<NamedTensor>& frozen_list() const { return frozen_list_; }  // these do not
+  const std::vector<NamedTensor>& list() const { return list_; }                // trained
+  const std::vector<NamedTensor>& frozen_list() const { return frozen_list_; }  // frozen
   at::Device device() const { return device_; }
   const TensorParallel& tensor_parallel() const { return tensor_parallel_; }
 
@@ -146,7 +149,7 @@ class Parameters {
   TensorParallel tensor_parallel_;
   bool frozen_ = false;
   std::vector<NamedTensor> list_, frozen_list_;
-  std::vector<Held> held_;  // of those that learn
+  std::vector<Held> held_;  // one per trained parameter
   std::map<std::string, ScopeWeights> scopes_;
 };
 

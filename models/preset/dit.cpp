@@ -1,11 +1,11 @@
-// Wan 2.1: its VAE makes 1 + (F-1)/4 latent frames of F and divides height and width by 8, and a
-// patch spans 2 x 2 latents.
+// Wan 2.1. Its VAE turns F frames into 1 + (F-1)/4 latent frames and divides height and width by 8.
+// A patch spans 2 x 2 latents.
 #include "models/preset/family.h"
 
 namespace rematch::preset {
 
-// wan_small is fixed: golden files depend on it. What its blocks save for backward outweighs
-// parameters, head and loss, so the peak tells about checkpointing.
+// wan_small is fixed, because golden files depend on it. Its blocks save more for backward than
+// parameters, head and loss take, so the peak shows the effect of checkpointing.
 const Family& dit_family() {
   static const Dimensions small = {{"layers", 8},    {"dim", 96},      {"heads", 4},
                                    {"ffn", 384},     {"batch", 2},     {"text_tokens", 16},

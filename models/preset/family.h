@@ -1,5 +1,5 @@
-// A model family as users see it: its presets, its dimensions and what must fit together. One
-// source file for each family. Private to this folder.
+// A model family as users see it: its presets, its dimensions and its constraints. Each family has
+// one source file. Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ struct Preset {
 struct Family {
   std::vector<DimensionEntry> dimensions;
   std::vector<Preset> presets;
-  // Fills in dimensions that follow from `given`, the user's, and says what does not fit.
+  // Fills in dimensions that follow from the user's, `given`. Rejects combinations that do not fit.
   Checked (*settle)(ModelSpec& spec, const Dimensions& given);
-  std::optional<VideoLayout> video;                  // none: it trains on a text
-  std::vector<std::string_view> layouts = {"fsdp"};  // what of layout_entries() it can do
+  std::optional<VideoLayout> video;                  // absent: the family trains on text
+  std::vector<std::string_view> layouts = {"fsdp"};  // supported names of layout_entries()
 };
 
 inline constexpr std::int64_t kMaxLayers = 10'000;
@@ -58,24 +58,27 @@ inline constexpr DimensionEntry kDropout = {
 inline constexpr DimensionEntry kFusedOps = {
     "fused_ops", "1: fused ops where the model has them; 0: ATen's", 0, 1, /*is_option=*/true};
 
+// Returns `dimensions` with `changes` applied.
 Dimensions with(Dimensions dimensions, const Dimensions& changes);
 
 Checked require_divides(const ModelSpec& spec, const std::string& divisor,
                         const std::string& number);
-// Heads divide dim, and leave each an even width: rotary embedding turns pairs.
+// Rejects heads that do not divide dim, or that leave an odd width: rotary embedding rotates pairs.
 Checked require_rotary_heads(const ModelSpec& spec);
-// Top-k fits the experts, and rows of every grouped matmul are whole 16-byte pieces.
+// Rejects a top_k above the number of experts, and rows that are not whole 16-byte pieces, which
+// grouped matmuls need.
 Checked require_experts(const ModelSpec& spec);
 
-// The entry of that name, or null.
+// Returns the entry of that name, or null.
 const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries, std::string_view name);
 std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries);
 
-// The part of a spec's layout (models/preset/parallel.h) that the model lacks or does not divide.
+// Rejects a layout (models/preset/parallel.h) that the family does not support, or that does not
+// divide the spec's dimensions.
 Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);
 
-// Shared by video families: their dimensions; those of a preset, with its token grid; and settle,
-// which makes a grid of `tokens` or `tokens` of a grid.
+// Shared by video families: their dimensions, the dimensions of a preset with its token grid, and a
+// settle function. It derives the grid from `tokens`, or `tokens` from the grid.
 std::vector<DimensionEntry> video_dimension_entries();
 Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,
                         std::int64_t width);

@@ -29,8 +29,8 @@ Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
 
 }  // namespace
 
-// llama_small is fixed: golden files depend on it. What its blocks save for backward outweighs
-// parameters, head and loss, so the peak tells about checkpointing.
+// llama_small is fixed, because golden files depend on it. Its blocks save more for backward than
+// parameters, head and loss take, so the peak shows the effect of checkpointing.
 const Family& llama_family() {
   static const Family family = {
       {kLayers,

@@ -1,5 +1,5 @@
-// LTX-Video: its VAE makes 1 + (F-1)/8 latent frames of F and divides height and width by 32; no
-// patches.
+// LTX-Video. Its VAE turns F frames into 1 + (F-1)/8 latent frames and divides height and width by
+// 32. It has no patches.
 #include "models/preset/family.h"
 
 namespace rematch::preset {

@@ -13,7 +13,7 @@ namespace {
 using preset::Checked;
 using preset::Dimensions;
 
-// From the fastest to the slowest varying: see Note [Ranks of a layout].
+// Axes from the fastest to the slowest varying: see Note [Ranks of a layout].
 constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
 
 bool is_switch(const DimensionEntry& entry) { return entry.minimum == 0; }
@@ -23,7 +23,7 @@ std::int64_t size_of(const Dimensions& dimensions, std::string_view axis) {
   return found == dimensions.end() ? 1 : found->second;
 }
 
-// One part of a layout's text, "tp=2" or "sp".
+// Parses one part of a layout's text: "tp=2" or "sp".
 Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::size_t equals = part.find('=');
   const std::string name(part.substr(0, equals));
@@ -51,7 +51,7 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   return std::nullopt;
 }
 
-// "tp 2 x ulysses 4 = 8", or "tp 2" alone.
+// Returns "tp 2 x ulysses 4 = 8", or "tp 2" for one axis. Skips axes of size 1.
 std::string product_text(const ModelSpec& spec, const std::vector<std::string>& axes) {
   std::string text;
   std::int64_t product = 1;
@@ -67,7 +67,8 @@ std::string product_text(const ModelSpec& spec, const std::vector<std::string>& 
   return num_split > 1 ? text + " = " + std::to_string(product) : text;
 }
 
-// Whether the product of `axes` divides the dimension; one that the family lacks is divided.
+// Rejects the spec unless the product of `axes` divides the dimension. Accepts a dimension that the
+// family does not have.
 Checked require_splits(const ModelSpec& spec, const std::vector<std::string>& axes,
                        const std::string& dimension) {
   if (!spec.dimensions.contains(dimension)) return std::nullopt;

@@ -1,15 +1,15 @@
-// Layouts: how one step is sharded over ranks, without LibTorch. A layout is part of a ModelSpec's
-// dimensions, as options that are off when absent:
+// Layouts: how one step is sharded over ranks. Independent of LibTorch. A layout is part of a
+// ModelSpec's dimensions, as options that are off when absent:
 //   tp=N       tensor parallel: heads and hidden widths split over N ranks
-//   sp         sequence parallel: what tp leaves whole works on a part of the tokens
+//   sp         sequence parallel: layers that tp does not split process a part of the tokens
 //   ulysses=N  tokens split over N ranks; attention exchanges them for heads
-//   ep=N       experts split over N ranks, each with data of its own
-//   fsdp=N     parameters sharded over N ranks, each with data of its own
+//   ep=N       experts split over N ranks, each with its own data
+//   fsdp=N     parameters sharded over N ranks, each with its own data
 //   balanced_routing  every expert gets as many rows, whatever the router says: for benchmarks
 //
 // Note [Ranks of a layout]
 // The world is fsdp x ep x ulysses x tp ranks; tp varies fastest, fsdp slowest. Ranks that differ
-// in tp or ulysses alone see the same batch, all others a batch of their own.
+// only in tp or ulysses see the same batch. All others have their own batch.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,25 @@ namespace rematch {
 
 inline constexpr std::int64_t kMaxWorld = 4096;
 
-// The options of a layout, in the order in which a layout is written. They are not flags.
+// The options of a layout, in the order in which a layout is written. They are not command-line
+// flags.
 const std::vector<DimensionEntry>& layout_entries();
 
-// "tp=2,sp,fsdp=4" as overrides for make_spec, which checks them against a model. Sizes of 1 are
-// kept: they turn off what a spec had.
+// Parses "tp=2,sp,fsdp=4" into overrides for make_spec, which checks them against a model. Keeps
+// sizes of 1, because they turn off an option that the spec had.
 std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::string_view text);
 
-// The layout among a spec's dimensions, as parse_layout reads it; empty without one.
+// Formats the layout in a spec's dimensions as text that parse_layout reads. Empty without a
+// layout.
 std::string layout_text(const std::map<std::string, std::int64_t>& dimensions);
 
-// Ranks that a step runs on: 1 without a layout.
+// The number of ranks that a step runs on; 1 without a layout.
 std::int64_t world_size(const std::map<std::string, std::int64_t>& dimensions);
 inline std::int64_t world_size(const ModelSpec& spec) { return world_size(spec.dimensions); }
 
-// The place of spec.rank along one option of its layout.
+// The position of spec.rank along one option of its layout.
 struct RankAxis {
-  std::string name;  // of the group: "tp"
+  std::string name;  // name of the group: "tp"
   std::int64_t size = 1;
   std::int64_t position = 0;
 
@@ -49,16 +51,17 @@ struct RankAxis {
 };
 RankAxis rank_axis(const ModelSpec& spec, std::string_view name);
 
-// The ranks of the world that spec.rank talks to along one option, itself among them.
+// The ranks that spec.rank communicates with along one option, itself included.
 struct RankGroup {
   std::string name;
   std::vector<int> ranks;  // by position
-  int position = 0;        // of spec.rank
+  int position = 0;        // position of spec.rank
 };
-// Those of more than one rank: tp, ulysses, ep, fsdp, where the layout has them.
+// Returns the groups of more than one rank, in the order tp, ulysses, ep, fsdp.
 std::vector<RankGroup> rank_groups(const ModelSpec& spec);
 
-// Ranks' batches: how many differ in one step, and which of a DataSource's is spec.rank's.
+// data_ranks: how many different batches one step has. data_index: which batch of a DataSource is
+// spec.rank's at `step`.
 std::int64_t data_ranks(const ModelSpec& spec);
 std::int64_t data_index(const ModelSpec& spec, std::int64_t step);
 

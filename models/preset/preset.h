@@ -1,5 +1,5 @@
-// Model presets and their dimensions, without LibTorch: what `--model` and the dimension flags
-// mean. models/model.h builds the model.
+// Model presets and their dimensions, without LibTorch: the meaning of `--model` and the dimension
+// flags. models/model.h builds the model.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace rematch {
 enum class ModelFamily : std::uint8_t { REMATCH_MODEL_FAMILIES(REMATCH_ENUMERATOR) };
 #undef REMATCH_ENUMERATOR
 
-// "llama", "moe", ...: how files spell a family.
+// The spelling of a family in files: "llama", "moe", ...
 #define REMATCH_NAME(enumerator, name) #name,
 template <>
 inline constexpr auto kWords<ModelFamily> =
@@ -29,33 +29,33 @@ inline constexpr auto kWords<ModelFamily> =
 #undef REMATCH_NAME
 const std::vector<ModelFamily>& model_families();
 
-// How a video becomes the tokens of a family that trains on latents of videos.
+// How a video becomes tokens, for families that train on latents of videos.
 struct VideoLayout {
-  std::int64_t patch_extent;       // latent pixels along each side of a patch of one latent frame
-  std::int64_t pixels_per_token;   // along height and width: the autoencoder's and the patch's
-  std::int64_t frames_per_latent;  // after the first, which is a latent of its own
+  std::int64_t patch_extent;       // side of a patch of one latent frame, in latent pixels
+  std::int64_t pixels_per_token;   // along height and width, autoencoder and patch together
+  std::int64_t frames_per_latent;  // after the first frame, which has its own latent
   std::string_view frames_example;
-  bool masks_text;  // whether a batch says which text tokens are words
+  bool masks_text;  // whether a batch marks which text tokens are words
 };
 
-// Null: the family trains on a text.
+// Returns null if the family trains on text.
 const VideoLayout* video_layout(ModelFamily family);
 bool trains_on_text(ModelFamily family);
 
 // Everything that shapes a model and its batch. Keys of `dimensions` are the flag names with
-// underscores; dimension_entries() lists them. Options that are off are not among the keys, so
-// that the names of plain models do not change when an option is added.
+// underscores; dimension_entries() lists them. Options that are off have no key, so adding an
+// option does not change the names of plain models.
 struct ModelSpec {
   std::string preset;  // "wan_small"
   ModelFamily family = ModelFamily::kLlama;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype = "float32";  // or "bfloat16": parameters and activations; fp32 master weights
-  // This process among those of the layout (models/preset/parallel.h), which is in `dimensions`.
-  // Not part of what the model is.
+  // This process's rank in the layout (models/preset/parallel.h) given in `dimensions`. The rank is
+  // not part of the model's identity.
   int rank = 0;
 
   std::int64_t at(const std::string& dimension) const { return dimensions.at(dimension); }
-  // 0 where the option is off or the family does not have it.
+  // Returns 0 if the option is off or the family does not have it.
   std::int64_t option(const std::string& name) const {
     const auto found = dimensions.find(name);
     return found == dimensions.end() ? 0 : found->second;
@@ -64,7 +64,7 @@ struct ModelSpec {
 
 struct PresetEntry {
   std::string_view name;
-  std::string_view description;  // one line, with the source of its sizes
+  std::string_view description;  // one line, with the source of the sizes
 };
 
 const std::vector<PresetEntry>& presets();
@@ -75,22 +75,23 @@ struct DimensionEntry {
   std::string_view description;  // one line
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
-  bool is_option = false;  // its minimum is off, and then left out of a spec
+  bool is_option = false;  // its minimum means off, and the spec then omits it
 };
 
-// In the order in which they are listed to a user.
+// The entries, in the order in which users see them.
 const std::vector<DimensionEntry>& dimension_entries(ModelFamily family);
 
-// Dimensions given by the user, on top of the preset's. Rejected: unknown preset (with the nearest
-// known), a dimension the family does not have, a value out of range (heads must divide dim, ...).
-// A DiT's tokens are frames x height x width of its patched latent grid. `tokens` alone picks a
-// grid, near a cube with frames <= height <= width; the chosen grid is in the result.
+// Applies the user's dimensions on top of the preset's. Rejects an unknown preset (naming the
+// nearest known one), a dimension that the family does not have, and a value out of range or that
+// does not fit (heads must divide dim, ...). A DiT's tokens are frames x height x width of its
+// patched latent grid. `tokens` alone picks a grid near a cube, with frames <= height <= width; the
+// result holds the grid.
 std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");
 
-// The patched latent grid of a video, as overrides for make_spec: for Wan "77x480x832" (frames x
-// height x width in pixels) gives frames 20, height 30, width 52.
+// Converts a video's size to its patched latent grid, as overrides for make_spec. For Wan,
+// "77x480x832" (frames x height x width in pixels) gives frames 20, height 30, width 52.
 std::variant<std::map<std::string, std::int64_t>, Rejected> video_dimensions(std::string_view text,
                                                                              ModelFamily family);
 

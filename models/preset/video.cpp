@@ -1,4 +1,4 @@
-// Shared by video families: how a video becomes a grid of tokens.
+// Shared by video families: converts a video's size to a grid of tokens.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -47,7 +47,8 @@ preset::Checked settle_tokens(ModelSpec& spec, const preset::Dimensions& given) 
   return std::nullopt;
 }
 
-// Splits "77x480x832"; empty unless it is exactly three positive numbers of sane size.
+// Splits "77x480x832". Returns an empty list unless the text is exactly three numbers from 1 to
+// kMaxVideoExtent.
 std::vector<std::int64_t> parse_extents(std::string_view text) {
   std::vector<std::int64_t> extents;
   const char* position = text.data();

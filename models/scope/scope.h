@@ -1,6 +1,6 @@
-// Scopes name stretches of a forward pass. A model opens them as RAII objects and knows nothing
-// else of this project; whoever wants the names (the engine, a tracer) listens on the thread.
-// Without a listener a scope costs one thread-local read.
+// Scopes name parts of a forward pass. A model opens them as RAII objects and knows nothing else of
+// this project. The engine or a tracer receives the names through a listener on the thread. Without
+// a listener a scope costs one thread-local read.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace rematch {
 
-// Hears scopes open and close on the thread it is installed on. `index` is the layer index of
-// a block scope (`blocks.3` opens as name "blocks", index 3) and absent elsewhere.
+// Is notified when scopes open and close on the thread where it is installed. `index` is the layer
+// index of a block scope (`blocks.3` opens as name "blocks", index 3) and absent elsewhere.
 class ScopeListener {
  public:
   virtual ~ScopeListener() = default;
@@ -18,14 +18,15 @@ class ScopeListener {
   virtual void leave() noexcept = 0;
 };
 
-// The thread's listener, or null. Scopes already open keep telling the listener they told first.
+// The thread's listener, or null. A Scope always notifies the listener that was installed when it
+// opened.
 inline ScopeListener*& scope_listener() {
   thread_local ScopeListener* listener = nullptr;
   return listener;
 }
 
-// Opens a scope while it lives: `Scope block("blocks", 3); Scope part("attention");` names the
-// ops between `blocks.3.attention`.
+// Opens a scope while it lives. `Scope block("blocks", 3); Scope part("attention");` gives the ops
+// inside the scope name `blocks.3.attention`.
 class Scope {
  public:
   explicit Scope(std::string_view name, std::optional<int> index = std::nullopt)

@@ -1,6 +1,6 @@
-// The parts of video transformers' blocks: attention with queries from one sequence, keys
-// and values from one, normalised over all heads at once; a feed-forward; adaptive layer norm.
-// Biased linears.
+// The parts of video transformers' blocks: attention, a feed-forward and adaptive layer norm.
+// Attention takes queries from one sequence, keys and values from the same or another one, and
+// normalises queries and keys over all heads at once. Linears have biases.
 #pragma once
 
 #include <cstdint>
@@ -12,53 +12,54 @@
 
 namespace rematch::video {
 
-// The inputs of every block beside the video's tokens.
+// The inputs of every block other than the video's tokens.
 struct Conditions {
   at::Tensor text_BLD;
-  at::Tensor text_mask_B11L;  // added to the scores of cross attention; undefined: no mask
+  at::Tensor text_mask_B11L;  // added to the scores of cross attention; undefined without a mask
   at::Tensor modulation_B6D;  // from the flow time: shift, scale, gate of attention, then of ffn
 };
 
-// A video's tokens in the order frame, row, column.
+// A video's token grid. Tokens are ordered by frame, row, column.
 struct Grid {
   std::int64_t batch, channels, frames, height, width;
   std::int64_t tokens() const { return frames * height * width; }
 };
 
 struct Attention {
-  std::int64_t heads = 0;  // of this rank
+  std::int64_t heads = 0;  // heads of this rank
   double norm_eps = 0.0;
   double dropout_ratio = 0.0;
   Ops ops = Ops::kEager;
   TensorParallel parallel;
-  RankAxis exchange;  // over which attention exchanges tokens for heads
+  RankAxis exchange;  // axis over which attention exchanges tokens for heads
   Linear query, key, value, output;
   Weight query_norm, key_norm;
 };
 
-// Parameters `name`.query, .key, .value, .output, .query_norm, .key_norm.
-// Ulysses splits the video's tokens over ranks, but every rank has the whole text.
+// kText: keys and values come from the text. Ulysses splits the video's tokens over ranks, but
+// every rank has the whole text.
 enum class AttendsTo : std::uint8_t { kItself, kText };
+// Parameters `name`.query, .key, .value, .output, .query_norm, .key_norm.
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                          double norm_eps, AttendsTo context);
 
 struct Projected {
-  // This rank's heads: [B, N, D], [B, L, D]; or with split heads
+  // This rank's heads: q [B, N, D], k and v [B, L, D]. After split_heads() the shapes are:
   at::Tensor q, k, v;  // [B, N, H, E], [B, L, H, E]
 };
 
-// Scopes "qkv", "qk_norm".
+// Projects and normalises. Opens scopes "qkv", "qk_norm".
 Projected project(const Attention& attention, const at::Tensor& x_BND,
                   const at::Tensor& context_BLD);
 
-// Views of all three.
+// Replaces all three by views with split heads.
 void split_heads(const Attention& attention, Projected& projected);
 
-// Scopes "core", "output". `projected` has split heads. `mask` is added to the scores, or
-// undefined: with one the op is masked_attention.
+// Opens scopes "core", "output". `projected` must have split heads. A defined `mask` is added to
+// the scores, and the op is then masked_attention.
 at::Tensor attend(const Attention& attention, Projected projected, const at::Tensor& mask);
 
-// down (gelu (up x)), biased.
+// down (gelu (up x)), with biases.
 struct FeedForward {
   TensorParallel parallel;
   Linear up, down;
@@ -69,12 +70,12 @@ struct FeedForward {
 FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
                               const ModelSpec& spec);
 
-// Scope "ffn".
+// Opens scope "ffn".
 at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND);
 
 // Wan's adaptive layer norm: LayerNorm without weights, times (1 + scale), plus shift, all in
-// float32; the result has x's dtype. shift and scale are float32. Fused: what follows the norm is
-// `rematch::modulate`.
+// float32. The result has x's dtype; shift and scale are float32. Fused: `rematch::modulate`
+// replaces the ops after the norm.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, Ops ops);
 

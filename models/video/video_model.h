@@ -1,7 +1,7 @@
 // Shared by diffusion transformers for video: modulation from the time embedding, text
-// conditioning, patches, flow matching. A model says what its blocks are. Shapes: B batch, C
-// channels, f h w the token grid, N = f h w tokens, L text tokens, D dim, P = C patch_extent^2
-// values of a patch.
+// conditioning, patches and flow matching. Each family supplies its block.
+// Shapes: B batch, C channels, f h w the token grid, N = f h w tokens, L text tokens, D dim, P = C
+// patch_extent^2 values of a patch.
 #pragma once
 
 #include <ATen/ops/_unsafe_view.h>
@@ -31,9 +31,9 @@ namespace rematch::video {
 
 inline constexpr double kTimeTheta = 1e4;
 inline constexpr double kTimeScale = 1000.0;  // flow time 1 is the last timestep
-inline constexpr double kMasked = 10'000.0;   // far below any score, and finite in bfloat16
+inline constexpr double kMasked = 10'000.0;   // exceeds every score, and is finite in bfloat16
 
-// [1, freq_dim / 2]: theta^(-i / (freq_dim / 2)), float32 of the double.
+// [1, freq_dim / 2]: theta^(-i / (freq_dim / 2)), computed in double and rounded to float32.
 inline at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
   const std::int64_t half = freq_dim / 2;
   const auto options = at::TensorOptions().dtype(at::kFloat);
@@ -47,23 +47,23 @@ inline at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device
   return frequencies.to(device);
 }
 
-// Reshapes with a copy, also where a view would do: reshape would run another op
-// on CPU than on meta.
+// Reshapes with a copy even where a view would do, because reshape would run different ops on CPU
+// and on meta.
 inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
   const at::Tensor copy = at::clone(x, at::MemoryFormat::Contiguous);
   return at::_unsafe_view(copy, sizes);
 }
 
-// Its batch: latents and noise [batch, channels, frames, e height, e width] with e the patch's
-// extent, flow time [batch] in (0, 1), text [batch, text_tokens, text_dim]; where the family masks
-// text, which of its tokens are words, 1, and which padding, 0 [batch, text_tokens]. All float32.
+// A batch holds, all float32: latents and noise [batch, channels, frames, e height, e width], where
+// e is the patch's extent; flow time [batch] in (0, 1); text [batch, text_tokens, text_dim]. If the
+// family masks text, it also holds a mask [batch, text_tokens]: 1 for a word, 0 for padding.
 //
-// Under ulysses it takes this rank's part of the tokens. Under sp the tokens between blocks are
-// shared out over tp's ranks.
+// Under ulysses the model takes this rank's part of the tokens. Under sp tp's ranks share out the
+// tokens between blocks.
 //
 // A Block has a constructor (parameters, name, spec), forward(x_BND, conditions, table), and static
-// make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens: whether the
-// loss compares tokens, or latents put together again.
+// make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens. kLossOnTokens
+// says whether the loss compares tokens or reassembled latents.
 template <typename Block>
 class VideoModel final : public Model {
  public:
@@ -146,8 +146,9 @@ class VideoModel final : public Model {
     return embedded;
   }
 
-  // Latents on the straight path to noise, cut into patches (c, y, x). A linear over unfolded
-  // patches is Wan's convolution, whose kernel is as large as its stride.
+  // Interpolates from latents to noise at the flow time, and cuts the result into patches (c, y,
+  // x). A linear over unfolded patches equals Wan's convolution, because its kernel is as large as
+  // its stride.
   at::Tensor embed_video(const at::Tensor& latents, const at::Tensor& noise,
                          const at::Tensor& time_B) const {
     const Scope scope("patch");
@@ -160,7 +161,8 @@ class VideoModel final : public Model {
     return apply_linear(patch_, x);
   }
 
-  // Latents as tokens; `order` puts the dimensions B C f h y w x in the order of the result.
+  // Cuts latents into tokens. `order` permutes the dimensions B C f h y w x into the order of the
+  // result.
   at::Tensor cut_patches(at::Tensor x, at::IntArrayRef order) const {
     x = x.view({grid_.batch, grid_.channels, grid_.frames, grid_.height, patch_extent_, grid_.width,
                 patch_extent_});
@@ -168,7 +170,7 @@ class VideoModel final : public Model {
     return copy_as(x, {grid_.batch, grid_.tokens(), patch_values()});
   }
 
-  // This rank's part of the tokens, where ulysses splits them.
+  // Returns this rank's part of the tokens if ulysses splits them.
   at::Tensor tokens_of_rank(at::Tensor x_BNP) const {
     if (!ulysses_.is_split()) return x_BNP;
     const std::int64_t count = x_BNP.size(1) / ulysses_.size;
@@ -193,7 +195,8 @@ class VideoModel final : public Model {
     x = apply_linear(time_projection_, x);
     x = x.view({grid_.batch, 6, x.size(1) / 6});
     x = x.to(Block::modulation_dtype(dtype_));
-    // Every rank modulates its own tokens: the blocks' gradients are summed, once for all of them.
+    // Every rank modulates its own tokens, so copy() sums the blocks' gradients once for all
+    // blocks.
     embedded.conditions.modulation_B6D = copy(std::move(x), sequence_);
   }
 
@@ -205,7 +208,7 @@ class VideoModel final : public Model {
     return apply_linear(text_out_, x);
   }
 
-  // 0 for a word, a large negative number for padding.
+  // Returns 0 for a word and a large negative number for padding.
   at::Tensor embed_mask(const at::Tensor& mask_BL) const {
     const Scope scope("mask");
     at::Tensor bias = at::sub(mask_BL, 1);
@@ -214,8 +217,8 @@ class VideoModel final : public Model {
     return bias.view({bias.size(0), 1, 1, bias.size(1)});
   }
 
-  // Predicted velocity, float32: as the latents, or as tokens. Patches come out as (y, x, c), as
-  // Wan's do.
+  // Returns the predicted velocity in float32, as latents or as tokens. Values of a patch are
+  // ordered (y, x, c), as in Wan.
   at::Tensor head(at::Tensor x_BND, const at::Tensor& time_BD) const {
     const Scope scope("head");
     const GatheredWeights gathered(head_weights_);
@@ -235,7 +238,7 @@ class VideoModel final : public Model {
     return x.to(at::kFloat);
   }
 
-  // Mean squared error to noise - latents.
+  // Mean squared error against noise - latents.
   at::Tensor flow_matching_loss(const at::Tensor& velocity, const at::Tensor& latents,
                                 const at::Tensor& noise) const {
     const Scope scope("loss");
@@ -246,10 +249,11 @@ class VideoModel final : public Model {
     return at::mean(error);
   }
 
-  // A rank that has a part of the tokens cannot put latents together.
+  // A rank that holds only part of the tokens cannot reassemble latents.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
-  // The order of a token's values: (c, y, x) where there are tokens alone, else Wan's (y, x, c).
+  // The order of a token's values: (c, y, x) if the family's loss is on tokens, else Wan's (y, x,
+  // c).
   static std::vector<std::int64_t> head_order() {
     if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};
     return {0, 2, 3, 5, 4, 6, 1};
@@ -259,7 +263,7 @@ class VideoModel final : public Model {
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Ops ops_;
-  RankAxis ulysses_, sequence_;  // what tokens are split over: everywhere, between blocks
+  RankAxis ulysses_, sequence_;  // axes that split tokens: everywhere; between blocks
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor time_frequencies_;
