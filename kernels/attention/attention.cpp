@@ -20,8 +20,8 @@ std::optional<at::Tensor> optional_mask(const Attention& how) {
   return how.mask.defined() ? std::optional(how.mask) : std::nullopt;
 }
 
-// LibTorch's flash attention for the CPU, or composed where that is disabled. use_attention_backend
-// disables this pair together.
+// True if the CPU runs LibTorch's flash attention, false if it runs composed attention. A masked op
+// reads the memory-efficient flag; on the CPU use_attention_backend sets both flags together.
 bool has_flash_on_cpu(const Attention& how) {
   const at::Context& context = at::globalContext();
   return how.mask.defined() ? context.userEnabledMemEfficientSDP() : context.userEnabledFlashSDP();
@@ -43,8 +43,8 @@ Backward on_cpu_backward(const at::Tensor& grad_out, const at::Tensor& q, const 
       grad_out, q, k, v, out, logsumexp, kDropoutOff, how.causal, optional_mask(how), how.scale);
 }
 
-// Strides on meta are part of the contract: what follows in a model clones or views by them. A mask
-// changes nothing that is seen there.
+// The strides on meta are part of the contract, because later ops clone or view depending on them.
+// A mask changes neither shapes nor strides.
 Forward on_meta(const at::Tensor& q) {
   const at::Tensor out = at::empty_like(q);
   const at::Tensor logsumexp_BSH =
@@ -52,7 +52,7 @@ Forward on_meta(const at::Tensor& q) {
   return {out, logsumexp_BSH.transpose(1, 2)};
 }
 
-// A gradient as the CPU kernel lays it out: [batch, tokens, heads, head_dim] in memory.
+// Lays out a gradient as the CPU kernel does: [batch, tokens, heads, head_dim] in memory.
 at::Tensor empty_gradient(const at::Tensor& input) {
   const at::Tensor gradient =
       at::empty({input.size(0), input.size(2), input.size(1), input.size(3)}, input.options());

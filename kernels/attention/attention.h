@@ -1,7 +1,7 @@
-// Scaled dot-product attention as one op on every device: rematch::attention and, under a mask,
-// rematch::masked_attention, with rematch::attention_backward and
-// rematch::masked_attention_backward. No dropout: they draw nothing. Two ops because they run
-// another kernel where there is a choice: flash attention takes no mask.
+// Scaled dot-product attention as one op on every device: rematch::attention and, with a mask,
+// rematch::masked_attention. Their backward ops are rematch::attention_backward and
+// rematch::masked_attention_backward. None has dropout or draws random numbers. There are two ops
+// because they run different kernels: flash attention takes no mask.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,17 +11,17 @@
 
 namespace rematch {
 
-// out_BHSD and logsumexp_BHS of softmax(q k^T * scale) v, with q_BHSD, k_BGTD, v_BGTD: G key heads
-// serve H = n * G query heads unexpanded. float32, bfloat16 or float64. `scale` empty: 1 / sqrt(D).
-// Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// Returns out_BHSD and logsumexp_BHS of softmax(q k^T * scale) v, for q_BHSD and k, v_BGTD. G key
+// heads serve H = n * G query heads without expansion. Takes float32, bfloat16 or float64. An empty
+// `scale` means 1 / sqrt(D). Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tensor& k,
                                              const at::Tensor& v, bool causal,
                                              std::optional<double> scale = std::nullopt);
 
-// out_BHSD and logsumexp_BHS of softmax(q k^T / sqrt(D) + mask) v, with q_BHSD and k, v_BHTD.
-// `mask` has q's dtype and broadcasts to [B, H, S, T]; it is a constant and gets no gradient.
-// float32 or bfloat16, and on the CPU float64. Differentiable once. Throws c10::Error if shapes or
-// dtypes do not fit.
+// Returns out_BHSD and logsumexp_BHS of softmax(q k^T / sqrt(D) + mask) v, for q_BHSD and k,
+// v_BHTD. `mask` has q's dtype and broadcasts to [B, H, S, T]; it is a constant and gets no
+// gradient. Takes float32 or bfloat16, and on the CPU float64. Differentiable once. Throws
+// c10::Error if shapes or dtypes do not fit.
 std::tuple<at::Tensor, at::Tensor> masked_attention(const at::Tensor& q, const at::Tensor& k,
                                                     const at::Tensor& v, const at::Tensor& mask);
 

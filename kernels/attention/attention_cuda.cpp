@@ -18,9 +18,10 @@ namespace rematch::kernels {
 namespace {
 
 constexpr std::int64_t kHeadDimMultiple = 8;
-constexpr std::int64_t kLogsumexpMultiple =
-    32;                                     // the memory-efficient kernel pads its rows to this
-constexpr std::int64_t kMaskMultiple = 16;  // elements between rows of its mask
+// The memory-efficient kernel pads the rows of its logsumexp to a multiple of this.
+constexpr std::int64_t kLogsumexpMultiple = 32;
+// The rows of the memory-efficient kernel's mask start at multiples of this many elements.
+constexpr std::int64_t kMaskMultiple = 16;
 
 AttentionBackend choose_backend(const at::Tensor& q, const Attention& how) {
   const at::Context& context = at::globalContext();
@@ -36,14 +37,14 @@ AttentionBackend choose_backend(const at::Tensor& q, const Attention& how) {
   return AttentionBackend::kMath;
 }
 
-// The gradient in memory as [batch, tokens, heads, head_dim], as every backend but cuDNN makes it:
-// what follows in a model clones or views by strides.
+// Lays out the gradient as [batch, tokens, heads, head_dim] in memory. Every backend but cuDNN
+// makes it that way, and later ops clone or view depending on strides.
 at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
-// Generator seed or offset of a forward without dropout, which the kernels do not read. cuDNN's
-// backward wants it on q's device, the others where their forward leaves it, on the CPU.
+// The generator seed or offset of a forward without dropout, which the kernels do not read. cuDNN's
+// backward needs it on q's device. The others need it on the CPU, where their forward leaves it.
 at::Tensor no_philox(at::Device device = at::kCPU) {
   return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
 }
@@ -52,7 +53,8 @@ std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 
-// One mask a batch and head, without a copy of what broadcasts, in rows that start aligned.
+// Returns one mask per batch and head. Its rows start aligned; dimensions that broadcast are not
+// copied.
 at::Tensor full_mask(const at::Tensor& mask, const at::Tensor& q, const at::Tensor& k) {
   const std::int64_t keys = k.size(2);
   at::Tensor rows = at::empty(
@@ -62,15 +64,15 @@ at::Tensor full_mask(const at::Tensor& mask, const at::Tensor& q, const at::Tens
   return rows.expand({q.size(0), q.size(1), q.size(2), keys});
 }
 
-// The bias that the memory-efficient kernel adds to the scores.
+// Returns the bias that the memory-efficient kernel adds to the scores.
 std::optional<at::Tensor> efficient_bias(const at::Tensor& q, const at::Tensor& k,
                                          const Attention& how) {
   if (!how.mask.defined()) return std::nullopt;
   return full_mask(how.mask, q, k);
 }
 
-// The memory-efficient kernel wants a key head per query head: repeats each G times, head after
-// head.
+// The memory-efficient kernel needs a key head for each query head, so this repeats each key head
+// for the query heads that share it.
 at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
   const std::int64_t groups = x_BGTD.size(1);
   if (groups == num_heads) return x_BGTD;
@@ -79,7 +81,8 @@ at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
   return repeated.reshape({x_BGTD.size(0), num_heads, x_BGTD.size(2), x_BGTD.size(3)});
 }
 
-// Added up where heads follow tokens in memory, so that the sum lies as every other gradient.
+// Sums over the query heads of a key head. In memory heads follow tokens, so the sum has the layout
+// of every other gradient.
 at::Tensor sum_heads(const at::Tensor& grad_BHTD, std::int64_t groups) {
   const std::int64_t heads = grad_BHTD.size(1);
   if (groups == heads) return grad_BHTD;

@@ -14,12 +14,12 @@
 
 #include "kernels/op/op.h"
 
-// Legend: B batch, G key heads, N query heads for each of them, H = G N query heads, S queries, T
-// keys, D width of a head.
+// Shapes: B batch, G key heads, N query heads per key head, H = G N query heads, S queries, T keys,
+// D width of a head.
 namespace rematch::kernels {
 namespace {
 
-// q's heads lie under the key head that they share, so keys are not repeated.
+// Groups q's heads by the key head that they share, so that keys need not be repeated.
 at::Tensor rows_of(const at::Tensor& x_BHSD, const at::Tensor& k) {
   const at::ScalarType sums = sum_dtype(x_BHSD.scalar_type());
   return x_BHSD.to(sums).reshape({x_BHSD.size(0), k.size(1), -1, x_BHSD.size(3)});
@@ -43,7 +43,7 @@ at::Tensor scores_BHST(const at::Tensor& q, const at::Tensor& k, const Attention
   return scores;
 }
 
-// In memory [batch, tokens, heads, head_dim], as the CPU's flash op makes gradients.
+// Lays out a gradient as [batch, tokens, heads, head_dim] in memory, as the CPU's flash op does.
 at::Tensor gradient(const at::Tensor& rows, const at::Tensor& input) {
   const at::Tensor result =
       at::empty({input.size(0), input.size(2), input.size(1), input.size(3)}, input.options())
@@ -78,7 +78,7 @@ AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::
       scores_BHST(q, k, how).sub_(logsumexp.unsqueeze(-1)).exp_().view(grouped);
   const at::Tensor grad_rows = rows_of(grad_out, k);
   const at::Tensor grad_v = at::matmul(shares.transpose(2, 3), grad_rows);
-  // Softmax's gradient: each share times the excess of its gradient over the row's mean.
+  // Gradient of softmax: each share times the excess of its gradient over the row's mean.
   const at::Tensor mean = (grad_rows * rows_of(out, k)).sum(-1, /*keepdim=*/true);
   at::Tensor grad_scores = at::matmul(grad_rows, wide(v).transpose(2, 3));
   grad_scores = grad_scores.sub_(mean).mul_(shares).mul_(scale_of(q, how));

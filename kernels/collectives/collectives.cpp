@@ -10,8 +10,8 @@
 namespace rematch::collectives {
 namespace {
 
-// Boxed: a typed handle of an op with a Tensor[] argument does not look at the tensors' keys, and
-// would run neither a Meta kernel nor what listens below autograd.
+// Calls are boxed. A typed handle of an op with a Tensor[] argument ignores the tensors' dispatch
+// keys, so it would skip Meta kernels and listeners below autograd.
 template <typename... Arguments>
 c10::IValue call(const char* name, Arguments&&... arguments) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
@@ -80,7 +80,8 @@ void all_reduce_in_place(const std::vector<at::Tensor>& tensors, Reduction reduc
 
 namespace {
 
-// Ops that LibTorch's C++ lacks on meta: outputs as the real ops allocate them.
+// LibTorch's C++ lacks these ops on meta. The Meta kernels allocate the outputs that the real ops
+// do.
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -107,8 +108,9 @@ at::Tensor scattered(const at::Tensor& x, std::int64_t size) {
   return with_rows(x, rows_of(x) / size);
 }
 
-// They are boxed, since a typed kernel must have the schema's types, and those change: groups are
-// strings in LibTorch 2.11 and of any type from 2.12 on, reductions from 2.15 on.
+// The kernels are boxed, because a typed kernel must match the schema's types, and they change
+// between versions. Groups are strings in LibTorch 2.11 and of any type from 2.12 on; reductions
+// are of any type from 2.15 on.
 
 using Arguments = const c10::IValue*;
 

@@ -1,7 +1,9 @@
-// Functional collectives, each with its wait: `_c10d_functional::NAME wait_tensor` at the
-// dispatcher, on the process group registered under `group`. No gradients: models/layers has them.
+// Functional collectives, each followed by its wait: `_c10d_functional::NAME wait_tensor` at the
+// dispatcher, on the process group registered under `group`. They have no gradients: models/layers
+// defines those.
 //
-// On meta they need no group: with this library linked, a rank of any world runs in one process.
+// On meta they need no group. A program that links this library can run a rank of any world in one
+// process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,23 +16,23 @@ namespace rematch::collectives {
 
 enum class Reduction : std::uint8_t { kSum, kMean };
 
-// `x` must be contiguous. Dimension 0 is what ranks put together or share out; `size` ranks must
-// divide it where it is shared out.
+// `x` must be contiguous. Ranks concatenate or split dimension 0. Where they split it, `size` must
+// divide it.
 at::Tensor all_reduce(const at::Tensor& x, const std::string& group);  // sum
 at::Tensor all_gather(const at::Tensor& x, std::int64_t size, const std::string& group);
 at::Tensor reduce_scatter(const at::Tensor& x, std::int64_t size, const std::string& group);
-// Sends input_rows[r] rows to rank r, in order, and gets output_rows[r] of it.
+// Sends input_rows[r] rows to rank r, in order, and receives output_rows[r] rows from it.
 at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& output_rows,
                       const std::vector<std::int64_t>& input_rows, const std::string& group);
-// A copy of what rank `root` of the group has.
+// Returns a copy of the tensor of rank `root` of the group.
 at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group);
 
-// Many tensors by one collective, and a wait for each.
+// Handle many tensors with one collective, and wait for each tensor.
 std::vector<at::Tensor> all_gather(const std::vector<at::Tensor>& tensors, std::int64_t size,
                                    const std::string& group);
 std::vector<at::Tensor> reduce_scatter(const std::vector<at::Tensor>& tensors, Reduction reduction,
                                        std::int64_t size, const std::string& group);
-// Into the tensors themselves.
+// Writes the results into `tensors`.
 void all_reduce_in_place(const std::vector<at::Tensor>& tensors, Reduction reduction,
                          const std::string& group);
 

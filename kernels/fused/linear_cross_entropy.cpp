@@ -17,13 +17,13 @@
 namespace rematch::kernels {
 namespace {
 
-// Logits of a chunk: few enough to stay in a CPU's cache, enough for its matmul.
+// Logits of a chunk on a CPU: few enough to stay in its cache, enough for an efficient matmul.
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 19;
 constexpr std::int64_t kLeastClasses = 256;
-// On a GPU: enough for a matmul that fills it, 256 MiB in bfloat16.
+// Logits of a chunk on a GPU: enough for a matmul that fills it, 256 MiB in bfloat16.
 constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
 constexpr std::int64_t kLeastClassesOnCuda = 8192;
-constexpr std::int64_t kAlignedClasses = 8;  // rows of whole vectors of 16 bytes
+constexpr std::int64_t kAlignedClasses = 8;  // makes rows whole vectors of 16 bytes
 
 void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
   TORCH_CHECK(x.dim() == 2 && weight.dim() == 2 && target.dim() == 1 &&
@@ -55,7 +55,8 @@ std::int64_t classes_in_chunk(at::Device device, std::int64_t tokens, std::int64
   return std::min(classes, std::max(kLeastClassesOnCuda, fitting));
 }
 
-// visit(first class, weight_CD, logits_TC) for each chunk in turn, in one buffer.
+// Calls visit(first class, weight_CD, logits_TC) for each chunk in turn. All chunks share one
+// buffer.
 template <typename Visit>
 void for_each_chunk(const at::Tensor& x, const at::Tensor& weight, const Visit& visit) {
   const std::int64_t tokens = x.size(0);
@@ -71,7 +72,7 @@ void for_each_chunk(const at::Tensor& x, const at::Tensor& weight, const Visit& 
   }
 }
 
-// A sum over chunks, kept wider than bfloat16.
+// Adds a product to a sum over chunks. The sum is wider than bfloat16.
 void add_product(at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
   if (left.scalar_type() == sum.scalar_type()) {
     sum.addmm_(left, right);
@@ -87,7 +88,7 @@ struct LinearCrossEntropyOp {
       "linear_cross_entropy_backward(Tensor grad_loss, Tensor x, Tensor weight, Tensor target, "
       "Tensor logsumexp, bool needs_x, bool needs_weight) -> (Tensor, Tensor)";
   using Forward = std::tuple<at::Tensor, at::Tensor>;    // loss, logsumexp
-  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // of x and weight
+  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // gradients of x and weight
 
   static Forward forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
     check_inputs(x, weight, target);

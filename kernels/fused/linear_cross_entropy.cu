@@ -1,26 +1,28 @@
-// A block of threads for each token. The matmuls around these kernels are LibTorch's.
+// One block of threads per token. LibTorch runs the matmuls around these kernels.
 #include "kernels/fused/linear_cross_entropy.h"
 #include "kernels/op/device.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
 
-// The largest of some logits, and the sum of exp(logit - maximum) over them: a softmax whose
-// maximum may still grow (Milakov and Gimelshein, arXiv 1805.02867).
+// The largest of some logits, and the sum of exp(logit - maximum) over them. Such a softmax allows
+// its maximum to grow later (Milakov and Gimelshein, arXiv 1805.02867).
 template <typename Sum>
 struct Softmax {
   Sum maximum;
   Sum sum;
 };
 
-// exp(x) in few instructions: off by up to |x| times the rounding of one number.
+// exp(x) in few instructions. Its relative error is up to |x| times the rounding error of one
+// number.
 template <typename Sum>
 __device__ Sum power_of_e(Sum x) {
   constexpr double kLog2OfE = 1.4426950408889634;
   return exp2(x * static_cast<Sum>(kLog2OfE));
 }
 
-// The sum as it is under a larger maximum. Of no logits both are -inf.
+// Rescales the sum to a larger maximum. Without any logits both maximums are -inf, so the sum is
+// returned as it is.
 template <typename Sum>
 __device__ Sum sum_under(const Softmax<Sum>& softmax, Sum maximum) {
   return softmax.maximum == maximum ? softmax.sum : softmax.sum * exp(softmax.maximum - maximum);
@@ -32,7 +34,7 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
-// What only the end needs is loaded first, so that nothing waits for it there.
+// Loads first what only the end needs, so that nothing waits for it there.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set.
+// The CPU kernels. This file is compiled once for each instruction set.
 #include "kernels/fused/linear_cross_entropy.h"
 
 #include <cmath>

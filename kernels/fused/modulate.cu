@@ -1,12 +1,12 @@
-// A block of threads for each row; in backward for every num_row_blocks-th row, whose sums over
-// columns each thread keeps for its own columns.
+// Forward has one block of threads per row. In backward a block takes every num_row_blocks-th row,
+// and each thread keeps the sums of its own columns.
 #include "kernels/fused/modulate.h"
 #include "kernels/op/device.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
 
-// T is x's type, U out's.
+// T is x's type, U is out's type.
 template <typename T, typename U, int kCount>
 __global__ void rematch_modulate_forward(Modulate op) {
   using Sum = SumOf<T>;
@@ -30,8 +30,8 @@ __global__ void rematch_modulate_forward(Modulate op) {
   }
 }
 
-// A block has an access a thread in each of its rows. Those of blocks that run together lie side by
-// side, not a block of rows apart. Loading up to eight rows at once took the same time on an H100.
+// Each thread makes one access in each of its block's rows. Blocks that run at the same time access
+// neighbouring rows. Loading up to eight rows at once took the same time on an H100.
 template <typename T, typename U, int kCount>
 __global__ void __launch_bounds__(kThreads, 5)
     rematch_modulate_backward(ModulateBackward op, std::int64_t blocks_in_batch) {
@@ -75,7 +75,7 @@ void add_sums(const ModulateBackward& op, cudaStream_t stream) {
       scale_partial, blocks_in_batch, shape.width, static_cast<T*>(op.grad_scale));
 }
 
-// Calls f with null pointers of x's and out's types.
+// Calls f with null pointers of x's type and out's type.
 template <typename Function>
 void with_types(const Modulate& op, const Function& f) {
   if (op.element == Element::kFloat32 && op.out_element == Element::kBFloat16) {

@@ -1,14 +1,15 @@
-// Adaptive modulation as one op on every device: rematch::modulate forward,
-// rematch::modulate_backward backward. It draws nothing, and saves x and scale alone.
+// Adaptive modulation as one op on every device: rematch::modulate and rematch::modulate_backward.
+// It draws no random numbers and saves only x and scale.
 #pragma once
 
 #include "kernels/op/kernel.h"
 
 namespace rematch::fused {
 
-// x_BND * (1 + scale_B1D) + shift_B1D, as `dtype`. x, shift and scale are of one dtype: float32,
-// bfloat16 or float64; `dtype` is theirs, or bfloat16 for float32. The result is contiguous, and
-// rounded once. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// Returns x_BND * (1 + scale_B1D) + shift_B1D as `dtype`. x, shift and scale have one dtype:
+// float32, bfloat16 or float64. `dtype` is the same, or bfloat16 for float32. The result is
+// contiguous and rounded once. Differentiable once. Throws c10::Error if shapes or dtypes do not
+// fit.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, c10::ScalarType dtype);
 
@@ -16,9 +17,9 @@ at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
 
 namespace rematch::kernels {
 
-// x and out are dense [batch, rows, width]; a stride is between the batches of a table of rows of
-// `width` elements. `element` is x's and the tables'; `out_element` is the same, or kBFloat16
-// for kFloat32.
+// x and out are dense [batch, rows, width]. A table has one row of `width` elements per batch; its
+// stride is the distance between batches. `element` is the type of x and the tables; `out_element`
+// is the same, or kBFloat16 for kFloat32.
 struct Modulate {
   Element element, out_element;
   std::int64_t batch, rows, width;
@@ -29,11 +30,11 @@ struct Modulate {
   void* out;
 };
 
-// Gradients are dense. `partial` has room for 2 x batch x num_row_blocks(rows) x width sums: those
-// of grad_shift, then those of grad_scale.
+// Gradients are dense. `partial` has room for 2 x batch x num_row_blocks(rows) x width sums: first
+// those of grad_shift, then those of grad_scale.
 struct ModulateBackward {
   Modulate forward;      // shift and out are not read
-  const void* grad_out;  // dense, of out_element
+  const void* grad_out;  // dense, out_element
   void* grad_x;
   void* grad_shift;
   void* grad_scale;

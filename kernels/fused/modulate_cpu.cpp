@@ -1,4 +1,4 @@
-// Compiled once for each instruction set.
+// The CPU kernels. This file is compiled once for each instruction set.
 #include "kernels/fused/modulate.h"
 
 #include "kernels/op/lanes.h"
@@ -6,7 +6,7 @@
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
-// T is x's type, U out's.
+// T is x's type, U is out's type.
 template <typename T, typename U>
 void forward(const Modulate& op) {
   using L = WideLanes<T, U>;
@@ -29,7 +29,7 @@ void forward(const Modulate& op) {
   });
 }
 
-// One row: grad_x = grad_out (1 + scale); adds grad_out and grad_out x to the sums.
+// Computes one row: grad_x = grad_out (1 + scale). Adds grad_out and grad_out x to the sums.
 template <typename T, typename U>
 void differentiate_row(std::int64_t width, const T* x, const T* scale, const U* grad_out, T* grad_x,
                        SumOf<T>* shift_sums, SumOf<T>* scale_sums) {
@@ -81,7 +81,7 @@ void backward(const ModulateBackward& op) {
   }
 }
 
-// Calls f with null pointers of x's and out's types.
+// Calls f with null pointers of x's type and out's type.
 template <typename Function>
 void with_types(const Modulate& op, const Function& f) {
   if (op.element == Element::kFloat32 && op.out_element == Element::kBFloat16) {

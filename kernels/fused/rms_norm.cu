@@ -1,5 +1,5 @@
-// A block of threads for each row; in backward for every num_row_blocks-th row, whose sums over
-// columns each thread keeps for its own columns.
+// Forward has one block of threads per row. In backward a block takes every num_row_blocks-th row,
+// and each thread keeps the sums of its own columns.
 #include "kernels/fused/rms_norm.h"
 #include "kernels/op/device.cuh"
 
@@ -11,14 +11,14 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
   return Sum(1) / sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
 }
 
-// Of a row: those of x, and of grad_y w x.
+// Sums over one row: of x squared, and of grad_y w x.
 template <typename Sum>
 struct RowSums {
   Sum squares;
   Sum products;
 };
 
-// All `missing` where there is nothing to load.
+// Loads lanes, or sets all of them to `missing` if there is nothing to load.
 template <int kCount, typename T>
 __device__ void load_or(SumOf<T> missing, const T* from, int first, SumOf<T> (&to)[kCount]) {
   if (from != nullptr) return load_lanes(from + first, to);
@@ -48,13 +48,14 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
   }
 }
 
-// Blocks for whose registers a processor has room while a row has at most two accesses a thread. On
-// an H100 two or three were slower by a quarter, five by a twentieth.
+// Blocks that fit the registers of one multiprocessor while a thread makes at most two accesses per
+// row. On an H100 two or three blocks were slower by a quarter, five by a twentieth.
 inline constexpr int kBlocksOnProcessor = 4;
 
-// As the CPU's: grad_x = r grad_y w - x r^3 mean(grad_y w x), grad_weight sums grad_y x r.
-// A thread has kSteps accesses in a row and keeps what it read, and its sums, in registers. With
-// kSteps 0 it has any number, reads its row twice, and its sums lie in memory.
+// Same formulas as on the CPU: grad_x = r grad_y w - x r^3 mean(grad_y w x), grad_weight sums
+// grad_y x r. A thread makes kSteps accesses per row and keeps the values that it read, and its
+// sums, in registers. With kSteps 0 it makes any number of accesses, reads its row twice, and keeps
+// its sums in memory.
 template <typename T, int kCount, int kSteps>
 __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
     rematch_rms_norm_backward(RmsNormBackward op) {
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
   }
 }
 
-// Calls f with the accesses that a thread has in a row, 1, 2 or 4, or with 0 where it has more.
+// Calls f with the number of accesses that a thread makes per row: 1, 2 or 4, or 0 for more than 4.
 template <typename Function>
 void with_steps(std::int64_t width, std::int64_t stride, const Function& f) {
   if (width <= stride) return f(std::integral_constant<int, 1>());

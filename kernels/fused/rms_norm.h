@@ -1,21 +1,23 @@
-// RMSNorm as one op on every device: rematch::rms_norm forward, rematch::rms_norm_backward
-// backward. It draws nothing, and saves nothing but its inputs.
+// RMSNorm as one op on every device: rematch::rms_norm and rematch::rms_norm_backward. It draws no
+// random numbers and saves only its inputs.
 #pragma once
 
 #include "kernels/op/kernel.h"
 
 namespace rematch::fused {
 
-// x * rsqrt(mean(x^2, last dim) + eps) * weight, [..., D] and [D] of one dtype: float32, bfloat16
-// or float64. An undefined weight is none. A bfloat16 x is rounded once, at the end. The result is
-// contiguous. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// Returns x * rsqrt(mean(x^2, last dim) + eps) * weight. x is [..., D] and weight is [D], of one
+// dtype: float32, bfloat16 or float64. An undefined weight means no weight. A bfloat16 x is rounded
+// once, at the end. The result is contiguous. Differentiable once. Throws c10::Error if shapes or
+// dtypes do not fit.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 }  // namespace rematch::fused
 
 namespace rematch::kernels {
 
-// `rows` of `width` elements; strides are elements between rows. Null: no weight.
+// `rows` rows of `width` elements. Strides count elements between rows. A null weight means no
+// weight.
 struct RmsNorm {
   Element element;
   std::int64_t rows, width, x_stride;
@@ -25,8 +27,8 @@ struct RmsNorm {
   void* y;
 };
 
-// The rows of grad_x are dense. Null: no gradient of the weight asked for; else `partial` has room
-// for num_row_blocks(rows) x width sums.
+// The rows of grad_x are dense. grad_weight and `partial` are null if no weight gradient is needed.
+// Otherwise `partial` has room for num_row_blocks(rows) x width sums.
 struct RmsNormBackward {
   RmsNorm forward;  // y is not read
   std::int64_t grad_stride;

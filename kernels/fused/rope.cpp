@@ -16,7 +16,7 @@ struct RopeOp {
     return turn(x, cosine, sine, 1.0);
   }
 
-  // A rotation's gradient is the rotation back.
+  // The gradient of a rotation is the inverse rotation.
   static at::Tensor backward(const at::Tensor& grad_out, const at::Tensor& cosine,
                              const at::Tensor& sine) {
     return turn(grad_out, cosine, sine, -1.0);

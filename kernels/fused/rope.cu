@@ -1,11 +1,11 @@
-// A block of threads for each token, whose heads lie side by side in `out`.
+// One block of threads per token. The heads of a token are adjacent in `out`.
 #include "kernels/fused/rope.h"
 #include "kernels/op/device.cuh"
 
 namespace rematch::kernels::cuda {
 namespace {
 
-// kCount elements, whole pairs of them, at a time; kAccess of them in one access.
+// Handles kCount elements at a time, always whole pairs. One access reads kAccess of them.
 template <typename T, int kCount, int kAccess>
 __global__ void rematch_rope_turn(Rope op) {
   using Sum = SumOf<T>;

@@ -1,4 +1,4 @@
-// Compiled once for each instruction set.
+// The CPU kernel. This file is compiled once for each instruction set.
 #include "kernels/fused/rope.h"
 
 #include "kernels/op/lanes.h"
@@ -6,7 +6,7 @@
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
-// Two registers of sums, from as many elements.
+// Two registers of the type of sums, loaded from as many elements.
 template <typename T>
 using Two = at::vec::VectorizedN<SumOf<T>, 2>;
 

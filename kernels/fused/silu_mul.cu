@@ -1,4 +1,4 @@
-// A thread for each 16 bytes of elements, or for each element where they do not come in so many.
+// One thread per 16 bytes of elements, or per element if the size or alignment does not allow that.
 #include "kernels/fused/silu_mul.h"
 #include "kernels/op/device.cuh"
 

@@ -1,21 +1,21 @@
-// SwiGLU's gate as one op on every device: rematch::silu_mul forward, rematch::silu_mul_backward
-// backward. It draws nothing, and saves nothing but its inputs.
+// The gate of SwiGLU as one op on every device: rematch::silu_mul and rematch::silu_mul_backward.
+// It draws no random numbers and saves only its inputs.
 #pragma once
 
 #include "kernels/op/kernel.h"
 
 namespace rematch::fused {
 
-// silu(gate) * up, of one shape and dtype: float32, bfloat16 or float64. A bfloat16 result is
-// rounded once. The result is contiguous. Differentiable once. Throws c10::Error if shapes or
-// dtypes do not fit.
+// Returns silu(gate) * up. gate and up have one shape and one dtype: float32, bfloat16 or float64.
+// A bfloat16 result is rounded once. The result is contiguous. Differentiable once. Throws
+// c10::Error if shapes or dtypes do not fit.
 at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
 
 }  // namespace rematch::fused
 
 namespace rematch::kernels {
 
-// All of `size` elements, dense.
+// All arrays are dense and have `size` elements.
 struct SiluMul {
   Element element;
   std::int64_t size;
