@@ -1,5 +1,5 @@
-// PyTorch's own record of its CUDA allocator, in the bytes that torch.cuda.memory._dump_snapshot
-// writes and pytorch.org/memory_viz shows. A program that is linked without CUDA has none.
+// PyTorch's record of its CUDA allocator, in the format that torch.cuda.memory._dump_snapshot
+// writes and pytorch.org/memory_viz shows. Not available in a program linked without CUDA.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace rematch {
 
-// Forgets earlier events and records each allocation and free from here on, the last of them if
-// they are very many.
+// Drops earlier events and records each allocation and free from here on. Keeps the latest events
+// if there are very many.
 void record_allocations();
 
-// The allocator's segments and the recorded events, pickled. Recording ends. Throws
+// Returns the allocator's segments and the recorded events, pickled. Stops recording. Throws
 // std::runtime_error without CUDA.
 std::string take_allocator_snapshot();
 
-// Notes this beside each event from here on: memory_viz shows it as `user_metadata`.
+// Attaches this name to each later event. memory_viz shows it as `user_metadata`.
 void name_allocations(const std::string& name);
 
-// Names the events of each op after it: "recompute blocks.3 aten::mm".
+// Names the events of each op after the op: "recompute blocks.3 aten::mm".
 class AllocationMarker final : public LaunchMarker {
  public:
   void begin(std::uint64_t, const std::string& name) override {
@@ -33,7 +33,8 @@ class AllocationMarker final : public LaunchMarker {
   }
 
  private:
-  // Forward, backward and the optimizer take turns, so that one list serves their threads.
+  // Forward, backward and the optimizer run one after another, so one list is enough for all their
+  // threads.
   std::vector<std::string> open_;
 };
 

@@ -9,12 +9,13 @@
 namespace rematch {
 namespace {
 
-// Steps of large models make some ten thousand events; each takes a few hundred bytes.
+// Steps of large models cause about ten thousand events of a few hundred bytes each.
 constexpr std::size_t kMostEvents = 1'000'000;
 
 }  // namespace
 
-// Without stacks: they are the engine's and LibTorch's, and would slow the steps down.
+// Records no C++ stacks. They would only show the engine and LibTorch, and would slow the steps
+// down.
 void record_allocations() {
   torch::cuda::_record_memory_history("all", /*context=*/std::nullopt, /*stacks=*/"python",
                                       kMostEvents, /*clearHistory=*/true);

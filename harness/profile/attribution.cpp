@@ -12,7 +12,7 @@ namespace {
 constexpr OpClass kCrossChecked[] = {OpClass::kMatmul, OpClass::kAttentionForward,
                                      OpClass::kAttentionBackward};
 
-// The class of kernels that an op of a cross-checked class must launch.
+// Returns the class of kernel that the op must launch, if its class is cross-checked.
 std::optional<KernelClass> own_kernel_class(OpClass op_class, AttentionKernels attention) {
   const bool is_composed = attention == AttentionKernels::kComposed;
   switch (op_class) {
@@ -66,7 +66,7 @@ class Attribution {
     totals.time += time;
   }
 
-  // Names repeat thousands of times; each is demangled and classed once.
+  // Demangles and classifies each name once, because names repeat thousands of times.
   const Name& name_of(const std::string& symbol) {
     Name& name = names_[symbol];
     if (name.text.empty()) {
@@ -139,8 +139,8 @@ class Attribution {
     totals.time += time;
   }
 
-  // Every launch by an op call must have a kernel. Where a call of the runtime launches by one of
-  // the driver, CUPTI may record both calls, and the kernel under the correlation of one of them.
+  // Every launch by an op call must have a kernel. If a runtime call launches through a driver
+  // call, CUPTI may record both calls but the kernel under only one of their correlation ids.
   void count_lost() {
     std::vector<LaunchCall> launches = activity_.launches;
     std::ranges::sort(launches, {}, [](const LaunchCall& launch) {
@@ -157,7 +157,8 @@ class Attribution {
     }
   }
 
-  // Is the launch around or inside a call that has the kernel? `launches` are sorted.
+  // Returns whether the launch encloses, or is inside, a call that has the kernel. `launches` must
+  // be sorted.
   bool is_one_with_neighbour(const std::vector<LaunchCall>& launches, std::size_t index) const {
     const auto contains = [](const LaunchCall& outer, const LaunchCall& inner) {
       return outer.thread == inner.thread && outer.start <= inner.start && inner.end <= outer.end;
@@ -204,7 +205,7 @@ class Attribution {
     return std::nullopt;
   }
 
-  // With as many launches as kernels in each step, a difference between steps is the program's.
+  // If each step has as many launches as kernels, a difference between steps is the program's own.
   bool launches_explain_kernels() const { return launches_of_step_ == kernels_of_step_; }
 
   std::optional<std::string> difference_of_steps() const {
@@ -232,7 +233,7 @@ class Attribution {
   std::unordered_map<std::uint32_t, std::uint64_t> links_;
   std::unordered_map<std::string, Name> names_;
   std::set<std::size_t> launched_own_;
-  std::unordered_set<std::uint32_t> with_kernel_;  // correlations
+  std::unordered_set<std::uint32_t> with_kernel_;  // correlation ids
   std::map<int, std::int64_t> kernels_of_step_;
   std::map<int, std::int64_t> launches_of_step_;
   KernelUse use_;

@@ -1,5 +1,5 @@
-// From device activity to figures: how many kernels, and how much kernel time, by phase, kernel
-// class, class of op and call. Says what it could not attribute. Pure.
+// Attributes device activity to ops: how many kernels and how much kernel time, by phase, kernel
+// class, op class and call. Reports what it could not attribute. Pure.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@
 
 namespace rematch {
 
-// One dispatched op while the activity was recorded, in the order of the calls.
+// One op dispatched while the activity was recorded, in the order of the calls.
 struct OpCall {
   std::string op;  // "aten::mm"
   OpClass op_class = OpClass::kOther;
   Phase phase = Phase::kForward;
-  std::string place;  // the top-level scope: "blocks.3"; empty outside all
-  int step = 0;       // which of the counted steps
+  std::string place;  // the top-level scope: "blocks.3"; empty outside all scopes
+  int step = 0;       // index of the counted step
 };
 
-// Kernels of an attention op: one fused kernel, or matmuls and a softmax inside the op.
+// How an attention op is computed: by one fused kernel, or by matmuls and a softmax inside the op.
 enum class AttentionKernels : std::uint8_t { kFused, kComposed };
 
 struct KernelTotals {
@@ -48,27 +48,29 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
-  KernelTotalsByPhase<std::string> by_name;  // short_name()
-  KernelTotalsByPhase<OpClass> by_op_class;  // of the op that launched it
+  KernelTotalsByPhase<std::string> by_name;  // by short_name()
+  KernelTotalsByPhase<OpClass> by_op_class;  // by the op that launched it
   AttentionKernels attention = AttentionKernels::kFused;
-  // Op calls that launched at least one kernel of the class that is theirs.
+  // Op calls that launched at least one kernel of the class expected of them.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
-  std::vector<std::chrono::nanoseconds> by_call;  // of its kernels and transfers
+  std::vector<std::chrono::nanoseconds> by_call;  // time of its kernels and transfers
   std::vector<std::int32_t> kernels_by_call;
 
-  // Copies that the plan's offload started. They run beside kernels, so no phase has their time.
+  // Copies that the plan's offload started. They run in parallel to kernels, so no phase includes
+  // their time.
   TransferTotals offload;
-  // Copies and sets that no op call, no offload and no making of a step's input started.
+  // Copies and memsets that were not started by an op call, by offload, or while a step's input was
+  // made.
   TransferTotals unattributed_transfers;
 
   std::int64_t dropped = 0;
   std::int64_t unfinished = 0;
   std::int64_t lost = 0;           // launches by op calls whose kernel has no record
   std::int64_t unattributed = 0;   // kernels that no op call launched
-  std::int64_t badly_stamped = 0;  // without a start, or that end before it
+  std::int64_t badly_stamped = 0;  // kernels without a start, or that end before it
   std::map<std::string, std::chrono::nanoseconds> unknown;  // kernels of no known class
-  // Why the figures must not be used, if so: a loss, a bad stamp, kernels of nobody, steps that
-  // differ though equally many kernels were launched.
+  // The reason why the figures must not be used, if any: lost records, a bad time stamp,
+  // unattributed kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;
   // A note on valid figures: steps launched different kernels, as routers of experts do, or copies
   // are unattributed.
@@ -81,19 +83,17 @@ struct KernelUse {
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention = AttentionKernels::kFused);
 
-// Matmuls and attention ops that executed without a kernel of their class, or the other way round:
-// a line that names the phase, the class and both numbers; nothing where all agree. `executed` is
-// what the op counter saw in the same steps.
+// Finds matmuls and attention ops that executed without a kernel of their class, or the reverse.
+// Returns a line that names the phase, the class and both numbers. Absent if all agree. `executed`
+// is what the op counter saw in the same steps.
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
 
-// A point's kernel figures from what its steps' activity was attributed to. Pure.
-
-// `executed` is what the op counter saw in the same steps: where the two disagree, the record says
-// that it is not to be used.
+// Builds a point's kernel record from the attributed activity of its steps. `executed` is what the
+// op counter saw in the same steps. If the two disagree, the record is marked invalid.
 KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed);
 
-// Kernel times of a step, by phase and by class of the op that launched them.
+// Returns the kernel times of one step, by phase and by class of the launching op.
 std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases> op_class_times(
     const KernelUse& use, int counted_steps);
 

@@ -15,7 +15,7 @@ void find(void* library, const char* name, Function& function) {
   }
 }
 
-// 130001 is 13.0, update 1; records change between 13.0 and 13.1.
+// 130001 is 13.0, update 1. Records change between 13.0 and 13.1.
 constexpr std::uint32_t release_of(std::uint32_t version) { return version / 100; }
 
 std::string release_name(std::uint32_t version) {
@@ -66,8 +66,8 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-// CUPTI hands out what still runs when it is forced to, with a start and without an end. A record
-// without both was lost on the way, and is kept for its stamps to be judged.
+// A forced flush returns records that still run, with a start and without an end. A record without
+// both was lost; it is kept so that the check of time stamps finds it.
 template <class Record>
 bool has_ended(const Record& record, Activity& activity) {
   if (record.end != 0 || record.start == 0) return true;
@@ -75,7 +75,7 @@ bool has_ended(const Record& record, Activity& activity) {
   return false;
 }
 
-// Copies and sets have the same fields under different types.
+// Copies and memsets have the same fields under different types.
 template <class Record>
 void add_transfer(const CUpti_Activity* record, Activity& activity) {
   const auto& transfer = *reinterpret_cast<const Record*>(record);
@@ -112,7 +112,7 @@ void add(const CUpti_Activity* record, const KernelLaunches& launches, Activity&
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = *reinterpret_cast<const CUpti_ActivityAPI*>(record);
-      // A call that was refused launched nothing.
+      // A call that failed launched nothing.
       if (call.returnValue != 0 || !launches.contain(call)) return;
       activity.launches.push_back(
           {stamp(call.start), stamp(call.end), call.threadId, call.correlationId});

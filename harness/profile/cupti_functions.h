@@ -1,5 +1,6 @@
-// The part of CUPTI that is used, as a table: filled from the library that is loaded at run time,
-// so that a program without a driver starts, or by tests. The only header that includes CUPTI's.
+// The functions of CUPTI that are used here, as a table. The library is loaded at run time, so that
+// a program without a driver can start. Tests fill the table themselves. This is the only header
+// that includes CUPTI's.
 #pragma once
 
 #include <cupti.h>
@@ -31,22 +32,19 @@ struct CuptiFunctions {
   decltype(&cuptiActivityGetNumDroppedRecords) num_dropped = nullptr;
 };
 
-// The library of the version that this was compiled with; LibTorch brings it along. It stays
-// loaded. Throws CuptiError if it, or one of the functions, is not there.
+// Loads the library of the version that this code was compiled with, which LibTorch ships. The
+// library stays loaded. Throws CuptiError if the library or a function is missing.
 CuptiFunctions load_cupti(const std::string& library = kCuptiLibrary);
 
-// Throws CuptiError unless the library writes the records that this was compiled for: it writes
-// those of its own version, whatever the caller expects.
+// Throws CuptiError unless the library writes the records that this code was compiled for. A
+// library writes the records of its own version, whatever the caller expects.
 void require_cupti_version(const CuptiFunctions& functions);
 
-// Reads the activity records in one of CUPTI's buffers. Pure but for CUPTI's own function that
-// walks the buffer.
-
-// Which of the external ids are ours. Kineto, which torch.profiler runs, pushes CUSTOM0 and CUSTOM1
-// in the same process.
+// The kind of our external ids. torch.profiler's Kineto pushes CUSTOM0 and CUSTOM1 in the same
+// process.
 inline constexpr CUpti_ExternalCorrelationKind kOpCallId = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-// The calls of the runtime and of the driver that give the device a kernel.
+// The calls of the runtime and of the driver that launch a kernel.
 class KernelLaunches {
  public:
   void add(CUpti_CallbackDomain domain, CUpti_CallbackId call);
@@ -56,9 +54,9 @@ class KernelLaunches {
   std::set<CUpti_CallbackId> runtime_, driver_;
 };
 
-// Appends the kernels, transfers, links and launching calls among the first `valid_bytes` of
-// `buffer`, and counts kernels and transfers without an end. Throws CuptiError if the buffer cannot
-// be walked to its end.
+// Appends the kernels, transfers, links and launching calls in the first `valid_bytes` of `buffer`.
+// Counts kernels and transfers without an end. Throws CuptiError if the buffer cannot be read to
+// its end.
 void read_records(const CuptiFunctions& functions, const KernelLaunches& launches,
                   std::uint8_t* buffer, std::size_t valid_bytes, Activity& activity);
 

@@ -14,7 +14,7 @@
 namespace rematch {
 namespace {
 
-// 4 MiB hold about 20,000 kernels; CUPTI asks for the next before this one is full.
+// 4 MiB hold about 20,000 kernels. CUPTI asks for the next buffer before this one is full.
 constexpr std::size_t kBufferBytes = std::size_t{4} << 20;
 constexpr std::size_t kBufferAlignment = 8;
 
@@ -22,8 +22,8 @@ constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTI
                                CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-// External ids are recorded for calls that are traced, and for no others. Enabling a kind traces
-// all of its calls, and undoes what was said of single ones before.
+// External ids are recorded only for calls that are traced. Enabling a kind traces all of its calls
+// and overrides earlier settings of single calls.
 struct Calls {
   CUpti_ActivityKind kind;
   CUpti_CallbackDomain domain;
@@ -35,21 +35,23 @@ const Calls kCalls[] = {{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_AP
                         {CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API,
                          CUPTI_DRIVER_TRACE_CBID_SIZE - 1, &CuptiFunctions::enable_driver_call}};
 
-// Tracing the others would cost a record for every query of a library. Known by their names,
-// because CUDA 13 launches by other calls than CUDA 12, and libraries by those of the driver.
+// Tracing all calls would cost a record for every query of a library, so only these are traced.
+// They are recognized by name, because CUDA 13 uses other launch calls than CUDA 12, and libraries
+// use the driver's.
 bool gives_work(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") || has("Memcpy") || has("Memset");
 }
 
-// "cudaLaunchKernelExC_v11060", but not cudaLaunchHostFunc, nor cudaGraphLaunch: a graph may hold
-// no kernel. A copy is no kernel either, and one of no bytes has no record.
+// Matches "cudaLaunchKernelExC_v11060", but not cudaLaunchHostFunc, and not cudaGraphLaunch,
+// because a graph may contain no kernel. Copies are excluded, because they are not kernels and a
+// copy of no bytes has no record.
 bool launches_kernel(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") && !has("Host") && !has("Graph");
 }
 
-// Subscribers get callbacks; nothing is enabled that would call this.
+// A subscriber needs a callback. Nothing is enabled that would call this one.
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 std::string advice_for(CUptiResult result) {
@@ -94,13 +96,13 @@ struct CuptiSession::Recorder {
   std::optional<CUpti_SubscriberHandle> subscriber;
   std::vector<CUpti_ActivityKind> enabled;
   std::mutex mutex;
-  Activity activity;    // guarded by `mutex`, as all below
-  std::string problem;  // of a buffer, met on CUPTI's thread
+  Activity activity;    // `mutex` guards this and everything below
+  std::string problem;  // an error in a buffer, found on CUPTI's thread
   int num_being_read = 0;
   std::condition_variable all_read;
   std::chrono::nanoseconds counted_from{};
 
-  // The one target of CUPTI's buffer callbacks; null between sessions.
+  // The only target of CUPTI's buffer callbacks. Null between sessions.
   static std::mutex target_mutex;
   static std::shared_ptr<Recorder> target;
   static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes,
@@ -112,7 +114,8 @@ struct CuptiSession::Recorder {
 std::mutex CuptiSession::Recorder::target_mutex;
 std::shared_ptr<CuptiSession::Recorder> CuptiSession::Recorder::target;
 
-// Never a null buffer: CUPTI before 13.1 crashes on one. The program ends as std::bad_alloc does.
+// Aborts if memory runs out, as an uncaught std::bad_alloc does. A null buffer would crash CUPTI
+// before 13.1.
 void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* bytes,
                                          std::size_t* most_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
@@ -133,8 +136,8 @@ void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream
   std::free(buffer);
 }
 
-// Runs on CUPTI's thread, and throws nothing. No lock is held while CUPTI is called: it holds locks
-// of its own while it waits for callbacks, so two threads could wait for each other.
+// Runs on CUPTI's thread and throws nothing. Holds no lock while it calls CUPTI: CUPTI holds its
+// own locks while it waits for callbacks, so two threads could deadlock.
 void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t valid_bytes) {
   {
@@ -167,7 +170,7 @@ void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::
   if (--num_being_read == 0) all_read.notify_all();
 }
 
-// Waits for a buffer that a thread of CUPTI still reads.
+// Waits for any buffer that a thread of CUPTI is still reading.
 Activity CuptiSession::Recorder::take_all() {
   std::unique_lock lock(mutex);
   all_read.wait(lock, [this] { return num_being_read == 0; });
@@ -189,7 +192,7 @@ void CuptiSession::Recorder::enable(CUpti_ActivityKind kind) {
   enabled.push_back(kind);
 }
 
-// A call that does not tell its name stays traced: a record too many is no error.
+// A call without a name stays traced, because an extra record does no harm.
 void CuptiSession::Recorder::trace_calls(const Calls& calls) {
   enable(calls.kind);
   for (CUpti_CallbackId call = 1; call <= calls.last; ++call) {
@@ -202,7 +205,7 @@ void CuptiSession::Recorder::trace_calls(const Calls& calls) {
   }
 }
 
-// Results are of no use here: it runs when recording has ended, or has failed already.
+// Ignores errors, because recording has ended or has already failed.
 void CuptiSession::Recorder::stop() noexcept {
   for (const CUpti_ActivityKind kind : enabled) functions.disable(kind);
   enabled.clear();
@@ -245,8 +248,8 @@ void CuptiSession::end() {
   recorder_->check(recorder_->functions.pop_id(kOpCallId, &last), "to link launches to ops");
 }
 
-// Records of what ran before may come later: CUPTI hands over the buffers that are full, and what
-// is in the others when it likes. So they are known by their stamps.
+// Records of earlier work may still arrive later: CUPTI returns full buffers and keeps the others.
+// Earlier records are therefore recognized by their time stamps.
 void CuptiSession::discard() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
   std::uint64_t now = 0;
@@ -256,15 +259,15 @@ void CuptiSession::discard() {
   recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));
 }
 
-// The first flush hands over buffers whose records have all ended. CUPTI withholds a buffer for one
-// unfinished record of any thread, so a second flush forces it to hand over the rest.
+// The first flush returns buffers whose records have all ended. CUPTI withholds a buffer with one
+// unfinished record of any thread, so a second, forced flush returns the rest.
 Activity CuptiSession::finish() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
   recorder_->check(recorder_->functions.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
                    "to hand over its records");
   recorder_->stop();
   Activity activity = recorder_->take_all();
-  // A record without a start was lost on the way, and is kept for its stamps to be judged.
+  // A record without a start was lost. It is kept so that the check of time stamps finds it.
   const auto is_earlier = [this](const auto& record) {
     return record.start.count() > 0 && record.start < recorder_->counted_from;
   };

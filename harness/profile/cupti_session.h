@@ -1,5 +1,5 @@
-// Records what a CUDA device does, by CUPTI's activity records. Counts and kernel times come from
-// here and from nowhere else.
+// Records what a CUDA device does, from CUPTI's activity records. All kernel counts and kernel
+// times come from here.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,19 @@ struct CuptiError : ActivityError {
   using ActivityError::ActivityError;
 };
 
-// CUPTI's buffer callbacks carry no user pointer, so a process has one session at a time; a second
-// one throws. Start it before the warm-up: the first one of a process may take seconds.
+// A process has one session at a time, because CUPTI's buffer callbacks carry no user pointer. A
+// second session throws. Start it before the warm-up, because the first session of a process may
+// take seconds.
 class CuptiSession final : public ActivityRecorder {
  public:
-  // Starts recording. Throws CuptiError if CUPTI is of another version than this was compiled for,
-  // has another subscriber (nsys, ncu, a sanitizer, a profiler), or is refused by the driver.
+  // Starts recording. Throws CuptiError if CUPTI has another version than this was compiled for,
+  // has another subscriber (nsys, ncu, a sanitizer, a profiler), or is rejected by the driver.
   explicit CuptiSession(const CuptiFunctions& functions);
   ~CuptiSession() override;  // stops recording; discards what finish() did not collect
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  // Links everything that the calling thread launches until end() to the op call. Both nest.
+  // Links everything that the calling thread launches until end() to the op call. Calls nest.
   void begin(std::uint64_t op_call, const std::string& name) override;
   void end() override;
 
@@ -35,7 +36,7 @@ class CuptiSession final : public ActivityRecorder {
 
  private:
   struct Recorder;  // keeps cupti.h out of this header
-  // Shared with the threads of CUPTI that deliver a buffer.
+  // Shared with CUPTI's threads that deliver a buffer.
   std::shared_ptr<Recorder> recorder_;
 };
 

@@ -18,10 +18,10 @@
 namespace rematch {
 namespace {
 
-// The allocator repeats itself; two steps show it where it does not.
+// The allocator usually behaves the same in every step. A second step shows if it does not.
 constexpr int kWeighedSteps = 2;
 
-// Appends what the phases of each step take. Nothing else watches those steps.
+// Appends the duration of each step's phases. Nothing else observes those steps.
 class PhaseClock final : public StepListener {
  public:
   // `steps` must outlive it.
@@ -42,7 +42,7 @@ class PhaseClock final : public StepListener {
   TimedSteps& steps_;
 };
 
-// Points a recorder of figures at the list of the pass that runs.
+// Sets a recorder's list to that of the running pass.
 template <class Recorder, class Figure>
 class ListedStep final : public StepListener {
  public:
@@ -57,9 +57,9 @@ class ListedStep final : public StepListener {
   StepFigures<Figure>& figures_;
 };
 
-// The steps that a profile is measured in, one after the other. Steps that are timed as a whole,
-// those with every op timed or recorded, and weighed ones are different, so that none disturbs
-// another.
+// The steps that measure a profile, one after another. Steps are timed as a whole, timed or
+// recorded op by op, or weighed for temporaries. Each step does only one of these, so that none
+// disturbs another.
 class ProfiledTraining {
  public:
   ProfiledTraining(const Trace& trace, const TrainingSettings& settings, int num_steps)
@@ -112,7 +112,7 @@ void ProfiledTraining::step(StepListener& listener) {
   progress_.step_done();
 }
 
-// Steps with and without the timer take turns, so that what lies between ops is known too.
+// Steps with and without the timer alternate, so that the time between ops is known too.
 void ProfiledTraining::time_by_turns() {
   OpTimer timer;
   for (int i = 0; i < num_steps_; ++i) {
@@ -136,11 +136,11 @@ void ProfiledTraining::weigh_ops() {
   }
 }
 
-// The recorder comes last: its buffers lie in device memory.
+// The recorder runs last, because its buffers take device memory.
 void ProfiledTraining::record_kernels() {
   const std::unique_ptr<ActivityRecorder> activity = record_activity();
   StepListener nobody;
-  step(nobody);  // what the first recorded step loads is no part of it
+  step(nobody);  // excludes what the first recorded step loads
   synchronize(device_);
   activity->discard();
   OpCallRecorder recorder({activity.get()});
@@ -153,7 +153,7 @@ void ProfiledTraining::record_kernels() {
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
-// What the times depend on besides the model. LibTorch may have chosen the attention kernel.
+// Adds what the times depend on besides the model. LibTorch may have chosen the attention kernel.
 void ProfiledTraining::note_kernels(Profile& profile) const {
   profile.attention_backend = to_string(attention_backend_in_use());
   if (!device_.is_cuda()) return;

@@ -1,6 +1,6 @@
-// A profile measured on this machine's CPU or on a CUDA device: real steps of the model, every op
-// in its place. On the CPU ops are timed as calls; on CUDA op times are kernel times by CUPTI's
-// records, and temporaries are the caching allocator's.
+// Measures a profile on this machine's CPU or on a CUDA device, from real steps of the model with
+// every op in its place. On the CPU the time of an op is the time of its call. On CUDA it is the
+// kernel time from CUPTI's records, and temporaries come from the caching allocator.
 #pragma once
 
 #include "harness/training/training.h"
@@ -9,10 +9,10 @@
 
 namespace rematch {
 
-// `trace` is the model's, recorded on meta. Takes `num_steps` steps of each kind after warm-up.
-// Throws std::runtime_error: with the op named if the model does not run its trace's ops, and with
-// what to do if activity cannot be recorded or does not add up; Interrupted, between two steps, if
-// an InterruptGuard saw a signal.
+// `trace` is the model's, recorded on meta. Runs `num_steps` steps of each kind after warm-up.
+// Throws std::runtime_error, naming the op, if the model does not run its trace's ops. Throws
+// std::runtime_error, saying what to do, if activity cannot be recorded or is inconsistent. Throws
+// Interrupted, between two steps, if an InterruptGuard saw a signal.
 Profile profile_on_device(const Trace& trace, const TrainingSettings& settings, int num_steps);
 
 }  // namespace rematch

@@ -15,18 +15,17 @@
 namespace rematch {
 namespace {
 
-// `pattern` stands anywhere in the name, or at its start behind '^'; '*' is any run of characters,
-// '#' a run of digits.
+// A pattern matches anywhere in the name, or at its start after '^'. '*' matches any run of
+// characters, '#' a run of digits.
 struct Rule {
   KernelClass kernel_class;
   std::vector<std::string_view> patterns;
 };
 
-// Names as CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL use them, and
-// those of our own kernels that no op is named after. nvcc's lambdas do not demangle, so what
-// stands among a kernel's template arguments is matched as well. nvjet is cuBLAS from 12.8 on;
-// triton_tem_ are template kernels, nearly always matmuls; jagged_ are elementwise kernels out of a
-// namespace named fbgemm.
+// The names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL, and
+// from our kernels that no op is named after. nvcc's lambdas do not demangle, so patterns also
+// match a kernel's template arguments. nvjet is cuBLAS from 12.8 on. triton_tem_ are template
+// kernels, nearly always matmuls. jagged_ are elementwise kernels from a namespace named fbgemm.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {KernelClass::kCollective,
@@ -82,7 +81,7 @@ const std::vector<Rule>& rules() {
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-// Does `text` begin with what `pattern` describes?
+// Returns whether `text` begins with a match of `pattern`.
 bool begins_with(std::string_view text, std::string_view pattern) {
   if (pattern.empty()) return true;
   if (pattern.front() == '*') {
@@ -108,7 +107,7 @@ bool fits(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// Kernels rematch_NAME_... of op rematch::NAME are of its class, so that a new op is classified
+// A kernel rematch_NAME_... gets the class of op rematch::NAME, so that a new op is classified only
 // once.
 std::optional<KernelClass> class_of_own_kernel(std::string_view name) {
   constexpr std::string_view kStart = "rematch_";
@@ -159,7 +158,7 @@ std::string demangled(const std::string& symbol) {
 std::string short_name(const std::string& name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   std::string text;
-  std::string open;  // brackets of template arguments, and those among them
+  std::string open;  // open brackets of template arguments, including nested ones
   for (std::size_t index = 0; index < name.size(); ++index) {
     const char letter = name[index];
     if (open.empty() && std::string_view(name).substr(index).starts_with(kUnnamed)) {

@@ -1,5 +1,5 @@
-// The kind of work a CUDA kernel does, from its name: what counts and times per class speak of. The
-// phase is never in the name (a recomputed kernel is called as the original), so it is not here.
+// The kind of work that a CUDA kernel does, found from its name. Counts and times per class use it.
+// A name never contains the phase, because a recomputed kernel has the same name as the original.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ enum class KernelClass : std::uint8_t {
   kSoftmaxLoss,
   kRandom,
   kForeach,  // multi-tensor kernels of optimizers and gradient clipping
-  kSort,     // sorts, scans, histograms, the largest k: what a router of experts runs
+  kSort,     // sorts, scans, histograms and top-k, as in a router of experts
   kIndex,    // embeddings, gathers, scatters
   kReduction,
-  kElementwise,  // and copies that a kernel makes
-  kMemory,       // memcpy and memset: known by their record, not by a name
+  kElementwise,  // includes copies made by a kernel
+  kMemory,       // memcpy and memset, known by their record instead of a name
   kUnknown,
 };
 
@@ -46,15 +46,16 @@ inline constexpr std::array<std::string_view, 15> kWords<KernelClass> = {"collec
                                                                          "memory",
                                                                          "unknown"};
 
-// `name` is demangled or not. Ordered rules, the first that fits: FlashAttention's kernels carry
-// cutlass in their names, so attention comes before matmul.
+// `name` may be mangled. Applies the first matching rule. The order matters: FlashAttention's
+// kernels contain cutlass in their names, so attention comes before matmul.
 KernelClass kernel_class_of(std::string_view name);
 
-// A kernel's symbol as its source spells it, without the return type; as it is where it is no C++
-// symbol.
+// Returns a kernel's name as its source spells it, without the return type. Returns the symbol
+// unchanged if it is not a C++ symbol.
 std::string demangled(const std::string& symbol);
 
-// A demangled name without template arguments and parameters: "pytorch_flash::flash_fwd_kernel".
+// Returns a demangled name without template arguments and parameters:
+// "pytorch_flash::flash_fwd_kernel".
 std::string short_name(const std::string& name);
 
 }  // namespace rematch

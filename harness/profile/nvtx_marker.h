@@ -1,6 +1,6 @@
-// Names ops for whatever listens to NVTX (Nsight Systems): "recompute blocks.3 aten::mm", the names
-// that reports use, in ranges of their regions and phases. Costs next to nothing where nobody
-// listens. Needs no CUDA header itself.
+// Names ops for tools that read NVTX (Nsight Systems), as reports do: "recompute blocks.3
+// aten::mm". Regions and phases are ranges around them. Costs next to nothing without such a tool.
+// Needs no CUDA header itself.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@ struct NvtxFunctions {
   // Open and close a range of the calling thread.
   void (*push)(const char* name) = nullptr;
   void (*pop)() = nullptr;
-  // Open and close a range of the process: it may end on another thread and nests in nothing.
+  // Open and close a range of the process. It may end on another thread and does not nest.
   std::uint64_t (*start)(const char* name) = nullptr;
   void (*end)(std::uint64_t range) = nullptr;
 };
 
-// NVTX's own in programs that are linked with CUDA. Without a tool attached they do nothing.
+// Returns NVTX's own functions in programs linked with CUDA. Without an attached tool they do
+// nothing.
 NvtxFunctions nvtx_functions();
 
 class NvtxMarker final : public LaunchMarker {
@@ -33,7 +34,8 @@ class NvtxMarker final : public LaunchMarker {
   void end() override { functions_.pop(); }
   void begin_region(const std::string& name) override { functions_.push(name.c_str()); }
   void end_region() noexcept override { functions_.pop(); }
-  // Backward's kernels are launched by autograd's threads while the thread of the step waits.
+  // A range of the process, because autograd's threads launch backward's kernels while the thread
+  // of the step waits.
   void begin_phase(const std::string& name) override {
     end_phase();
     phase_ = functions_.start(name.c_str());

@@ -1,5 +1,5 @@
-// Lists the ops of a step as they are called, on whatever thread, and marks what each of them
-// launches. With the device's activity, the list says which kernels belong to which op, phase and
+// Lists the ops of a step as they are called, on any thread, and marks what each of them launches.
+// Together with the device's activity, the list shows which kernels belong to which op, phase and
 // block.
 #pragma once
 
@@ -25,15 +25,16 @@ namespace rematch {
 // once.
 class OpCallRecorder final : public OpObserver, public MoveObserver {
  public:
-  // Every marker outlives the recorder.
+  // The markers must outlive the recorder.
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
 
   void begin_step();  // numbered from 0 on
-  // Around making the step's input, on the calling thread: its kernels belong to no op.
+  // Call them around making the step's input, on the calling thread. Kernels in between belong to
+  // no op.
   void begin_batch();
   void end_batch();
   void forward_done() { place_.forward_done(); }
-  // A phase of the step begins, and the one before has ended. On the thread of the step.
+  // Begins a phase of the step and ends the previous one. Call it on the step's thread.
   void begin_phase(Phase phase);
   void end_phase();
   StepPlace& place() { return place_; }
@@ -47,9 +48,10 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   // Marks copies of a plan's offload, which are launched outside of ops.
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // In the order of the calls. Not while a step runs.
+  // The calls in order. Do not call it while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }
-  // Calls that ended without an exception; the expected calls are compared with these.
+  // Counts of the calls that ended without an exception. They are compared with the predicted
+  // calls.
   CountsRecord counts(int counted_steps) const { return counter_.record(counted_steps); }
 
  private:
@@ -61,12 +63,12 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   int step_ = -1;
 };
 
-// Bytes that each op's kernels allocate and free before the op returns: the allocator's peak
-// while the op runs, above what stands at its boundaries. Knows nothing of steps or traces.
+// Records the bytes that each op's kernels allocate and free before the op returns: the allocator's
+// peak while the op runs, above the bytes at its boundaries. Knows nothing about steps or traces.
 //
-// While an OpObserverGuard of it lives, ops are appended to the list that is set; none: they pass.
-// One op at a time may run: the allocator's peak is the device's, not a thread's. On the CPU it
-// needs install_counting_allocators().
+// Appends ops to the list that is set, while an OpObserverGuard of it lives. Without a list, ops
+// are ignored. Only one op may run at a time, because the allocator's peak is the device's, not a
+// thread's. On the CPU it requires install_counting_allocators().
 class TemporaryRecorder final : public OpObserver {
  public:
   explicit TemporaryRecorder(at::Device device) : memory_(device) {}

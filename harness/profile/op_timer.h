@@ -1,5 +1,5 @@
-// Times every op that the thread runs below autograd, where it runs: on the CPU an op is over when
-// its call returns. Knows nothing of steps or traces.
+// Times every op that the thread runs below autograd. Only valid on the CPU, where an op is over
+// when its call returns. Knows nothing about steps or traces.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@
 
 namespace rematch {
 
-// While an OpModeGuard of it lives, ops are appended to the list that is set; none: they pass.
+// Appends ops to the list that is set, while an OpModeGuard of it lives. Without a list, ops just
+// run.
 class OpTimer final : public OpMode {
  public:
   using Duration = Profile::Duration;

@@ -1,5 +1,5 @@
-// A step whose op calls a recorder writes down: its phases, scopes while forward runs, and what
-// makes the input beforehand.
+// A step whose op calls are listed by a recorder: its phases, its scopes while forward runs, and
+// the making of its input.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// Lets a recorder mark the copies of the plan in use, while it lives.
+// While it lives, a recorder marks the copies of the plan in use.
 class ObservedMoves {
  public:
   ObservedMoves(const Training& training, MoveObserver& observer) : training_(training) {

@@ -1,5 +1,5 @@
-// The ops of a measured step beside those of the model's trace: what was measured op by op belongs
-// to the trace only if both are the same. No LibTorch.
+// Matches the ops of a measured step with those of the model's trace. Figures measured op by op
+// apply to the trace only if both have the same ops. No LibTorch.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace rematch {
 
-// A figure of an op that ran: its time, or the bytes that it holds inside.
+// A figure of an op that ran: its time, or its temporary bytes.
 template <class Figure>
 struct OpFigure {
   const std::string* name = nullptr;  // outlives the figure
   Figure figure{};
 };
 
-// Those of a step, in the order of its ops.
+// The figures of a step, in the order of its ops.
 template <class Figure>
 struct StepFigures {
   std::vector<OpFigure<Figure>> forward;
@@ -30,13 +30,13 @@ struct StepFigures {
 std::vector<const std::string*> forward_names(const Trace& trace);
 std::vector<const std::string*> backward_names(const Trace& trace);
 
-// Throws std::runtime_error that names the first op which differs. `phase` and `device` are for the
+// Throws std::runtime_error that names the first op that differs. `phase` and `device` are for the
 // message: "forward", "the CPU".
 void require_same_ops(const std::vector<const std::string*>& ran,
                       const std::vector<const std::string*>& traced, const std::string& phase,
                       const std::string& device);
 
-// The figures of a pass, whose ops must be the traced ones; see require_same_ops().
+// Returns the figures of a pass. Its ops must be the traced ones; see require_same_ops().
 template <class Figure>
 std::vector<Figure> figures_of(const std::vector<OpFigure<Figure>>& pass,
                                const std::vector<const std::string*>& traced,
@@ -51,17 +51,18 @@ std::vector<Figure> figures_of(const std::vector<OpFigure<Figure>>& pass,
   return figures;
 }
 
-// The step as TimedSteps has it. Throws unless it ran the trace's ops.
+// Returns a step's figures in the form that TimedSteps stores. Throws unless the step ran the
+// trace's ops.
 template <class OfStep, class Figure>
 OfStep of_trace(const StepFigures<Figure>& step, const Trace& trace, const std::string& device) {
   return {figures_of(step.forward, forward_names(trace), "forward", device),
           figures_of(step.backward, backward_names(trace), "backward", device)};
 }
 
-// Times of each recorded step's ops: of all kernels and transfers that a call launched, on the
-// device's clock; and how many kernels those of forward launched. `calls` are of steps 0 to
-// num_steps - 1, without checkpointing. Throws std::runtime_error where activity was lost or
-// belongs to nobody, or a step is not the trace's.
+// Returns the times of each recorded step's ops: of all kernels and transfers that a call launched,
+// on the device's clock. Also returns how many kernels the ops of forward launched. `calls` must be
+// those of steps 0 to num_steps - 1, without checkpointing. Throws std::runtime_error if activity
+// was lost or is unattributed, or if a step did not run the trace's ops.
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps);
