@@ -50,7 +50,7 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
 
   // The calls in order. Do not call it while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }
-  // Counts of the calls that ended without an exception. They are compared with the predicted
+  // Counts of the calls that ended without an exception. Kernels are checked against these
   // calls.
   CountsRecord counts(int counted_steps) const { return counter_.record(counted_steps); }
 

@@ -20,15 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostAttempts = 2;  // where it is not the model that failed
-constexpr int kMostWaits = 60;    // for a disk that is full, of a beat each
-constexpr int kUsageCode = 2;     // the same arguments are refused again
+constexpr int kMostAttempts = 2;  // if the failure may not be the model's
+constexpr int kMostWaits = 60;    // for a full disk; each lasts one heartbeat
+constexpr int kUsageCode = 2;     // the same arguments would be rejected again
 constexpr int kOkCode = 0;
-// A run needs two seconds for its own children; schedulers kill after five to thirty.
+// A run needs two seconds to stop its own children. Schedulers kill after five to thirty.
 constexpr std::chrono::seconds kGraceToStop{4};
 constexpr std::size_t kLongestReason = 400;
 
-// Those of `rematch run` that leave a report.
+// Returns whether `rematch run` leaves a report with this exit code.
 bool leaves_report(int exit_code) {
   return exit_code == kOkCode || exit_code == 3 || exit_code == 4 || exit_code == 5;
 }
@@ -38,7 +38,7 @@ std::string generation_folder(const std::string& sweep, const std::string& compa
   return (fs::path(sweep) / "work" / claim_name(comparison, generation)).string();
 }
 
-// The last line that the child printed.
+// Returns the last line that the child printed.
 std::string last_line(const std::string& file) {
   std::ifstream stream(file);
   std::string last;
@@ -48,7 +48,8 @@ std::string last_line(const std::string& file) {
   return on_one_line(last, kLongestReason);
 }
 
-// Is there room for a small report? The child's own message may have found none.
+// Returns whether there is room for a small report. If not, even the child's error message may be
+// missing.
 bool has_room(const std::string& folder) {
   constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
   const std::string file = folder + "/room";
@@ -62,7 +63,7 @@ bool has_room(const std::string& folder) {
   return true;
 }
 
-// The place is at fault, not the model.
+// Returns whether the disk is at fault rather than the model.
 bool is_disk_trouble(const std::string& line) {
   constexpr std::array<int, 5> kTroubles = {ENOSPC, EROFS, EDQUOT, EIO, ESTALE};
   return std::any_of(kTroubles.begin(), kTroubles.end(), [&line](int error) {
@@ -107,7 +108,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     if (const auto* stopped = std::get_if<MeasureEnd>(&ended)) {
       try {
         claim.end(ClaimState::kFree);
-      } catch (const FileError&) {  // then it is seen to be silent
+      } catch (const FileError&) {  // its silence will show instead
       }
       return *stopped;
     }
@@ -134,8 +135,8 @@ std::string ChildMeasurer::work_folder(const HeldClaim& claim) const {
   return generation_folder(settings_.folder, claim.comparison(), claim.generation());
 }
 
-// Resumes from the points of an earlier generation. Its worker may be alive and write: files are
-// replaced as a whole, so each copy is one that was whole.
+// Resumes from the points of an earlier generation. Its worker may still be alive and writing.
+// Files are replaced atomically, so every copy is complete.
 void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
   const fs::path folder = work_folder(claim);
   std::error_code error;
@@ -164,7 +165,7 @@ std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& 
   std::vector<std::string> command = {settings_.program, "run"};
   command.insert(command.end(), comparison.arguments.begin(), comparison.arguments.end());
   command.insert(command.end(), {"-o", work_folder(claim) + "/report.json"});
-  // Temporary files of a killed child stay in the sweep's folder, and nowhere else.
+  // A killed child leaves its temporary files inside the sweep's folder.
   Child child(command, {"TMPDIR=" + work_folder(claim)}, work_folder(claim) + "/stderr.txt");
   auto next_beat = monotonic_now() + settings_.beat_every;
   while (!child.poll_once(
@@ -181,7 +182,8 @@ std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& 
     child.stop(kGraceToStop);
     return MeasureEnd::kSuperseded;
   }
-  // Told while it ended: a run that was stopped says so by its code, and its points are kept.
+  // The signal may arrive just as the child ends. The exit code shows whether the run was stopped,
+  // and its points are kept.
   const bool was_signalled = WIFEXITED(child.status()) && WEXITSTATUS(child.status()) > 128;
   if (is_told() && was_signalled) return MeasureEnd::kStopped;
   return child.status();

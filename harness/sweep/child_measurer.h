@@ -1,5 +1,5 @@
-// Measures a comparison by a child process, `rematch run`, in the folder of its generation, while
-// it beats for its claim; then says how that ended.
+// Measures a comparison in a child process, `rematch run`, in the folder of its generation. Sends
+// heartbeats to the claim meanwhile, then writes to the claim how it ended.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,10 @@ struct ChildSettings {
   std::string folder;   // of the sweep
   std::string program;  // started as `program run ...`
   std::chrono::milliseconds beat_every{};
-  std::optional<std::chrono::nanoseconds> end;  // of the monotonic clock
+  std::optional<std::chrono::nanoseconds> end;  // on the monotonic clock
   std::optional<AvailableMemory> memory;        // absent: nothing is skipped
-  bool one_at_a_time = false;                   // on this machine: times on its CPU
+  // One comparison at a time on this machine, to time its CPU undisturbed.
+  bool one_at_a_time = false;
   std::function<void(const std::string& line)> say;
 };
 
@@ -36,12 +37,13 @@ class ChildMeasurer : public Measurer {
  private:
   std::string work_folder(const HeldClaim& claim) const;
   void prepare_folder(const HeldClaim& claim) const;
-  // How one child ended: its status of wait(), or why it was stopped.
+  // Runs one child. Returns its status from wait(), or why it was stopped.
   std::variant<int, MeasureEnd> run_child(const PlannedComparison& comparison,
                                           HeldClaim& claim) const;
   MeasureEnd measure_again_and_again(const PlannedComparison& comparison, HeldClaim& claim) const;
   MeasureEnd finish(HeldClaim& claim, int exit_code) const;
-  // Until it works: the disk may be full for a while. Throws its FileError when told to stop.
+  // Retries until `write` succeeds, because the disk may be full for a while. Rethrows its
+  // FileError when told to stop.
   void insist(HeldClaim& claim, const std::function<void()>& write) const;
   bool is_told() const;
 

@@ -11,7 +11,7 @@ bool HeldClaim::beat() {
   try {
     folder_->append_to_claim(name(), beat_line());
   } catch (const FileError&) {
-    return false;  // whoever takes it for dead measures it again: nothing is lost
+    return false;  // at worst, another worker measures the comparison again; nothing is lost
   }
   return true;
 }
@@ -20,7 +20,7 @@ bool HeldClaim::is_superseded() const {
   try {
     return folder_->has_claim(claim_name(comparison_, generation_ + 1));
   } catch (const FileError&) {
-    return false;  // not that it knows
+    return false;  // unknown, so assume it is not
   }
 }
 
@@ -28,7 +28,7 @@ void HeldClaim::finish(const std::string& report_path) {
   folder_->link_report(report_path, report_name(comparison_));
   try {
     end(ClaimState::kDone);
-  } catch (const FileError&) {  // the report says it
+  } catch (const FileError&) {  // the report shows that it is done
   }
 }
 
@@ -73,7 +73,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
   if (newest == 0) return judged;
   const std::string name = claim_name(comparison, newest);
   const std::optional<std::string> text = folder_.read_claim(name);
-  if (!text) {  // the next look sees it
+  if (!text) {  // the next look will see it
     judged.state = ClaimState::kUnsure;
     return judged;
   }
@@ -132,7 +132,8 @@ std::optional<HeldClaim> Claims::retry(const std::string& comparison) {
   return make_next(comparison, judged);
 }
 
-// A refusal for the generation that was judged; nothing if it is made, or the comparison is done.
+// Creates the generation after the judged one. Absent if another worker created it first, or if the
+// comparison is done.
 std::optional<HeldClaim> Claims::make_next(const std::string& comparison, Judgement& judged) {
   const int generation = judged.generation + 1;
   if (!folder_.create_claim(claim_name(comparison, generation), holder_line(self_))) {

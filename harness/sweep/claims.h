@@ -1,5 +1,5 @@
-// Which worker measures which comparison: the protocol is in README.md. Deciding code over small
-// interfaces; tests interleave its steps with those of others.
+// Decides which worker measures which comparison; README.md describes the protocol. The code works
+// on small interfaces, so that tests can interleave the steps of several workers.
 #pragma once
 
 #include <chrono>
@@ -24,40 +24,43 @@ struct Judgement {
   std::string reason;
 };
 
-// How this process sees time and other processes. `now` is of a clock that only goes forward, and
-// is compared with itself alone.
+// How this process sees time and other processes. `now` is a monotonic clock, compared only with
+// itself.
 struct Observer {
   std::function<std::chrono::nanoseconds()> now;
-  std::function<bool(const ClaimHolder&)> is_gone;  // surely; false where that cannot be known
+  std::function<bool(const ClaimHolder&)> is_gone;  // true only if it is certain
 };
 
-// The same for all workers of a sweep.
+// All workers of a sweep use the same rule.
 struct ClaimRule {
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
-  // Starts of a comparison that told no end: it takes its workers down, so it is given up.
+  // Give up after this many attempts whose worker died without reporting an end. The comparison may
+  // be what kills its workers.
   int most_lost_starts = 10;
 
-  // Six beats may be missed; attributes of files on NFS are up to a minute old.
+  // Six heartbeats may be missed, because attributes of files on NFS are up to a minute old.
   std::chrono::milliseconds beat_every() const { return stale_after / 6; }
 };
 
 class Claims;
 
-// One comparison in this worker's hands, as generation `generation` of it.
+// One comparison that this worker holds, as generation `generation`.
 class HeldClaim {
  public:
   const std::string& comparison() const { return comparison_; }
   int generation() const { return generation_; }
 
-  // Says that its worker lives. False: it could not be written, for a while or for good.
+  // Writes a heartbeat. Returns false if it could not be written, for a while or for good.
   bool beat();
-  // Another worker took it, since this one was silent for too long.
+  // Returns whether another worker has taken the comparison, because this one was silent for too
+  // long.
   bool is_superseded() const;
 
-  // The finished report of this generation becomes the comparison's, unless there is one. Throws
-  // FileError; it may be tried again.
+  // Makes the finished report of this generation the comparison's report, unless there is one.
+  // Throws FileError; the call may be repeated.
   void finish(const std::string& report_path);
-  // The same for an end without a report: free, failed, skipped.
+  // Ends the claim without a report, as free, failed or skipped. Throws FileError; the call may be
+  // repeated.
   void end(ClaimState end, const std::string& reason = {});
 
  private:
@@ -73,28 +76,30 @@ class HeldClaim {
 
 class Claims {
  public:
-  // `comparisons`: their ids. Claims are made in the name of `self`.
+  // `comparisons` are their ids. Claims are made in the name of `self`.
   Claims(SweepFolder& folder, std::vector<std::string> comparisons, ClaimHolder self,
          Observer observer, ClaimRule rule);
 
-  // Judges all of them. Throws FileError, FormatError for a claim that is none, or another plan's.
+  // Judges all comparisons. Throws FileError. Throws FormatError if a claim is malformed or belongs
+  // to another plan.
   void look();
-  // Stays where it is; looks renew it.
+  // The reference stays valid. look() updates the judgement.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
-  // The state that this worker has just given a comparison, known without another look.
+  // Sets the state that this worker has just given a comparison, without another look.
   void note(const std::string& comparison, ClaimState state) {
     judged_.at(comparison).state = state;
   }
 
-  // The next generation of a comparison that look() found free, stale or skipped. Nothing: another
-  // worker was quicker, or it is done, or given up. Throws FileError.
+  // Takes the next generation of a comparison that look() found free, stale or skipped. Absent if
+  // another worker was faster, or the comparison is done or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
-  // The same for one that failed, however often its workers vanished.
+  // Takes the next generation of a failed comparison, however often its workers vanished. Absent
+  // and throws as take().
   std::optional<HeldClaim> retry(const std::string& comparison);
 
  private:
-  // When this process first saw a claim say what it says.
+  // The time at which this process first saw the present text of a claim.
   struct Seen {
     std::string text;
     std::chrono::nanoseconds since{};

@@ -1,6 +1,7 @@
-// A sweep's plan: every comparison that its file asks for, in the file's order, with what is
-// predicted of it. One file and version give one plan, byte for byte. A field is a member, a line
-// in the list below its struct, and an entry in reports/schema/sweep_plan.schema.json.
+// The plan of a sweep: every comparison that its file asks for, in the file's order, with its
+// predictions. The same file and version give the same plan, byte for byte. To add a field, add a
+// member, a line in the list below its struct, and an entry in
+// reports/schema/sweep_plan.schema.json.
 #pragma once
 
 #include <chrono>
@@ -18,26 +19,27 @@
 
 namespace rematch {
 
-// Predictions for a comparison, before it runs. Absent where there was no trace to predict from.
+// Predictions for a comparison, made before it runs. Absent if there was no trace to predict from.
 struct ComparisonPrediction {
-  std::optional<Bytes> least_peak;  // of the variant that needs least: a lower bound of its need
+  // Of the variant that needs least: a lower bound for the comparison.
+  std::optional<Bytes> least_peak;
   std::optional<Bytes> most_peak;
-  std::optional<std::chrono::milliseconds> time;  // of the whole command
+  std::optional<std::chrono::milliseconds> time;  // for the whole command
   bool operator==(const ComparisonPrediction&) const = default;
 };
 
-// One model, shape, dtype and seed with all its variants, measured side by side on one card.
+// One model, shape, dtype and seed with all its variants, measured together on one card.
 struct PlannedComparison {
   std::string id;
   ModelSpec spec;
   std::uint64_t seed = 0;
-  std::vector<std::string> policies;  // the reference among them
+  std::vector<std::string> policies;  // includes the reference
   std::string schedule;               // "whole_region", "on_demand", "both"
-  int num_repeats = 0;                // of the reference, for the noise of its loss
+  int num_repeats = 0;                // repeats of the reference, to measure the noise of its loss
   int num_points = 0;
-  std::vector<std::string> arguments;  // of `rematch run`, without the report's name
+  std::vector<std::string> arguments;  // arguments of `rematch run`, without the report's name
   ComparisonPrediction predicted;
-  std::string path;  // in the sweep file: "groups[0]"; not in the plan
+  std::string path;  // in the sweep file: "groups[0]"; not written to the plan
 };
 
 template <RecordOf<PlannedComparison> Comparison, class Visit>
@@ -58,14 +60,14 @@ void visit_fields(Comparison& comparison, Visit visit) {
 }
 
 struct ComparisonPlan {
-  std::string id;  // SHA-256 of all the rest
+  std::string id;  // SHA-256 of all other fields
   std::string tool_version;
-  std::string device;  // that all of them run on
+  std::string device;  // all comparisons run on it
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
   std::vector<PlannedComparison> comparisons;
 };
 
-// All but the plan's id, which is the hash of these.
+// Lists all fields except the id, which is their hash.
 template <RecordOf<ComparisonPlan> Plan, class Visit>
 void visit_fields(Plan& plan, Visit visit) {
   visit("tool_version", plan.tool_version);
@@ -74,10 +76,10 @@ void visit_fields(Plan& plan, Visit visit) {
   visit("comparisons", plan.comparisons);
 }
 
-// With its id.
+// Includes the id.
 Json plan_to_json(const ComparisonPlan& plan);
 std::string comparison_plan_id(const ComparisonPlan& plan);
-// Throws FormatError: another version, or content that its id does not fit.
+// Throws FormatError for another version, or if the id does not match the content.
 ComparisonPlan comparison_plan_from_json(const Json& json);
 
 }  // namespace rematch

@@ -13,13 +13,13 @@ constexpr std::chrono::seconds kSignalBeforeLimit{60};
 constexpr std::chrono::seconds kSignalMayBeEarly{60};
 
 // Note [A task of a job array]
-// The script after its header. Each line is there for something that Slurm does:
-// TERM comes with scancel, a requeue and a preemption; Slurm itself brings back what it preempted,
-// and a user's scancel must hold, so a script that was told TERM never requeues itself. The end of
-// its step alone, in the grace time of a preemption, comes as the worker's 143. Of a task whose
-// limit is reached nothing comes back by itself; the array's id with the task's index names this
-// task alone, while SLURM_JOB_ID of the last task names them all. A shell that waits returns at a
-// trap, with 138 for USR1, so it waits again.
+// The script after its header. Each line handles something that Slurm does.
+// - TERM comes with scancel, requeue and preemption. Slurm restarts preempted tasks itself, and a
+//   user's scancel must be final. So a script that received TERM never requeues itself.
+// - If only its step is ended, in the grace time of a preemption, the worker returns 143.
+// - Slurm does not restart a task that reached its limit. The array's id with the task's index
+//   names only this task. SLURM_JOB_ID of the last task names the whole array.
+// - A waiting shell returns when a trap runs, with 138 for USR1, so it waits again.
 constexpr const char* kSlurmBody = R"(set -u
 echo "$(date +%FT%T) task $SLURM_ARRAY_TASK_ID, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURMD_NODENAME, GPU ${CUDA_VISIBLE_DEVICES:-none}"
 TMPDIR=$(mktemp -d) && export TMPDIR && trap 'rm -rf "$TMPDIR"' EXIT
@@ -43,7 +43,8 @@ fi
 exit "$code"
 )";
 
-// The children of a script's shell do not get its signals; the worst code is the script's.
+// A script's shell does not pass signals to its children, so a trap does. The script exits with the
+// worst code.
 constexpr const char* kLocalBody = R"(set -u
 workers=
 trap 'kill -TERM $workers 2> /dev/null' TERM INT
@@ -136,7 +137,7 @@ std::chrono::minutes slurm_minutes(const std::string& text) {
     parts.push_back(*part);
     start = end + 1;
   }
-  // Days are followed by hours; without them a lone number, or the first of two, is minutes.
+  // If days are given, hours follow. Otherwise a single number, or the first of two, is minutes.
   const bool starts_with_hours = dash != std::string::npos || parts.size() == 3;
   const std::int64_t hours = starts_with_hours ? parts[0] : 0;
   const std::size_t place = starts_with_hours ? 1 : 0;

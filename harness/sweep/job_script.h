@@ -1,5 +1,5 @@
-// The text of a script that starts workers: on this machine, or as a Slurm job array that survives
-// requeue, preemption, crashes of nodes and its own time limit. Pure.
+// Generates a script that starts workers, on this machine or as a Slurm job array. The array
+// survives requeue, preemption, crashes of nodes and its own time limit. Pure.
 #pragma once
 
 #include <chrono>
@@ -9,30 +9,31 @@
 namespace rematch {
 
 struct JobScript {
-  std::string program;  // of rematch, as the nodes see it
-  std::string folder;   // of the sweep, the same
-  std::string name;     // of the job
+  std::string program;  // path of rematch, as the nodes see it
+  std::string folder;   // path of the sweep's folder, as the nodes see it
+  std::string name;     // name of the job
   int num_workers = 1;
-  // Slurm's alone:
+  // The following fields are only for Slurm.
   std::chrono::minutes time{};       // limit of one task
-  std::string gres;                  // "gpu:h100:1"; empty: none is asked for
-  int num_cpus = 8;                  // of a task
+  std::string gres;                  // "gpu:h100:1"; empty: none is requested
+  int num_cpus = 8;                  // per task
   std::vector<std::string> options;  // "partition=gpu"
-  std::string prefix;                // stands before the program: a container, srun
+  std::string prefix;                // precedes the program: a container, srun
 };
 
-// The part of its task's time limit that a worker may use: Slurm's signal that the limit is near
-// comes up to a minute early, and the last comparison is to be stopped in order. Below zero: the
-// limit is too short.
+// Returns the part of a task's time limit that a worker may use. Slurm's warning signal may come up
+// to a minute early, and the last comparison needs time to stop in order. Negative if the limit is
+// too short.
 std::chrono::seconds worker_time(std::chrono::minutes limit);
 
 std::string slurm_script(const JobScript& job);
 std::string local_script(const JobScript& job);
 
-// In single quotes where a shell needs them.
+// Adds single quotes if a shell needs them.
 std::string shell_word(const std::string& text);
 
-// "45", "90:00", "12:00:00", "2-00:00:00", as Slurm writes limits. Below zero: UNLIMITED, or none.
+// Parses Slurm's limits: "45", "90:00", "12:00:00", "2-00:00:00". Negative for UNLIMITED and for
+// anything else.
 std::chrono::minutes slurm_minutes(const std::string& text);
 
 }  // namespace rematch

@@ -12,7 +12,8 @@
 namespace rematch {
 namespace {
 
-// A CPU of a few cores as LibTorch uses it, so that a plan is the same wherever it is made.
+// A CPU of a few cores as LibTorch uses it. It is fixed, so that a plan is the same on every
+// machine.
 constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .source = "a guess",
                                .memory = Bytes{std::int64_t{16} << 30},
@@ -23,9 +24,9 @@ constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .link_bytes_per_second = 1e10,
                                .cards = {}};
 constexpr double kOverRoofline = 3;       // real steps on cards take 1.5 to 4 times as long
-constexpr double kSecondsAnOp = 5e-6;     // below it nothing launches, replays or is counted
-constexpr double kCpuStartSeconds = 0.3;  // of a child process, its model included
-constexpr double kCudaStartSeconds = 4;   // the same, with a context and libraries
+constexpr double kSecondsAnOp = 5e-6;     // the least time to launch, replay or count an op
+constexpr double kCpuStartSeconds = 0.3;  // to start a child process, including its model
+constexpr double kCudaStartSeconds = 4;   // as above, plus a CUDA context and libraries
 constexpr int kExactPasses = 2;           // parity with counts, memory
 constexpr int kWarmUpSteps = 2;
 
@@ -90,7 +91,7 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
       predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
       predicted.most_peak = std::max(predicted.most_peak.value_or(peak), peak);
       add_arm(step, num_children);
-      // The reference's steps once more, and the arm that it is timed against itself with.
+      // The reference runs repeats, and again as the control that it is compared with.
       if (name == comparison.policies.front() &&
           schedule == schedules_of(comparison.schedule).front()) {
         add_arm(step, run.num_rounds + comparison.num_repeats);

@@ -1,5 +1,6 @@
-// How much memory and time a comparison will take, from its model's trace: byte for byte what the
-// engine will hold at op boundaries, and a rough guess of the time, for its order and its limits.
+// Predicts the memory and time of a comparison from its model's trace. Memory is exact: the bytes
+// that the engine will hold at op boundaries. Time is a rough estimate, used to order comparisons
+// and to compare them with time limits.
 #pragma once
 
 #include <string>
@@ -14,19 +15,19 @@
 
 namespace rematch {
 
-// The words of `rematch run` on which a prediction depends.
+// The arguments of `rematch run` that a prediction depends on.
 struct RunWords {
   int num_steps = 10;
   int num_rounds = 8;  // at most
   bool has_optimizer = true;
   bool on_cuda = false;
   NoEffect no_effect = NoEffect::kReject;
-  const DeviceSheet* sheet = nullptr;  // of the card; null: a CPU's
+  const DeviceSheet* sheet = nullptr;  // the card's; null: a CPU
 };
-// Throws nothing: words that `rematch run` would not take are refused elsewhere.
+// Never throws. Arguments that `rematch run` rejects are checked elsewhere.
 RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet);
 
-// Rejected: a policy that the model does not take.
+// Returns Rejected for a policy that does not apply to the model.
 std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedComparison& comparison,
                                                                 const Trace& trace,
                                                                 const RunWords& run);

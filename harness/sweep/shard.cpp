@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostShards = 1'000'000;
 
-// A number from 0 that is all of `text`.
+// Parses all of `text` as a number of at least 0.
 std::optional<int> number_in(std::string_view text) {
   const auto number = parse_number<int>(text);
   return number && *number >= 0 && *number <= kMostShards ? number : std::nullopt;
@@ -21,8 +21,7 @@ std::optional<int> number_of(const Variable& variable, const char* name) {
   return text == nullptr ? std::nullopt : number_in(text);
 }
 
-// A Slurm job array as its variables describe it. A resubmitted part of one looks like an array of
-// its own.
+// A Slurm job array, as its variables describe it. A resubmitted part looks like a separate array.
 struct JobArray {
   int first = 0;
   int last = 0;
@@ -39,7 +38,7 @@ std::optional<JobArray> job_array(const Variable& variable) {
   return JobArray{*first, *last, step, *count};
 }
 
-// Why the task's share cannot be told; empty: it can. Whole arrays begin at 0 or 1.
+// Returns why the task's share is ambiguous. Empty if it is clear. Whole arrays begin at 0 or 1.
 std::string why_open(const JobArray& array, int id) {
   if (array.count == 1) {
     return "has this task alone, which may be one of a larger array that is run again";

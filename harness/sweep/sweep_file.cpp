@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostComparisons = 100'000;
 constexpr std::size_t kIdLetters = 12;
-// Flags that belong to a group, or to the worker.
+// Flags that a group or the worker sets.
 constexpr std::array<std::string_view, 11> kOwnFlags = {
     "--model",  "--policy", "--plan", "--schedule", "--seed", "--repeat-reference",
     "--output", "--shard",  "--json", "--snapshot", "--dtype"};
@@ -84,7 +84,8 @@ std::vector<std::string> arguments_of(const PlannedComparison& comparison, const
   return words;
 }
 
-// Hash of what makes two comparisons one.
+// Returns the text that identifies a comparison. Points with the same text are merged into one
+// comparison.
 std::string identity_of(const PlannedComparison& comparison) {
   std::string text = comparison.spec.preset + "\n" + comparison.spec.dtype + "\n" +
                      std::to_string(comparison.seed) + "\n";
@@ -159,7 +160,8 @@ class Expansion {
     }
   }
 
-  // Points of other groups with the same shape and seed are measured beside it.
+  // Adds a point. Points of other groups with the same shape and seed are measured in the same
+  // comparison.
   void take(const JsonField& field, PlannedComparison comparison,
             const std::vector<std::string>& policies, const AxisValues& values) {
     const auto [place, is_new] =
@@ -188,7 +190,7 @@ class Expansion {
   SweepFile& sweep_;
   std::string reference_;
   std::map<std::string, std::size_t> by_identity_;
-  std::vector<AxisValues> values_;  // of each comparison, as it was first asked for
+  std::vector<AxisValues> values_;  // by comparison, as it was first requested
 };
 
 }  // namespace

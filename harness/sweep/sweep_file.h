@@ -1,4 +1,4 @@
-// The file in which somebody says what a sweep measures, and what it stands for: comparisons.
+// The file in which a user states what a sweep measures. It is expanded into comparisons.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace rematch {
 
-// `run`: words of `rematch run` that all comparisons share.
+// `run` holds the arguments of `rematch run` that all comparisons share.
 struct SweepFile {
   std::vector<std::string> run;
-  std::vector<PlannedComparison> comparisons;  // without predictions; what came twice is one
-  int num_duplicates = 0;                      // points that were asked for again
+  std::vector<PlannedComparison> comparisons;  // without predictions; duplicates are merged
+  int num_duplicates = 0;                      // points that were requested again
 };
 
-// Throws FormatError with the path in the file: unknown keys, models, axes and policies; a value of
-// another kind than its axis takes; a shape that no model has; a skip that skips nothing.
+// Throws FormatError with the path in the file, for unknown keys, models, axes and policies. Also
+// for a value of the wrong kind for its axis, a shape that no model has, and a skip that matches
+// nothing.
 SweepFile sweep_from_json(const Json& json);
 
-// The value of a flag among words: "--steps 10", "--steps=10"; empty: it is not there.
+// Returns the value of a flag: "--steps 10", "--steps=10". Empty if the flag is missing.
 std::string flag_among(const std::vector<std::string>& words, const std::string& flag);
 
 }  // namespace rematch

@@ -22,7 +22,7 @@ constexpr mode_t kClaimMode = 0666;
   throw FileError("cannot " + what + " '" + path + "': " + std::strerror(error));
 }
 
-// Closes on every way out; what close() itself says is asked for where it matters.
+// Closes the descriptor on every path. Callers that need close()'s result call it themselves.
 class ClaimDescriptor {
  public:
   ClaimDescriptor(const std::string& path, int flags)
@@ -79,8 +79,8 @@ void write_once(ClaimDescriptor& file, const std::string& path, std::string_view
   if (!file.close()) refuse("write", path, errno);
 }
 
-// The claim gets its name when its text is whole. False: another has the name. Nothing: this file
-// system, NFS for one, has no files without a name.
+// Links the claim to its name once its text is complete. Returns false if the name is taken. Absent
+// if this file system has no unnamed files, as on NFS.
 std::optional<bool> link_named_claim(const std::string& folder, const std::string& path,
                                      std::string_view text) {
   ClaimDescriptor file(folder, O_WRONLY | O_TMPFILE);
@@ -116,8 +116,9 @@ std::optional<std::string> DiskSweepFolder::read_claim(const std::string& name) 
   }
 }
 
-// A worker that is killed between making a claim and writing its name into it would hold it for the
-// whole stale time, since nobody could tell that its process is gone.
+// Links the claim when possible. A worker killed between creating a claim and writing its name
+// would hold the claim for the whole stale time, because nobody could tell that its process is
+// gone.
 bool DiskSweepFolder::create_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
   if (const auto made = link_named_claim(folder_ + "/claims", path, text)) return *made;
@@ -128,7 +129,7 @@ bool DiskSweepFolder::create_claim(const std::string& name, std::string_view tex
   return true;
 }
 
-// One write: a reader sees none or all of it, but where the disk fills up in the middle.
+// Uses a single write, so a reader sees none or all of it, unless the disk fills up in the middle.
 void DiskSweepFolder::append_to_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
   ClaimDescriptor file(path, O_WRONLY | O_APPEND);

@@ -1,6 +1,6 @@
-// The few operations on a common folder by which workers of a sweep agree. No file is locked,
-// replaced or removed: claims are made once and grow, reports are linked once. Knows nothing of
-// what the files say.
+// The few operations on a common folder that workers of a sweep use to agree. No file is locked,
+// replaced or removed. Claims are created once and grow; reports are linked once. Knows nothing
+// about the contents of the files.
 #pragma once
 
 #include <optional>
@@ -17,25 +17,27 @@ class SweepFolder {
   SweepFolder(const SweepFolder&) = delete;
   SweepFolder& operator=(const SweepFolder&) = delete;
 
-  // File names in any order. All of these throw FileError where the file system refuses.
+  // File names in any order. All operations throw FileError if the file system fails.
   virtual std::vector<std::string> claims() = 0;
   virtual std::vector<std::string> reports() = 0;
 
-  // Nothing: it is not there, or went from under the reader (ESTALE), who looks again.
+  // Absent if the claim does not exist, or disappeared while it was read (ESTALE). The caller looks
+  // again later.
   virtual std::optional<std::string> read_claim(const std::string& name) = 0;
-  // With its first line, at once where the file system can; else a reader may see it empty for a
-  // moment. False: another made it first.
+  // Creates a claim with its first line, atomically if the file system can. Otherwise a reader may
+  // see it empty for a moment. Returns false if another worker created it first.
   virtual bool create_claim(const std::string& name, std::string_view text) = 0;
-  // Only by who made it.
+  // Only the worker that created the claim may call it.
   virtual void append_to_claim(const std::string& name, std::string_view text) = 0;
   virtual bool has_claim(const std::string& name) = 0;
 
   virtual bool has_report(const std::string& name) = 0;
-  // Makes the finished file at `path` the report of this name. False: there is one, which stays.
+  // Makes the finished file at `path` the report of this name. Returns false and keeps the existing
+  // report if there is one.
   virtual bool link_report(const std::string& path, const std::string& name) = 0;
 };
 
-// DIR/claims and DIR/reports, which must be there.
+// Works on DIR/claims and DIR/reports, which must exist.
 class DiskSweepFolder : public SweepFolder {
  public:
   explicit DiskSweepFolder(std::string folder) : folder_(std::move(folder)) {}

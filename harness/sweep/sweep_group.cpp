@@ -13,7 +13,7 @@ namespace rematch {
 namespace {
 
 constexpr int kMostRepeats = 1000;
-// Axes that are no dimension: their values are words.
+// Axes that are not dimensions. Their values are words.
 constexpr std::array<std::string_view, 3> kWordAxes = {"dtype", "ops", "video"};
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
 
@@ -60,7 +60,7 @@ std::vector<std::string> models_of(const JsonField& group) {
   return models;
 }
 
-// Canonical spellings, each once.
+// Returns canonical spellings, without duplicates.
 std::vector<std::string> policies_of(const JsonField& field) {
   std::vector<std::string> names;
   for (const JsonField& element : field.elements()) {
@@ -103,7 +103,7 @@ SweepGroup group_of(const JsonField& field) {
   return group;
 }
 
-// Fixed dimensions are axes of one value.
+// A fixed dimension is an axis with one value.
 std::vector<Axis> axes_of_group(const JsonField& field, const SweepGroup& group) {
   const std::vector<std::string_view> known = axes_of(group.models);
   std::vector<Axis> axes;

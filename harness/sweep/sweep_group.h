@@ -1,6 +1,6 @@
-// One group of a sweep file: its models, policies, axes with their values, and what is
-// left out. Each value is of the kind that its axis takes; which combinations a model has is not
-// known here.
+// One group of a sweep file: its models, policies, axes with their values, and skipped
+// combinations. Each value has the kind that its axis takes. Whether a model has a combination is
+// not checked here.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace rematch {
 
-inline constexpr std::string_view kFusedOps = "fused_ops";  // a dimension that "ops" speaks of
+inline constexpr std::string_view kFusedOps = "fused_ops";  // the dimension that axis "ops" sets
 
-// A number, or a word for an axis that is no dimension.
+// A number, or a word for an axis that is not a dimension.
 struct AxisValue {
   std::int64_t number = 0;
   std::string word;
@@ -29,10 +29,10 @@ using AxisValues = std::vector<std::pair<std::string, AxisValue>>;  // by axis, 
 
 struct Axis {
   std::string name;
-  std::vector<AxisValue> values;  // one where it is fixed
+  std::vector<AxisValue> values;  // one value if the axis is fixed
 };
 
-// Combinations of values that are left out.
+// Combinations of values that are skipped.
 struct Skip {
   JsonField field;
   AxisValues values;
@@ -53,7 +53,7 @@ struct SweepGroup {
 // The field must outlive the group. Throws FormatError with the path in the file.
 SweepGroup sweep_group_from_json(const JsonField& field);
 
-// Notes which of the skips have matched.
+// Also marks the skips that have matched.
 bool is_skipped(std::vector<Skip>& skips, const AxisValues& values);
 
 }  // namespace rematch

@@ -42,7 +42,7 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Process ids mean the same where this is equal.
+// Process ids are comparable only between processes with the same name.
 std::string machine_name() {
   std::error_code none;
   const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", none);
@@ -55,8 +55,8 @@ struct ProcessState {
   std::int64_t born = 0;
 };
 
-// /proc/PID/stat: the name in brackets may hold anything; the state follows it, and the start is
-// the 20th field after that.
+// Reads /proc/PID/stat. The name in brackets may contain anything. The state follows it, and the
+// start time is 19 fields after the state.
 std::optional<ProcessState> process_state(std::int64_t pid) {
   constexpr int kFieldsToStart = 19;
   const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
@@ -73,13 +73,14 @@ std::optional<ProcessState> process_state(std::int64_t pid) {
 
 class HostLock {
  public:
-  // Opened as it is before it is made: in a folder of everybody's, the system refuses O_CREAT on a
-  // file of another user.
+  // Opens an existing file before it tries to create one. In a world-writable folder, the system
+  // refuses O_CREAT on another user's file.
   explicit HostLock(const std::string& file) : fd_(::open(file.c_str(), O_RDWR | O_CLOEXEC)) {
     constexpr mode_t kForAll = 0666;
     if (fd_ < 0) fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForAll);
     if (fd_ < 0) throw FileError("cannot open '" + file + "': " + std::strerror(errno));
-    ::fchmod(fd_, kForAll);  // whatever the mask; refused for another user's, which has it
+    // Overrides the mask; fails on another user's file, which has the mode already.
+    ::fchmod(fd_, kForAll);
   }
   ~HostLock() { ::close(fd_); }
   HostLock(const HostLock&) = delete;
@@ -113,7 +114,7 @@ bool is_process_gone(const ClaimHolder& holder) {
   if (machine.empty() || holder.machine != machine || holder.born == 0) return false;
   const auto process = process_state(holder.pid);
   if (!process) return true;
-  // One that nobody has waited for, as in a container without init, is no more either.
+  // A zombie has ended too. Containers without init do not reap them.
   return process->state == 'Z' || process->born != holder.born;
 }
 

@@ -1,5 +1,5 @@
-// This process as a worker of a sweep: how others know it, what it knows of them, and what it is
-// told by signals.
+// This process as a worker of a sweep: its identity for other workers, whether their processes
+// live, and the signals it receives.
 #pragma once
 
 #include <chrono>
@@ -14,25 +14,27 @@
 
 namespace rematch {
 
-// With the node's name and the task's from Slurm where it runs under it.
+// Includes the node's name and, under Slurm, the task of the job array.
 ClaimHolder this_worker(const std::string& plan);
 
-// Did this process run on this very machine, and is it no more? False where it cannot be known.
+// Returns whether the holder's process ran on this very machine and has ended. False if that is
+// unknown.
 bool is_process_gone(const ClaimHolder& holder);
 
 // The system's monotonic clock.
 std::chrono::nanoseconds monotonic_now();
 
-// The signals to be noted while it works: SIGUSR1 says that the time is up, the others say stop.
+// The signals that a worker handles. SIGUSR1 means that its time is up, the others tell it to stop.
 inline constexpr std::initializer_list<int> kWorkerSignals = {SIGINT, SIGTERM, SIGUSR1};
 Told told_by_signal();
 
-// Shorter when a signal comes.
+// Returns early if a signal arrives.
 void sleep_until_told(std::chrono::milliseconds length);
 
-// The right to measure times on this machine's CPU: two workers would disturb each other. Held
-// until it is dropped or its process ends, however that ends. Null: another process has it. The
-// file lies in the memory of this host, so the lock is nobody else's. Throws FileError.
+// Takes the right to measure times on this machine's CPU, because two workers would disturb each
+// other. It is held until dropped or until the process ends in any way. Null if another process
+// holds it. The file is in this host's memory, so only processes of this host share the lock.
+// Throws FileError.
 std::shared_ptr<void> take_host_turn(const std::string& file = "/dev/shm/rematch.timing.lock");
 
 }  // namespace rematch

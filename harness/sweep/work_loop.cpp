@@ -10,11 +10,12 @@
 namespace rematch {
 namespace {
 
-// A disk that is full, or a server that is away, for this many looks in a row is no passing
-// trouble.
+// A full disk or an unreachable server is considered permanent after this many failed looks in a
+// row.
 constexpr int kMostTroubles = 60;
 
-// Longest first, so that none of the long ones is begun last. Unknown ones in front: they may be.
+// Sorts the longest first, so that no long comparison starts last. Unknown lengths come first,
+// because they may be long.
 std::vector<std::size_t> by_length(const std::vector<WorkItem>& items) {
   std::vector<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -61,7 +62,7 @@ class Work {
  private:
   using Why = WorkEnd::Why;
 
-  // One look at the folder and what follows from it; why there is nothing more to do.
+  // Looks at the folder once and acts on it. Returns why nothing more is to be done, if so.
   std::optional<Why> round() {
     if (const auto why = told()) return why;
     const bool has_looked = look_unless_fresh();
@@ -107,8 +108,8 @@ class Work {
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
   }
 
-  // A look at every claim takes longer the more there are, so one serves for a while: whoever took
-  // something since is met when its claim is made.
+  // Reuses a recent look, because a look takes longer the more claims there are. If another worker
+  // has taken a comparison since, creating its claim fails.
   bool look_unless_fresh() {
     const auto now = surroundings_.now();
     if (last_look_ && now - *last_look_ < limits_.look_every) return false;
@@ -126,13 +127,13 @@ class Work {
     }
   }
 
-  // Another worker's new start, and this one's own, are of a later generation.
+  // A later start, by another worker or by this one, has a later generation and is not retried.
   bool is_to_retry(std::size_t item) const {
     return has_looked_once_ && failed_before_[item] > 0 &&
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // A comparison that was skipped elsewhere is left for a worker whose card it fits.
+  // A comparison skipped elsewhere is left for a worker whose card it fits.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
     if (state == ClaimState::kSkipped) return items_[item].fits_card;
@@ -186,7 +187,7 @@ class Work {
   Measurer& measurer_;
   const WorkSurroundings& surroundings_;
   const WorkLimits& limits_;
-  std::vector<const Judgement*> judged_;  // of each item; looks write there
+  std::vector<const Judgement*> judged_;  // by item; look() updates them
   std::vector<std::size_t> order_;
   bool has_looked_once_ = false;
   std::vector<int> failed_before_;  // by item: the generation that had failed; 0: none

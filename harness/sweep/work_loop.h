@@ -1,6 +1,6 @@
-// The loop of a worker, until nothing is left for it: it takes the longest free comparison that
-// fits into its time, has it measured, looks again. Any number of workers do it at once, knowing
-// nothing of each other but the claims.
+// The loop of a worker. It takes the longest free comparison that fits into its time, has it
+// measured, and looks again, until nothing is left. Any number of workers run it at once and know
+// each other only through the claims.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@ namespace rematch {
 
 struct WorkItem {
   std::string comparison;                              // id
-  std::optional<std::chrono::milliseconds> predicted;  // absent: it fits while there is time at all
-  bool fits_card = true;                               // of this worker
+  std::optional<std::chrono::milliseconds> predicted;  // absent: it fits while any time is left
+  bool fits_card = true;                               // whether it fits this worker's card
 };
 
-// How one comparison in this worker's hands ended; its claim says the same.
+// How a comparison that this worker held has ended. Its claim says the same.
 enum class MeasureEnd : std::uint8_t {
   kOk,
   kSomePointsFailed,
   kFailed,
   kSkipped,
-  kStopped,     // told to, or time is up: released
-  kSuperseded,  // another worker has it
+  kStopped,     // told to stop, or time is up; the claim was released
+  kSuperseded,  // another worker has taken it
 };
 
 class Measurer {
@@ -38,10 +38,10 @@ class Measurer {
   Measurer(const Measurer&) = delete;
   Measurer& operator=(const Measurer&) = delete;
 
-  // To be held while measuring, where comparisons would disturb each other. Null: another worker of
-  // this machine has it.
+  // Must be held while measuring, if comparisons would disturb each other. Null if another worker
+  // of this machine holds it.
   virtual std::shared_ptr<void> turn() = 0;
-  // Beats, and says the claim's end. Throws FileError where that cannot be written.
+  // Writes heartbeats and the claim's end. Throws FileError if the end cannot be written.
   virtual MeasureEnd measure(std::size_t item, HeldClaim& claim) = 0;
 };
 
@@ -54,20 +54,21 @@ struct WorkSurroundings {
 };
 
 struct WorkLimits {
-  std::optional<std::chrono::nanoseconds> end;  // of `now`
+  std::optional<std::chrono::nanoseconds> end;  // on the clock of `now`
   std::chrono::milliseconds look_every = std::chrono::seconds(1);
-  bool retries_failed = false;  // tries once more what had failed before its first look
+  // Retries once each comparison that had failed before its first look.
+  bool retries_failed = false;
 };
 
 struct WorkEnd {
   enum class Why : std::uint8_t { kNothingLeft, kInOtherHands, kTimeIsUp, kStopped };
   Why why = Why::kNothingLeft;
-  int num_measured = 0;  // by this worker, whatever came of it
-  int num_failures = 0;  // among them, and what others failed at
-  int num_left = 0;      // in other hands, or too long for what is left of the time
+  int num_measured = 0;  // by this worker, with any result
+  int num_failures = 0;  // among them, plus those where other workers failed
+  int num_left = 0;      // held by others, or too long for the remaining time
 };
 
-// Throws FileError where the folder stays unusable, and what Claims::look throws.
+// Throws FileError if the folder stays unusable, and what Claims::look() throws.
 WorkEnd work(const std::vector<WorkItem>& items, Claims& claims, Measurer& measurer,
              const WorkSurroundings& surroundings, const WorkLimits& limits);
 
