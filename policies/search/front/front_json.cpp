@@ -10,14 +10,16 @@
 namespace rematch {
 namespace {
 
-// Fused ops are the project's own, all but attention, which every trace has.
+// Returns whether the trace has fused ops. They are the project's own ops except attention, which
+// every trace has.
 bool has_fused_ops(const Trace& trace) {
   return std::any_of(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
     return op.name.starts_with("rematch::") && op.op_class != OpClass::kAttentionForward;
   });
 }
 
-// Adds what a point says of its front, and of the front's measurement of the point.
+// Adds the fields of a point that depend on the whole front or on both its prediction and its
+// measurement.
 void complete_point(Json& point, const FrontRecord& record) {
   if (point.is_null()) return;
   point["time_source"] = to_value(record.time_source);

@@ -1,5 +1,5 @@
-// Fronts as files, "rematch.front/1.0": every point with its plan, what is predicted of it, and
-// words that a person can read. Lossless.
+// Fronts as files, "rematch.front/1.0". A file lists every point with its plan, its predictions,
+// and text for people. Nothing is lost.
 #pragma once
 
 #include <chrono>
@@ -18,52 +18,56 @@
 
 namespace rematch {
 
-// The best plan of the form that every trainer can express (simple_form.h) for what was asked, as
-// every trainer runs it, whole_region, and how far it is from the front.
+// The best plan that every trainer can express (simple_form.h) for the user's question. It runs
+// under whole_region, as every trainer runs it. Also states its distance from the front.
 struct SimplePoint {
   FrontPoint point;
-  Bytes more_peak;                       // than the front's lowest that is no slower
-  std::chrono::nanoseconds more_time{};  // than the front's fastest that is no larger
+  Bytes more_peak;  // more than the lowest peak of the front at no more time
+  // more than the fastest step of the front at no higher peak
+  std::chrono::nanoseconds more_time{};
 };
 
-// A front, what was searched and what was asked. Times of a roofline say so beside every number
-// that is derived from them.
+// A front, with what was searched and what was asked. Output marks every number that is derived
+// from roofline times.
 struct FrontRecord {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
-  std::optional<std::string> ops;  // "eager" or "fused"; absent in files that do not say
+  std::optional<std::string> ops;  // "eager" or "fused"; absent if the file does not say
   std::string trace_sha256;
-  std::optional<std::string> git_commit;  // of the tool that searched
+  std::optional<std::string> git_commit;  // commit of the tool that searched
   std::optional<bool> git_dirty;
   std::string device;
-  // Of the times, as the profile has them (profile.h); empty: it does not say.
+  // The card and attention kernel of the times, from the profile (profile.h). Empty: the profile
+  // does not say.
   std::string card;
   std::string attention_backend;
-  std::optional<Bytes> device_memory;  // by its data sheet, or of the host that measured the front
-  // What of that, or with --reserve of the budget, tensors cannot have. Absent: on a CPU, and in
-  // files that do not say.
+  // from its data sheet, or of the host that measured the front
+  std::optional<Bytes> device_memory;
+  // The part of device_memory that tensors cannot use; with --reserve, the part of the budget.
+  // Absent on a CPU and in files that do not say.
   std::optional<MemoryReserve> reserve;
-  // The device's memory without it; nothing where that is not known.
+  // Returns the device's memory minus the reserve, or nullopt if the memory is unknown.
   std::optional<Bytes> memory_for_tensors() const;
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
-  int world = 1;  // ranks of the step; figures are one rank's
-  // How the model's step is split over them: "tp=2,fsdp=4". Empty beside several ranks: their trace
-  // is of the whole model, and what a rank holds is an estimate (sharding.h) without communication.
+  int world = 1;  // number of ranks; figures are for one rank
+  // How the model's step is split over the ranks: "tp=2,fsdp=4". If it is empty with several ranks,
+  // the trace is of the whole model. The bytes of a rank are then an estimate (sharding.h), without
+  // communication.
   std::string layout;
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
-  std::string links;  // measured, that the times of collectives are from; empty: the source's own
-  std::optional<HostLink> host_link;  // over which plans may offload; absent: they do not
+  std::string links;  // measured links of the collectives' times; empty: the source's own link
+  std::optional<HostLink> host_link;  // the link over which plans may offload; absent: they do not
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;
-  // The answer for the budget or the slowdown; nothing if no plan fits or nothing was asked.
+  // The answer for the budget or the slowdown. Absent: no plan fits, or nothing was asked.
   std::optional<FrontPoint> answer;
   std::optional<SimplePoint> simple;
   Front front;
 };
 
-// The record of what was searched, still without question and front.
+// Makes the record of what was searched, without the question and the front.
 FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
 
 Json front_to_json(const FrontRecord& record);

@@ -1,5 +1,5 @@
-// What a plan does with the parameters that blocks gather: held from forward to backward, or
-// gathered again. For words on plans; nothing is decided here.
+// Tells what a plan does with the parameters that blocks gather: keep them from forward to
+// backward, or gather them again. Used to describe plans; it does not decide anything.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace rematch {
 
 class GatheredParameters {
  public:
-  // References must outlive it. Throws std::invalid_argument if the plan was made for another
-  // model, and blocks of this one gather parameters.
+  // The references must outlive it. Throws std::invalid_argument if blocks gather parameters and
+  // the plan was made for another model.
   GatheredParameters(const Plan& plan, const Trace& trace);
 
-  // Whether an op of a region of the plan, both by index, gathers parameters.
+  // Returns whether an op of one of the plan's regions gathers parameters. Both are given by index.
   bool is_gather(std::size_t region, std::size_t op) const;
-  // Whether the block gathers parameters that are held until backward, all or some.
+  // Returns whether the plan keeps at least some parameters that the block gathers until backward.
   bool are_held(const TracedBlock& block) const;
-  // Whether the block is a region that holds everything else: all that its backward runs again are
-  // gathers and views.
+  // Returns whether the block is a region that keeps everything except gathered parameters: its
+  // backward runs only gathers, their waits and views again.
   bool are_all_that_is_dropped(const TracedBlock& block);
 
  private:
@@ -34,8 +34,8 @@ class GatheredParameters {
   const Plan& plan_;
   const Trace& trace_;
   bool has_gathers_;
-  std::vector<OpRange> ranges_;             // of the regions, if there are gathers
-  std::map<int, bool> runs_gathers_alone_;  // by type
+  std::vector<OpRange> ranges_;             // ranges of the regions; empty without gathers
+  std::map<int, bool> runs_gathers_alone_;  // by region type
 };
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// How much of the plane of peak bytes and time a front covers below a reference point: the one
-// number that grows with every improvement of any point.
+// Computes the share of the plane of peak bytes and time that a front covers below a reference
+// point. This number grows with every improvement of any point.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ struct PlanePoint {
   bool operator==(const PlanePoint&) const = default;
 };
 
-// Those of `all` that are faster than every smaller one, by peak ascending; of equal ones the
-// first. `place`: an item's PlanePoint.
+// Returns the Pareto-optimal items, sorted by ascending peak. Ties keep the first. `place` returns
+// an item's PlanePoint.
 template <class Item, class Place>
 std::vector<Item> undominated(std::vector<Item> all, const Place& place) {
   std::stable_sort(all.begin(), all.end(), [&](const Item& a, const Item& b) {
@@ -34,16 +34,19 @@ std::vector<Item> undominated(std::vector<Item> all, const Place& place) {
   return kept;
 }
 
-// The dominated share of the rectangle from (0, 0) to the reference. Points beyond it add nothing.
+// Returns the dominated share of the rectangle from (0, 0) to the reference. Points beyond the
+// reference add nothing.
 double hypervolume_ratio(std::vector<PlanePoint> points, PlanePoint reference);
 
-// Indices of at most `max_points` of an undominated front (by peak, ascending), chosen one by one
-// for the area that each adds between those already there; its two ends first. Ascending.
+// Returns ascending indices of at most `max_points` points of an undominated front, which is sorted
+// by ascending peak. Takes both ends first. Then adds one by one the point that adds the most area
+// between its chosen neighbours.
 std::vector<std::size_t> spread_points(const std::vector<PlanePoint>& front,
                                        std::size_t max_points);
 
-// The point farthest below the line between the front's ends, both axes scaled to them: behind it
-// more bytes buy little time. `front` as above, not empty.
+// Returns the point farthest below the line between the front's ends, with both axes scaled to
+// them. Beyond this point, more bytes save little time. `front` is sorted by ascending peak and not
+// empty.
 std::size_t knee_of(const std::vector<PlanePoint>& front);
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// Which load of a range a device is best used with, as a record and a file, "rematch.loads/1.0":
-// what was asked, the fastest plan of every load that was tried, and the answers. Lossless. A field
-// is a member, a line in the list below its struct, and an entry in
+// Finds the load in a range that uses a device best. The record and its file, "rematch.loads/1.0",
+// state the question, the fastest plan of every tried load, and the answers. Nothing is lost. A new
+// field needs a member, a line in the list below its struct, and an entry in
 // reports/schema/loads.schema.json.
 #pragma once
 
@@ -22,10 +22,10 @@
 
 namespace rematch {
 
-// The fastest plan of a load within the budget; absent: none fits.
+// The fastest plan of a load within the budget. Its figures are absent if no plan fits.
 struct LoadPlan {
   std::int64_t load = 0;
-  // Of one batch: of a rank, or of the ranks that share it.
+  // For one batch, which one rank or several ranks together process.
   std::optional<double> tokens_per_second;
   std::optional<double> tokens_per_second_all_ranks;
   std::optional<std::chrono::nanoseconds> step_time;
@@ -47,26 +47,26 @@ void visit_fields(Plan& plan, Visit visit) {
 
 struct LoadsRecord {
   std::string maximized = "tokens_per_second";
-  bool is_complete = true;  // false: stopped, and the answers are those of `tried`
+  bool is_complete = true;  // false: the search was stopped, and the answers come from `tried`
   std::string model;
   std::map<std::string, std::int64_t> dimensions;  // of the smallest load
   std::string dtype;
   std::string device;
   ProfileSource time_source = ProfileSource::kRoofline;
-  std::string links;  // measured, that the times of collectives are from; empty: the sheet's link
+  std::string links;  // measured links of the collectives' times; empty: the sheet's link
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
-  int world = 1;        // ranks; figures are one rank's
-  int num_batches = 1;  // that they train on side by side
+  int world = 1;        // number of ranks; figures are for one rank
+  int num_batches = 1;  // batches that the ranks process in parallel
   Bytes budget;
   std::string dimension;   // "batch", "tokens"
-  std::int64_t least = 0;  // the range that was asked for
+  std::int64_t least = 0;  // the requested range
   std::int64_t most = 0;
-  std::optional<std::int64_t> largest;  // that fits; absent: not even the least does
-  std::optional<std::int64_t> best;     // most tokens a second
+  std::optional<std::int64_t> largest;  // largest load that fits; absent: not even `least` fits
+  std::optional<std::int64_t> best;     // load with the most tokens per second
   std::optional<std::string> git_commit;
   std::optional<bool> git_dirty;
-  std::vector<LoadPlan> tried;  // by load
+  std::vector<LoadPlan> tried;  // sorted by load
 };
 
 template <RecordOf<LoadsRecord> Record, class Visit>
@@ -94,19 +94,18 @@ void visit_fields(Record& record, Visit visit) {
   visit("tried", record.tried);
 }
 
-// The load under the fastest plan within the budget; nothing if no plan fits.
+// Returns the load with its fastest plan within the budget, or nullopt if no plan fits.
 using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 
 // Note [Which loads are tried]
-// A load that does not fit is taken for a bound: larger ones are not asked for. The largest that
-// fits is found by halving. For the best, loads are tried evenly spaced between the least and that
-// one, then between the neighbours of the best so far, until its neighbours are next to it. With
-// kLoadsAtOnce or fewer that fit, every one is tried; with more, a best one that lies between two
-// tried ones that are worse on both sides may be missed.
+// If a load does not fit, larger ones are assumed not to fit either and are not tried. The largest
+// load that fits is found by bisection. To find the best one, loads are tried at even distances
+// between the least and the largest, then between the neighbours of the best so far, until the
+// neighbours are adjacent. If at most kLoadsAtOnce loads fit, all are tried. With more, a best load
+// between two tried ones that are worse on both sides may be missed.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
-// Fills in `tried` and the answers for the record's range. Of equally good loads the smallest is
-// best. Once `is_stopped` says true no more loads are asked for, and the answer to the last is not
-// used.
+// Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
+// is the best. Once `is_stopped` returns true, tries no more loads and drops the latest result.
 void try_loads(const PlanOfLoad& plan_of, const std::function<bool()>& is_stopped,
                LoadsRecord& record);
 

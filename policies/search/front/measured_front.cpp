@@ -12,8 +12,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A slope needs anchors whose predictions differ by this ratio: each time is known to a few
-// percent.
+// Fitting a slope needs anchors whose predictions differ by this ratio, because each measured time
+// has an error of a few percent.
 constexpr double kLeastSpread = 0.05;
 
 PlanePoint beyond(const std::vector<PlanePoint>& points) {
@@ -41,7 +41,7 @@ double area_of(const std::vector<PlanePoint>& front, const std::vector<std::size
   return hypervolume_ratio(std::move(points), reference);
 }
 
-// The best of those left by Note [Which points are run].
+// Returns the best remaining point by Note [Which points are run].
 std::size_t next_choice(const std::vector<PlanePoint>& front,
                         const std::vector<std::size_t>& chosen, PlanePoint reference) {
   const double area = area_of(front, chosen, reference);
@@ -139,7 +139,7 @@ std::vector<FrontPoint*> all_points(Front& front) {
   return all;
 }
 
-// How far the control strays from 1: times closer than that are not told apart.
+// Returns how far the control deviates from 1. Times that differ by less cannot be distinguished.
 double strays(const std::optional<std::array<double, 2>>& control_interval) {
   if (!control_interval) return 0;
   return std::max({0.0, 1 - (*control_interval)[0], (*control_interval)[1] - 1});
@@ -157,7 +157,7 @@ StepCalibration calibrate_on(const Front& front, const std::vector<std::size_t>&
   return predicted.empty() ? StepCalibration{} : calibrate(predicted, measured);
 }
 
-// A run that serves a baseline and an anchor at once is an anchor in both.
+// If one run serves both a baseline and an anchor, marks both as anchors.
 void mark_anchors(Front& front, const std::vector<std::size_t>& anchors) {
   for (FrontPoint* point : all_points(front)) {
     if (!point->measured) continue;
@@ -188,7 +188,7 @@ void add_errors(Front& front, FrontMeasurement& measurement) {
   measurement.worst_error_ratio = errors.back();
 }
 
-// The fastest of those that are no larger.
+// Returns the fastest of the points whose peak is at most `peak_bytes`.
 const FrontPoint* rival_of(const std::vector<FrontPoint*>& all, std::int64_t peak_bytes) {
   const FrontPoint* fastest = nullptr;
   for (const FrontPoint* other : all) {
@@ -213,14 +213,15 @@ void mark_losers(Front& front, double noise) {
   }
 }
 
-// Hypervolumes, all by one reference beyond every point.
+// Hypervolumes below one reference point, which lies beyond every point.
 struct Areas {
   double own = 0;  // of the front's own points
   std::map<std::string, double> of_families;
 };
 
-// `plane_of` a point, if it has a place there. Baselines count as slower by `noise`, a ratio; the
-// reference does not. Nothing: no point of the front has a place.
+// `plane_of` returns a point's place in the plane, or nullopt if it has none. Baselines count as
+// slower by the ratio `noise`; the reference does not. Returns nullopt if no point of the front has
+// a place.
 template <class PlaneOf>
 std::optional<Areas> areas_of(const Front& front, const PlaneOf& plane_of, double noise = 0) {
   std::vector<PlanePoint> own;

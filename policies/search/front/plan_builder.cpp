@@ -53,8 +53,8 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
 }
 
 // Note [Runs are counted]
-// The i-th region that starts with a scope is its i-th run, for the engine as for the simulator. So
-// where one run of a block has a region, all of them must have one.
+// The engine and the simulator treat the i-th region that starts with a scope as its i-th run. If
+// one run of a block has a region, all its runs must therefore have one.
 std::set<std::string_view> PlanBuilder::counted_blocks(const std::vector<int>& mix) const {
   std::set<std::string_view> counted;
   int first = 0;
@@ -87,7 +87,8 @@ void PlanBuilder::add_regions(Plan& plan, const std::vector<PickedRegion>& regio
   }
 }
 
-// The region of a whole block that keeps what autograd would hold; it runs views again, no more.
+// Returns a region of the whole block that keeps what autograd would hold. It runs only views
+// again.
 std::vector<PickedRegion> PlanBuilder::fastest_region(int span) const {
   const OpRange range = map_.spans[span].range;
   const RegionGraph graph = map_.index.graph(range);
@@ -102,8 +103,8 @@ std::vector<PickedRegion> PlanBuilder::fastest_region(int span) const {
   return {{{0, range.end - range.first}, {saves.begin(), saves.end()}}};
 }
 
-// The scopes that start and end with the range: blocks, or scopes side by side in one, outermost
-// ones first. A scope that opens several times is no name for one of its openings.
+// Returns the scopes where the range starts and ends: blocks, or adjacent scopes in one block,
+// preferably outermost ones. A scope that opens several times does not name a single opening.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
   const ScopeId first_block = *map_.spans[first].scope;  // spans with regions are blocks
   const ScopeId last_block = *map_.spans[last].scope;
@@ -155,8 +156,8 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   return type;
 }
 
-// Relative to its block, so that regions of equal layers are equal; in a region of several layers
-// after the layer's place in it.
+// Returns the scope's path relative to its block, so that regions of equal layers are equal. In a
+// region of several layers, the layer's place in the region comes first.
 std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
   int span = first;
   while (op >= map_.spans[span].range.end) ++span;

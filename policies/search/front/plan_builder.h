@@ -1,4 +1,4 @@
-// A mix of options as an explicit plan.
+// Turns a mix of options into an explicit plan.
 #pragma once
 
 #include <map>
@@ -17,11 +17,12 @@ namespace rematch {
 
 class PlanBuilder {
  public:
-  // References must outlive it. `trace_sha256` is the trace's, which takes milliseconds to find.
+  // The references must outlive the builder. `trace_sha256` is the trace's hash, which takes
+  // milliseconds to compute.
   PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
               const SpanOptions& options, const SearchSpace& space);
 
-  // `mix`: an option for each span, or for several, in forward order. See LayerMix.
+  // `mix` lists an option for each span, or for several spans, in forward order. See LayerMix.
   Plan build(const std::vector<int>& mix, std::string name);
 
  private:
@@ -43,8 +44,9 @@ class PlanBuilder {
   SearchSpace space_;
   std::string trace_sha256_;
   std::map<std::string_view, int> num_openings_;
-  // Regions of equal content are of one type: that of the kinds they cover, where in them they lie,
-  // what they save and what they offload. To find the order of each takes a few simulations.
+  // Caches region types. Regions share a type if they cover the same kinds, lie at the same place
+  // in them, and save and offload the same values. Finding the order of a type takes a few
+  // simulations.
   using TypeKey = std::tuple<std::vector<int>, int, int, std::vector<int>, std::vector<int>, bool>;
   std::map<TypeKey, RegionType> types_;
 };

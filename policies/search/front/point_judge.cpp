@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// The rank's trace has the ops of the one that was profiled, and other bytes.
+// The rank's trace has the ops of the profiled trace, but other bytes.
 Profile profile_of_rank(Profile profile, const Trace& trace, int world) {
   if (world > 1) profile.trace_sha256 = trace_sha256(trace);
   return profile;
@@ -45,7 +45,8 @@ PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchS
 FrontPoint PointJudge::judge(Plan plan) {
   FrontPoint point;
   point.figures = figures_of(simulator_.simulate(plan, space_.schedule), step_.trace);
-  if (space_.world > 1) point.figures.communication.reset();  // the trace is of one rank alone
+  // the trace of a single rank has no communication
+  if (space_.world > 1) point.figures.communication.reset();
   const StepHost& host = point.figures.host;
   if (space_.offload) {
     point.copy_time = space_.offload->time_of(host.copied_out, host.copied_back);

@@ -1,5 +1,5 @@
-// A plan as a point of a front, for one rank of a step: its figures by the step simulator, its time
-// by the profile, and words for people. What the searches of front.h and simple_form.h share.
+// Turns a plan into a point of a front, for one rank of a step: figures from the step simulator,
+// time from the profile, and text for people. Shared by the searches of front.h and simple_form.h.
 #pragma once
 
 #include "policies/predict/device/sharding.h"
@@ -10,16 +10,16 @@ namespace rematch {
 
 class PointJudge {
  public:
-  // References must outlive it.
+  // The references must outlive the judge.
   PointJudge(const Trace& trace, const Profile& profile, const SearchSpace& space);
   PointJudge(const PointJudge&) = delete;
   PointJudge& operator=(const PointJudge&) = delete;
 
-  const Trace& trace() const { return step_.trace; }  // of the rank
-  Bytes before() const { return before_; }            // alive before the step
+  const Trace& trace() const { return step_.trace; }  // the trace of one rank
+  Bytes before() const { return before_; }            // bytes alive before the step
 
-  // Without words, since most points are weighed and not shown, and bounded by the time of keeping
-  // everything alone.
+  // Leaves out the text, because most judged points are not shown. The point's time bound is only
+  // the time of keeping everything.
   FrontPoint judge(Plan plan);
   void add_words(FrontPoint& point) const;
 

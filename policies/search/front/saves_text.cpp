@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-// The words on one layer, but for its index, and what they do not tell.
+// The text for one layer except its index, and properties that the text does not show.
 struct LayerSaves {
   std::string list;
   std::vector<int> types;  // of its regions
@@ -22,8 +22,8 @@ struct LayerSaves {
   bool operator==(const LayerSaves&) const = default;
 };
 
-// "attention.core::aten::mm#2": the second of that name in its scope. Without a number if it is the
-// only one.
+// Names ops such as "attention.core::aten::mm#2", the second op of that name in its scope. Omits
+// the number if the op is the only one.
 template <class Choose>
 std::vector<std::string> ops_of(const RegionType& type, const Choose& choose) {
   std::map<std::string, int> total;
@@ -68,7 +68,8 @@ Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
   return covers ? Coverage::kCovers : Coverage::kElsewhere;
 }
 
-// Which of its runs a block of the trace is, from 0; absent: it runs once.
+// Returns for each block of the trace which run of its layer it is, from 0. Absent: the layer runs
+// once.
 std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   std::map<std::string_view, int> total;
   for (const TracedBlock& block : trace.blocks) ++total[trace.scopes[block.scope].path];
@@ -82,14 +83,14 @@ std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   return runs;
 }
 
-// Finds the regions of the plan that a block has. Of a block that runs several times the i-th
-// region is the i-th run's; see Note [Runs are counted].
+// Finds the plan's regions in a block. If the block runs several times, the i-th region belongs to
+// the i-th run; see Note [Runs are counted].
 class RegionsOfBlock {
  public:
   RegionsOfBlock(const TracedBlock& block, const std::string& path, OptionalIndex run)
       : block_(block), path_(path), run_(run) {}
 
-  // Asked of every region of the plan in turn.
+  // Must be called for every region of the plan in order.
   Coverage next(const PlannedRegion& region) {
     const Coverage coverage = coverage_of(region, block_, path_);
     const bool is_counted = run_.has_value() && region.first_scope == path_;
@@ -103,7 +104,7 @@ class RegionsOfBlock {
   int seen_ = 0;
 };
 
-// "0-3", and of layers that run several times "0 (2 runs), 2-5".
+// Returns "0-3", or for layers that run several times "0 (2 runs), 2-5".
 std::string ranges_of_runs(const std::vector<int>& layers) {
   std::map<int, int> num_runs;
   for (const int layer : layers) ++num_runs[layer];
@@ -124,20 +125,20 @@ std::string ranges_of_runs(const std::vector<int>& layers) {
   return joined(parts);
 }
 
-// "ffn_norm to ffn"
+// Returns for example "ffn_norm to ffn".
 std::string name_inside(const PlannedRegion& region, const std::string& path) {
   std::string name = without_prefix(region.first_scope, path);
   if (region.first_scope == region.last_scope) return name;
   return name + " to " + without_prefix(region.last_scope, path);
 }
 
-// The ops that regions of a type save and offload.
+// The ops that regions of one type save and offload.
 struct TypeWords {
   std::vector<std::string> saves;
   std::vector<std::string> offloads;
 };
 
-// `types`: words of the plan's types, which many regions share.
+// `types` holds the text of each of the plan's types, because many regions share a type.
 LayerSaves saves_of(const Plan& plan, const std::vector<TypeWords>& types, const TracedBlock& block,
                     const std::string& path, OptionalIndex run) {
   RegionsOfBlock regions(block, path, run);
@@ -188,7 +189,7 @@ std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
 
 namespace {
 
-// One kept op of a layer: the `nth` of `total` of its name in its scope.
+// One kept op of a layer: number `nth` of the `total` ops of its name in its scope.
 struct KeptOp {
   std::string selector;  // "attention::mm"
   int nth = 0;
@@ -196,29 +197,31 @@ struct KeptOp {
   auto operator<=>(const KeptOp&) const = default;
 };
 
-// The treatment of one layer, wherever its region ends.
+// How one layer is treated, even if its region covers more layers.
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;
-  bool keeps_casts = false;  // or copies: nobody's role, so they are not named
+  // keeps casts or copies, which have no role of their own and are not named
+  bool keeps_casts = false;
   bool holds_gathers = false;
-  bool drops_gathers_alone = false;  // and keeps all else, which is not listed
+  bool drops_gathers_alone = false;  // keeps everything else, which is not listed
   std::vector<KeptOp> keeps;
-  std::vector<std::string> regions;  // of which the layer has several, or less than all of it
+  // set if the layer has several regions, or regions that do not cover it
+  std::vector<std::string> regions;
   int num_in_segment = 1;
   bool offloads_inputs = false;
   bool offloads_kept = false;
 };
 
-// "aten::mm" is "mm": the namespace tells a reader nothing.
+// Returns "mm" for "aten::mm", because the namespace does not help the reader.
 std::string short_name(const std::string& op) {
   const std::size_t end = op.find("::");
   return end == std::string::npos ? op : op.substr(end + 2);
 }
 
-// In a region over several layers, takes the ops of the layer at `place` alone: their scopes start
-// with its "+place". `is_gather` of an index: that op gathers parameters, which have words of their
-// own.
+// Adds the ops that the region keeps. In a region of several layers, adds only the ops of the layer
+// at `place`, whose scopes start with "+place". `is_gather(index)` says whether an op gathers
+// parameters; those are described separately.
 template <class IsGather>
 void add_kept(const RegionType& type, bool is_segment, int place, const IsGather& is_gather,
               Layer& layer) {
@@ -317,7 +320,8 @@ std::vector<KeptTogether> kept_together(const std::vector<Layer>& layers) {
   return groups;
 }
 
-// "attention::mm#1, ffn::mm": without a number all of that name in that scope.
+// Returns for example "attention::mm#1, ffn::mm". A selector without a number stands for all ops of
+// that name in its scope.
 std::string words_of(const std::vector<KeptOp>& ops) {
   std::vector<std::string> words;
   for (const KeptOp& op : ops) {
@@ -333,7 +337,7 @@ std::string words_of(const std::vector<KeptOp>& ops) {
   return joined(words);
 }
 
-// "0-31: keep attention::mm; 13-31 also ffn::mm#1"
+// Adds for example "0-31: keep attention::mm" and "13-31 also ffn::mm#1".
 void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
   std::vector<int> keeping;
   for (const KeptTogether& group : kept_together(layers)) {
@@ -348,7 +352,7 @@ void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts
   }
 }
 
-// "1-31 in segments of 2 to 3"
+// Adds for example "1-31 in segments of 2 to 3".
 void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
   std::vector<int> inside;
   int least = 0;
@@ -365,7 +369,8 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
   parts.push_back(std::move(words));
 }
 
-// "0-30 offload their inputs": the layers for which `holds`, if there are any.
+// Adds for example "0-30 offload their inputs", with the layers for which `holds` returns true, if
+// there are any.
 template <class Holds>
 void add_layers(const std::vector<Layer>& layers, const Holds& holds, const char* words,
                 std::vector<std::string>& parts) {

@@ -15,27 +15,30 @@
 
 namespace rematch {
 
-// Two groups of layers, weighed by sums.
+// Two groups of layers, evaluated by summing the figures of layers.
 struct SimpleMix {
   Bytes peak;
   std::chrono::nanoseconds time{};
   int first_rule = 0;
   int second_rule = 0;
-  int num_first = 0;  // blocks under the first rule
+  int num_first = 0;  // number of blocks under the first rule
 };
 
 namespace {
 
 using std::chrono::nanoseconds;
 
-// Rules in pairs, each with every place where the first ends, are weighed by their sums.
+// At most this many rules are tried in pairs, with every place where the first one ends. Pairs are
+// evaluated by sums.
 constexpr std::size_t kMostPaired = 64;
 
 PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
 
-// Equal layers take equal times: what was measured of each differs, and one rule is for all.
+// Averages the times of equal layers. Each was measured separately, but one rule applies to all of
+// them.
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
-  std::map<std::vector<std::string_view>, std::vector<OpId>> starts;  // by names of a block's ops
+  // by the names of a block's ops
+  std::map<std::vector<std::string_view>, std::vector<OpId>> starts;
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];
     std::vector<std::string_view> names = {block.list};
@@ -56,7 +59,7 @@ OpTimes mean_times(const Trace& trace, const OpTimes& times) {
 
 }  // namespace
 
-// All rules of a trace in pairs, judged when they are asked for.
+// All pairs of rules of a trace. Plans are judged on demand.
 struct SimpleSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
       : profile(its_profile),
@@ -64,7 +67,7 @@ struct SimpleSearch::Plans {
         judge(whole_trace, profile, space),
         trace(judge.trace()),
         times(mean_times(trace, profile.forward)),
-        map(make_spans(trace, times, Repeats::kNoBlocks)),  // its rules are of modules
+        map(make_spans(trace, times, Repeats::kNoBlocks)),  // the rules apply to modules
         rules(simple_rules({trace, map, times, space}, kMostPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, profile.trace_sha256, map, rules.options, space),
@@ -89,7 +92,7 @@ struct SimpleSearch::Plans {
     return static_cast<int>(most);
   }
 
-  // The option of each span; what lies between blocks has one.
+  // Returns the option of each span. A span between blocks has only one.
   std::vector<int> choices(const SimpleMix& mix) const {
     std::vector<int> chosen;
     int block = 0;
@@ -142,15 +145,15 @@ struct SimpleSearch::Plans {
   const Profile& profile;
   SearchSpace space;
   PointJudge judge;
-  const Trace& trace;  // of one rank
+  const Trace& trace;  // the trace of one rank
   OpTimes times;
   SpanMap map;
   SimpleRules rules;
   MixProblem problem;
   PlanBuilder builder;
   std::vector<SimpleMix> mixes;
-  std::vector<SimpleMix> uniform;  // one rule for all layers, every rule; by time, ascending
-  std::map<std::tuple<int, int, int>, FrontPoint> judged;  // by rules and place
+  std::vector<SimpleMix> uniform;  // every rule applied to all layers; sorted by ascending time
+  std::map<std::tuple<int, int, int>, FrontPoint> judged;  // by both rules and the place
 };
 
 SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
@@ -160,8 +163,9 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 
 SimpleSearch::~SimpleSearch() = default;
 
-// Sums leave out what only the whole step shows, so that one near the limit may exceed it, and one
-// that seemed worse may not: rules for all layers are few, and are played whatever their sums say.
+// Sums miss what only a simulation of the whole step shows. A mix near the limit may therefore
+// exceed it, and one that seemed worse may fit. Rules for all layers are few, so all of them are
+// simulated whatever their sums are.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMostTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

@@ -1,6 +1,6 @@
-// The best plan of the form that every trainer can express: whole blocks or modules of a block are
-// regions, and one save list holds for all layers, or one for the first layers and one for the
-// rest. No view and no cast is in a list. What is better than these is the front's (front.h).
+// Finds the best plan that every trainer can express. Whole blocks or modules of a block are
+// regions. One save list applies to all layers, or one list to the first layers and another to the
+// rest. Lists contain no views and no casts. The search of front.h covers better plans.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,18 @@ namespace rematch {
 
 class SimpleSearch {
  public:
-  // Weighs all rules. References must outlive it. Throws std::invalid_argument if the profile is
-  // another trace's.
+  // Evaluates all rules. The references must outlive the search. Throws std::invalid_argument if
+  // the profile belongs to another trace.
   SimpleSearch(const Trace& trace, const Profile& profile, const SearchSpace& space);
   ~SimpleSearch();
   SimpleSearch(const SimpleSearch&) = delete;
   SimpleSearch& operator=(const SimpleSearch&) = delete;
 
-  // Nothing: no plan of the form has so low a peak.
+  // Returns nullopt if no plan of this form has so low a peak.
   std::optional<FrontPoint> fastest_within(Bytes peak);
   FrontPoint lowest();
-  // The plan of at most this step time; nothing only below the time of keeping everything.
+  // Returns the plan with the lowest peak of at most this step time. Returns nullopt only if
+  // `step_time` is below the time of keeping everything.
   std::optional<FrontPoint> lowest_within(std::chrono::nanoseconds step_time);
 
  private:

@@ -16,14 +16,15 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// All subsets of so many are tried: two matmuls of a feed-forward, attention, four projections.
+// Limits the ops whose subsets are all tried. Eight covers two matmuls of a feed-forward, attention
+// and four projections.
 constexpr std::size_t kMostSaved = 8;
 
-// How one group of layers is run.
+// How one group of layers runs.
 struct SimpleRule {
   bool is_checkpointed = false;      // false: autograd keeps what it saves
   std::vector<std::string> modules;  // scopes directly inside a block; empty: the whole block
-  std::vector<std::string> saves;    // "attention::aten::mm#2", the scope inside the block
+  std::vector<std::string> saves;    // "attention::aten::mm#2", with the scope inside the block
 };
 
 struct RuleFigures {
@@ -31,7 +32,7 @@ struct RuleFigures {
   std::vector<SpanOption> by_kind;
 };
 
-// In every figure of every kind.
+// Compares every figure of every kind.
 bool is_no_worse(const RuleFigures& a, const RuleFigures& b) {
   return std::equal(a.by_kind.begin(), a.by_kind.end(), b.by_kind.begin(),
                     [](const SpanOption& of_a, const SpanOption& of_b) {
@@ -82,7 +83,8 @@ class RuleMaker {
     return map_.spans[static_cast<std::size_t>(map_.first_of_kind[kind])];
   }
 
-  // "attention::aten::mm#2": the second of that name in its scope of the block.
+  // Returns for each op a name such as "attention::aten::mm#2", the second op of that name in its
+  // scope of the block.
   std::vector<std::string> names_of_ops(std::size_t kind) const {
     const Span& block = span_of(kind);
     const std::string& path = trace_.scopes[*block.scope].path;
@@ -102,10 +104,10 @@ class RuleMaker {
   struct Worth {
     nanoseconds time{};
     Bytes bytes;
-    bool is_heavy = false;  // matmul, attention: what people list
+    bool is_heavy = false;  // a matmul or attention, which people usually list
   };
 
-  // Ops that a list may name: no view, no cast, and of use to backward.
+  // Returns the ops that a list may name: neither views nor casts, and useful to backward.
   std::map<std::string, Worth> savable() {
     std::map<std::string, Worth> found;
     names_.resize(pricers_.size());
@@ -132,14 +134,14 @@ class RuleMaker {
     return found;
   }
 
-  // "attention::aten::mm" of "attention::aten::mm#2"; without its scope where those are too many.
+  // Returns "attention::aten::mm" for "attention::aten::mm#2", or "aten::mm" without the scope.
   static std::string group_of(const std::string& name, bool has_scope) {
     const std::string all = name.substr(0, name.rfind('#'));
     return has_scope ? all : all.substr(all.find("::") + 2);
   }
 
-  // Matmuls and attention one by one, or of a scope together where those are more than can be
-  // tried; then single ops that take the longest for their bytes.
+  // Takes matmuls and attention one by one, or grouped by scope if there are too many. Then adds
+  // the single ops that take the longest for their bytes.
   void find_candidates() {
     const std::map<std::string, Worth> found = savable();
     std::vector<std::pair<double, std::string>> by_worth;
@@ -168,7 +170,7 @@ class RuleMaker {
     }
   }
 
-  // Scopes directly inside a block that open once, by their names in it.
+  // Returns the scopes directly inside a block that open once, by their names in the block.
   std::map<std::string, LocalRange> modules_of(std::size_t kind) const {
     const Span& block = span_of(kind);
     const std::string& path = trace_.scopes[*block.scope].path;
@@ -182,7 +184,7 @@ class RuleMaker {
     return modules;
   }
 
-  // The whole block, each module alone, and all modules side by side.
+  // Returns the whole block, each module alone, and all modules as separate regions.
   std::vector<std::vector<std::string>> choices_of_modules() const {
     std::set<std::string> all;
     for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
@@ -250,8 +252,8 @@ class RuleMaker {
     return regions;
   }
 
-  // Each kind under plain autograd is priced once: backward is long, and most rules leave some kind
-  // so.
+  // Prices each kind under plain autograd only once. Its backward is long, and most rules leave
+  // some kind to autograd.
   LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
     const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
@@ -270,9 +272,9 @@ class RuleMaker {
     rules_.push_back(std::move(figures));
   }
 
-  // Between rules of different regions sums say too little of the step's peak: what no rule of its
-  // own regions beats stays, and is paired with others if nothing at all beats it or is its equal
-  // and stands before it. The first two rules are the ends.
+  // Sums say too little about the step's peak to compare rules with different regions. A rule
+  // therefore stays unless a rule with the same regions beats it. It is paired with others only if
+  // no rule at all beats it and no earlier rule equals it. The first two rules are the ends.
   void keep_best(std::size_t most_paired) {
     std::vector<std::size_t> paired;
     std::vector<std::size_t> alone;
@@ -312,8 +314,8 @@ class RuleMaker {
   const SearchSpace& space_;
   std::map<std::string_view, int> num_openings_;
   std::vector<SpanPricer> pricers_;                    // by kind
-  std::vector<std::vector<std::string>> names_;        // by kind: of its ops
-  std::vector<std::vector<std::string>> candidates_;   // kept together
+  std::vector<std::vector<std::string>> names_;        // names of the kind's ops
+  std::vector<std::vector<std::string>> candidates_;   // ops in one entry are kept together
   std::vector<std::optional<LayerOption>> unmanaged_;  // by kind
   std::vector<RuleFigures> rules_;
   std::size_t num_paired_ = 0;

@@ -1,4 +1,4 @@
-// The rules that a person can type for a group of layers, priced for every kind of block.
+// Lists the rules that a person can type for a group of layers, priced for every kind of block.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@
 
 namespace rematch {
 
-// Lists of options in which one index is one rule, whatever the kind of block: the first keeps
-// everything, the second recomputes everything.
+// Lists of options. One index stands for one rule in the lists of all kinds of block. The first
+// rule keeps everything, and the second recomputes everything.
 struct SimpleRules {
   SpanOptions options;
-  // So many rules, the first ones, are worth a place beside others: none is worse than another in
-  // bytes held, transient and time of every kind. The rest are for all layers alone.
+  // The number of rules, counted from the first, that are worth combining with others. None of them
+  // is worse than another in held bytes, transient and time of every kind. The other rules apply
+  // only to all layers.
   int num_paired = 0;
 };
 

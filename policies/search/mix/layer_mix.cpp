@@ -17,35 +17,36 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Bytes and cost of all layers from some layer on.
+// The bytes and time of all layers from some layer on.
 struct MixLabel {
   std::int64_t peak = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
-  std::int32_t rest = 0;  // index into the labels behind the option's layers
+  std::int32_t rest = 0;  // index into the labels after the option's layers
 };
 
-// A layer takes less than a millisecond with so many.
+// With this many labels, a layer takes less than a millisecond.
 constexpr std::size_t kLabelsOnceStopped = 64;
 
-using MixLabels = std::vector<MixLabel>;  // by peak ascending, times strictly descending
+using MixLabels = std::vector<MixLabel>;  // sorted by ascending peak; times strictly descend
 
-// A job where it stands, and the labels behind it, of which there are some.
+// A job at its place, and the labels after it, which are not empty.
 struct PlacedJob {
   MixJob job;
   const MixLabels* rest;
 };
 
-// How many labels are weighed at a glance.
+// The number of labels that one test can reject.
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
 
-// Labels that are put before others come by the hundred million, and nearly all are dominated.
+// Prepending jobs to labels makes hundreds of millions of labels, and nearly all are dominated.
 //
 // Note [How labels are sifted]
-// Peaks are cut into buckets of equal width. A first pass over a few good jobs writes down, for
-// each bucket, the shortest time in all buckets below it: a label that takes longer is dominated.
-// So is a run of labels whose lowest peak and shortest time, taken together, are. What passes of
+// Peaks are divided into buckets of equal width. A first pass over a few good jobs records for each
+// bucket the shortest time in all lower buckets. A label that takes longer is dominated. A run of
+// labels is dominated if its lowest peak and its shortest time together are. The labels of a job
+// that pass are sorted already, and are merged with those of other jobs.
 // each job is sorted already, and is merged with what passes of the others.
 class Sieve {
  public:
@@ -55,7 +56,7 @@ class Sieve {
     least_time_.assign(bucket_of(highest) + 2, std::numeric_limits<std::int64_t>::max());
   }
 
-  // The first pass: a label of a good job; then, once.
+  // First pass: add() takes the labels of the good jobs; then close() is called once.
   void add(std::int64_t peak, std::int64_t time) {
     std::int64_t& least = least_time_[bucket_of(peak) + 1];
     least = std::min(least, time);
@@ -77,11 +78,12 @@ class Sieve {
 
   std::int64_t lowest_;
   int shift_ = 0;
-  std::vector<std::int64_t> least_time_;  // by bucket: of all below it
+  std::vector<std::int64_t> least_time_;  // by bucket: the least time in all lower buckets
 };
 
-// Runs of labels, one behind another, each by peak ascending and times strictly descending. The
-// last two become one when the one before is not much longer, so that what is dominated goes early.
+// Runs of labels, stored one after another. Each is sorted by ascending peak, with strictly
+// descending times. The last two runs are merged if the earlier one is not much longer, so that
+// dominated labels are dropped early.
 class Runs {
  public:
   void begin_run() {
@@ -90,7 +92,8 @@ class Runs {
   }
   void push_back(const MixLabel& label) { labels_.push_back(label); }
 
-  // The undominated of all, as one run. Of equal ones that of the earlier run. Leaves none here.
+  // Returns the undominated labels of all runs as one run and clears this object. Among equal
+  // labels, keeps the earliest.
   MixLabels take() {
     while (begins_.size() > 1) merge_last_two();
     MixLabels merged(labels_.begin(), labels_.end());
@@ -130,7 +133,7 @@ class Runs {
   MixLabels merged_;
 };
 
-// All labels of one job before `rest`: `take`(peak, label of the rest).
+// Calls take(peak, label of the rest) for every label of one job before `rest`.
 template <class Take>
 void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   const auto first_above = std::partition_point(
@@ -140,7 +143,7 @@ void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   for (auto label = first_above; label != rest.end(); ++label) take(label->peak + job.held, label);
 }
 
-// The same, of labels that the sieve does not stop.
+// Adds the labels of one job before `rest` that the sieve does not stop.
 void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, Runs& passed) {
   passed.begin_run();
   const auto take = [&](std::int64_t peak, MixLabels::const_iterator label) {
@@ -170,13 +173,13 @@ class Mixer {
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
     labels_.resize(num_layers + 1);
-    // With bytes on the host there is no end: the last region moves nothing.
+    // No labels end with bytes on the host, because the last region offloads nothing.
     labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
     for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
     MixFront front;
     front.time_gap = nanoseconds(gap_);
     for (MixLabel& label : labels_[0][0]) {
-      // The floor counts for the whole step only: what holds before a layer does not add to it.
+      // The floor applies only to the whole step: bytes held before a layer do not add to it.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
         front.points.pop_back();
@@ -187,7 +190,7 @@ class Mixer {
   }
 
  private:
-  // By the bytes that layers before offload.
+  // By the bytes that the layers before offload.
   using Labels = std::map<std::int64_t, MixLabels>;
 
   void add_layer(int layer) {
@@ -206,7 +209,7 @@ class Mixer {
     thin_to_limit(labels_[layer]);
   }
 
-  // All that any option offloads; before the first layer there is nothing.
+  // Returns the byte counts that options offload. Nothing is offloaded before the first layer.
   std::set<std::int64_t> offloaded_before(int layer) const {
     std::set<std::int64_t> before = {0};
     if (layer == 0) return before;
@@ -227,8 +230,8 @@ class Mixer {
     return placed;
   }
 
-  // Good jobs are those on the hulls of their list. Where they have most of the labels, a first
-  // pass over them spares nothing.
+  // Good jobs are those on the hulls of their list. If they have most of the labels, a first pass
+  // over them saves nothing.
   Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
     const std::vector<std::size_t> good =
         hull_options(problem_.lists[problem_.list_of_layer[layer]]);
@@ -284,7 +287,7 @@ class Mixer {
   const MixProblem& problem_;
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
-  std::vector<Labels> labels_;  // by the first layer that they cover
+  std::vector<Labels> labels_;  // by the first layer that the labels cover
   Runs passed_;
   std::int64_t gap_ = 0;
 };

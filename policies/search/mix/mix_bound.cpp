@@ -1,5 +1,5 @@
-// The lower bound of layer_mix.h: the same recursion with every front replaced by its convex hull.
-// A front lies above its hull, and stays so when options are put before it.
+// Computes the lower bound of layer_mix.h with the same recursion, but replaces every front by its
+// convex hull. A front lies above its hull, and still does after options are prepended.
 #include <algorithm>
 #include <cmath>
 
@@ -11,13 +11,13 @@ namespace {
 
 using Curve = std::vector<BoundCorner>;
 
-// Does b lie on or above the line from a to c.
+// Returns whether b lies on or above the line from a to c.
 bool is_above(const BoundCorner& a, const BoundCorner& b, const BoundCorner& c) {
   return (b.time_ns - a.time_ns) * (c.peak_bytes - a.peak_bytes) >=
          (c.time_ns - a.time_ns) * (b.peak_bytes - a.peak_bytes);
 }
 
-// The lower left part of the convex hull: times descend.
+// Returns the lower left part of the convex hull, where times descend.
 Curve hull_of(Curve points) {
   std::sort(points.begin(), points.end(), [](const BoundCorner& a, const BoundCorner& b) {
     return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.time_ns < b.time_ns;

@@ -1,4 +1,4 @@
-// An option placed on its layers: what layer mixing and its bound reckon with.
+// An option placed on its layers. Layer mixing and its bound compute with these.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace rematch {
 
 struct MixJob {
   std::int64_t held = 0;
-  std::int64_t transient = 0;  // of forward and backward, with the gradients born by then
+  // maximum of forward and backward, including gradients that exist by then
+  std::int64_t transient = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
   int num_layers = 1;
@@ -19,8 +20,9 @@ struct MixJob {
   bool passes_on = true;
 };
 
-// The job behind layers that offload `before` bytes, and what the layers behind it have before
-// them. See Note [What a mix has on the host].
+// beside() returns the job for layers before it that offload `before` bytes. offloaded_behind()
+// returns the bytes that are offloaded before the layers after it. See Note [What a mix has on the
+// host].
 MixJob beside(MixJob job, std::int64_t before);
 inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
   return job.passes_on ? before : job.offloaded;
@@ -28,16 +30,18 @@ inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
 
 MixJob make_job(const MixProblem& problem, int layer, int option);
 
-// The jobs of all options that can start at `layer`.
+// Returns the jobs of all options that can start at `layer`.
 std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 
-// Puts jobs that start at `first_layer`, side by side, in the order of the lowest peak.
+// Sorts jobs that start at `first_layer` and follow one another, into the order with the lowest
+// peak.
 //
 // Note [The order of options on equal layers]
-// With a layer's gradients of G bytes, take G from what each layer holds and from its transient:
-// the peak is a sum of those before plus the layer's own, as in scheduling with release and
-// delivery. Layers that then hold nothing or less come first, by increasing transient; the others
-// by decreasing transient less held bytes (Jackson; Abdel-Wahab and Kameda).
+// Each layer's gradients have G bytes. Subtract G from what each layer holds and from its
+// transient. The peak is then the sum of the layers before plus the layer's own transient, as in
+// scheduling with release and delivery times. Layers that then hold nothing or less come first, by
+// increasing transient. The others follow by decreasing transient minus held bytes (Jackson;
+// Abdel-Wahab and Kameda).
 void order_jobs(const MixProblem& problem, int first_layer, std::vector<MixJob>& jobs);
 
 }  // namespace rematch

@@ -18,16 +18,17 @@ struct CutLabel {
   Bytes held;
   Bytes transient;
   nanoseconds time{};
-  // The fewer of these, the better, if all else is equal.
+  // Fewer of these are better if all else is equal.
   std::int64_t num_recomputed = 0;
   int num_regions = 0;
-  int num_outside = 0;  // ops that lie in no region
-  OptionalIndex last;   // of CutProgram::chosen_
+  int num_outside = 0;  // ops outside all regions
+  OptionalIndex last;   // index into CutProgram::chosen_
 };
 
-// Drops what another label is as good as in everything, or slower by at most `slack`. Sorted by
-// held bytes, a label stays if its transient is below that of all so far that are no slower: these
-// form a staircase of times to lowest transients.
+// Drops labels that another label dominates, where the other may be slower by at most `slack`.
+// Labels are sorted by held bytes. A label stays if its transient is below that of all labels so
+// far that are slower by at most `slack`. A staircase from times to the lowest transients answers
+// this.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
@@ -35,7 +36,7 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   };
   std::sort(labels.begin(), labels.end(),
             [&](const CutLabel& a, const CutLabel& b) { return rank(a) < rank(b); });
-  std::map<nanoseconds, Bytes> lowest;  // by time, descending transients
+  std::map<nanoseconds, Bytes> lowest;  // by time; transients descend
   std::size_t kept = 0;
   for (const CutLabel& label : labels) {
     const auto slower = lowest.upper_bound(label.time + slack);
@@ -49,10 +50,11 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 }
 
 // Note [Cuts as a walk along the block]
-// A cut is a walk from the block's first op to its last: a region, or ops that autograd manages up
-// to where the next region starts. What a piece adds depends on those before it only through the
-// storages that they have paid for and that it may hold as well, see Note [Who pays for a storage].
-// So labels at one place compete if they agree in those, and few values cross any place in a block.
+// A cut is a walk from the block's first op to its last. Each step is a region, or ops that
+// autograd manages up to the start of the next region. The cost of a piece depends on earlier
+// pieces only through the storages that they have paid for and that the piece may hold too; see
+// Note [Who pays for a storage]. Labels at one place therefore compete if they agree in these
+// storages. There are few such states, because few values cross any place in a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
@@ -69,7 +71,7 @@ class CutProgram {
     }
   }
 
-  // Nothing if stopped.
+  // Returns an empty list if stopped.
   std::vector<SpanOption> run(nanoseconds slack, const std::function<bool()>& stop) {
     Place& start = places_.begin()->second;
     const Bytes shared = tally_.shared().held;
@@ -95,15 +97,15 @@ class CutProgram {
   using Paid = std::vector<StorageId>;
   using States = std::map<Paid, std::vector<CutLabel>>;
   struct Place {
-    std::vector<int> starting;  // candidates
-    Paid open;                  // storages made before, that a later piece may hold; ascending
-    States behind_region;       // what lies before is a region, or nothing
+    std::vector<int> starting;  // indices of candidates
+    Paid open;                  // storages made before that a later piece may hold; ascending
+    States behind_region;       // the piece before is a region, or there is none
     States behind_autograd;
   };
   using Places = std::map<int, Place>;
 
-  // The labels of `states` with one more piece, at `to`: a region if no op of it is outside of one.
-  // `last` says what a label has chosen last.
+  // Extends the labels of `states` by one piece and appends them to `to`. The piece is a region if
+  // `num_outside` is 0. `last` returns the latest choice of an extended label.
   template <class AddPiece, class Last>
   void go_on(const States& states, const Paid& open, States& to, int num_outside,
              const AddPiece& add_piece, const Last& last) {
@@ -124,7 +126,8 @@ class CutProgram {
     }
   }
 
-  // Up to every later place where a region may start, and to the end.
+  // Adds a piece that autograd manages, up to every later place where a region may start and up to
+  // the end.
   void leave_to_autograd(Places::iterator here) {
     tidy(here->second.behind_region);
     for (auto there = std::next(here); there != places_.end(); ++there) {
@@ -174,7 +177,7 @@ class CutProgram {
   const std::vector<RegionCandidate>& candidates_;
   SpanTally tally_;
   Places places_;
-  ChoiceLists<const PlayedRegion*> chosen_;  // regions, of the candidates
+  ChoiceLists<const PlayedRegion*> chosen_;  // chosen regions of the candidates
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Which regions a block is cut into, and what each of them keeps: all ways that no other way beats,
-// by a dynamic program over the places where a region may start or end.
+// Finds the undominated ways to cut a block into regions and to choose what each region keeps. Uses
+// a dynamic program over the places where a region may start or end.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace rematch {
 
-// Ops that may become a region, and how.
+// Ops that may become a region, and the options for that region.
 struct RegionCandidate {
   LocalRange range;
   std::vector<PlayedRegion> options;
 };
 
-// Every set of disjoint candidates, the empty one included, with every option of each; but for
-// those that hold no less, are faster by at most `slack` and have no smaller transient than one
-// found. Once `stop` says true, nothing but the empty set.
+// Combines every set of disjoint candidates, including the empty one, with every option of each
+// candidate. Drops a combination if a kept one holds no more, has no larger transient, and is
+// slower by at most `slack`. Returns only the empty set once `stop` returns true.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,
                                   std::chrono::nanoseconds slack,

@@ -14,7 +14,7 @@ bool dominates(const BlockPoint& a, const BlockPoint& b, std::chrono::nanosecond
   return a.saved <= b.saved && a.recompute <= b.recompute + slack && a.transient <= b.transient;
 }
 
-// Drops sets that are hardly faster than a smaller one that stays.
+// Drops sets that are faster than a kept smaller one by at most `slack`.
 void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   std::vector<SaveSet> kept;
   for (SaveSet& set : sets) {
@@ -25,8 +25,8 @@ void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   sets = std::move(kept);
 }
 
-// Drops sets above a line between two others. Returns by how much the fastest dropped one is faster
-// than the one before it that stays.
+// Keeps only sets on the lower convex hull. Returns the largest time by which a dropped set is
+// faster than the kept set before it.
 std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
   const auto lies_above = [&](const SaveSet& before, const SaveSet& set, const SaveSet& after) {
     const auto slope = [](const SaveSet& from, const SaveSet& to) {
@@ -54,12 +54,12 @@ std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
   return gap;
 }
 
-// Points that no other is at least as good as, each once.
+// Holds the points that no other point dominates, without duplicates.
 class Archive {
  public:
   explicit Archive(std::chrono::nanoseconds slack) : slack_(slack) {}
 
-  // Is the point better than all so far in something.
+  // Returns whether the point is better than every point so far in some respect.
   bool offer(BlockPoint point) {
     for (const BlockPoint& known : points_) {
       if (dominates(known, point, slack_)) return false;
@@ -119,7 +119,7 @@ class FrontFinder {
   const RegionGraph& graph_;
   const SaveSetCosts& costs_;
   BlockFrontLimits limits_;
-  Bytes bound_;  // of the transient
+  Bytes bound_;  // lower bound of the transient
   SimulatedSets own_;
   SimulatedSets& known_;
   Archive archive_;
@@ -139,8 +139,8 @@ BlockFront FrontFinder::find() {
   for (const SaveSet& set : sets.sets) {
     const BlockPoint point = price(set.ops);
     highest = std::max(highest, point.transient);
-    // A region that on_demand runs whole also executes what waits for slots that are never asked
-    // for; the program does not know which regions that are.
+    // A region that on_demand runs as a whole also executes ops for slots that are never demanded.
+    // The dynamic program does not know which regions those are.
     front.time_gap = std::max(front.time_gap, gap + point.recompute - set.recompute);
     simulated_.insert(set.ops);
     archive_.offer(point);
@@ -156,13 +156,15 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  front.time_gap += 2 * limits_.time_slack;  // left out here, and by thin_sets()
+  // the archive and thin_sets() each drop points within the slack
+  front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;
 }
 
-// Bytes that backward holds at its own ops in any case: those it made, and saved tensors that it
-// has asked for and not let go of; with whole_region, all that it has not let go of.
+// Returns a lower bound of the transient over all save sets: the bytes that backward made, plus
+// saved tensors that it has demanded and not released. With whole_region, all saved tensors count
+// from the first demand to their release.
 Bytes FrontFinder::transient_bound() const {
   std::vector<int> holders(graph_.storages.size(), 0);
   Bytes held;
@@ -208,7 +210,7 @@ void FrontFinder::try_all(const std::vector<int>& ops) {
   }
 }
 
-// Adds or drops one op at a time, from every point that turns up.
+// Adds or drops one op at a time, starting from every point that improves the front.
 void FrontFinder::improve(std::vector<std::vector<int>> sets, const std::vector<int>& ops) {
   const std::size_t most = simulated_.size() + limits_.max_simulations;
   for (std::size_t next = 0; next < sets.size(); ++next) {

@@ -1,6 +1,5 @@
-// Every save set of one region worth having: saved bytes against recompute time against the
-// transient, all as the simulator has them. Knows no other region: layer_mix.h puts regions side
-// by side.
+// Finds the useful save sets of one region: saved bytes against recompute time against transient,
+// as the simulator computes them. Considers a single region; layer_mix.h combines regions.
 #pragma once
 
 #include <chrono>
@@ -16,26 +15,26 @@
 namespace rematch {
 
 struct BlockPoint {
-  Bytes saved;                           // from forward to backward; free storages left out
-  Bytes transient;                       // RegionSimulation::boundary_peak, saved bytes included
-  std::chrono::nanoseconds recompute{};  // of the ops that recompute executes
-  int num_recomputed = 0;                // of them
+  Bytes saved;      // from forward to backward; excludes free storages
+  Bytes transient;  // RegionSimulation::boundary_peak, which includes saved bytes
+  std::chrono::nanoseconds recompute{};  // time of the ops that recompute executes
+  int num_recomputed = 0;                // number of these ops
   std::vector<int> saves;                // local ops, ascending
-  Bytes kept;                            // as `saved`, with the free storages
+  Bytes kept;                            // like `saved`, but includes free storages
   Bytes demanded;                        // RegionSimulation::demanded_peak
 };
 
 // Note [What a block front is exact over]
-// Saved bytes and recompute time are exact: additive op times, all save sets. The transient is a
-// maximum over the whole replay, and no recursion over ops gives it. It is exact too if all save
-// sets were tried, or if every point reaches the lower bound that holds for all of them, which
-// whole_region nearly always does. Otherwise points are improved by single changes until none
-// helps, and transient_gap bounds what may have been missed.
+// Saved bytes and recompute time are exact: op times add up, and all save sets are covered. The
+// transient is a maximum over the whole replay, so no recursion over ops computes it. It is exact
+// in two cases: all save sets were tried, or every point reaches the lower bound over all save
+// sets, which is usual with whole_region. Otherwise points are improved by single changes until
+// none helps, and transient_gap bounds what may have been missed.
 struct BlockFront {
-  std::vector<BlockPoint> points;  // by saved bytes, then recompute time
-  Bytes transient_bound;           // no save set has less
-  // Every save set has a point that saves no more, is slower by at most time_gap and has a
-  // transient larger by at most transient_gap. Both 0: exact.
+  std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
+  Bytes transient_bound;           // lower bound over all save sets
+  // For every save set, some point saves no more, is slower by at most time_gap and has a transient
+  // larger by at most transient_gap. The front is exact if both are 0.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   bool is_exact() const { return time_gap.count() == 0 && transient_gap.count == 0; }
@@ -43,28 +42,28 @@ struct BlockFront {
 
 struct BlockFrontLimits {
   std::size_t max_labels = kMaxSaveSetLabels;
-  std::size_t max_tried_ops = 10;       // up to so many savable ops all save sets are tried
-  std::size_t max_simulations = 1'000;  // of single changes
-  // Only save sets on the convex hull of saved bytes and recompute time; time_gap counts the
-  // others.
+  std::size_t max_tried_ops = 10;       // all save sets are tried up to this number of savable ops
+  std::size_t max_simulations = 1'000;  // limit for single changes
+  // Uses only save sets on the convex hull of saved bytes and recompute time. time_gap accounts for
+  // the others.
   bool hull_only = false;
-  // A point that is less than this faster than a smaller one is left out; time_gap counts it.
+  // Drops a point that is faster than a smaller one by less than this. time_gap accounts for it.
   std::chrono::nanoseconds time_slack{};
 };
 
-// Save sets of one region under one schedule that were simulated, by their ops: what comes of them
-// does not depend on which storages are free.
+// Simulated save sets of one region under one schedule, by their ops. The results do not depend on
+// which storages are free.
 using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
 
-// `known` is used and added to, if it is given.
+// Uses and extends `known` if it is given.
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
                             const BlockFrontLimits& limits = {}, SimulatedSets* known = nullptr);
 
-// The region's ops under a save set.
+// Returns the region's ops under a save set.
 std::vector<PlannedOp> ops_saving(const RegionGraph& graph, const std::vector<int>& saves);
 
-// The region as a plan has it, with the order that on_demand runs it in, and its simulation. Ops
-// have no names yet. `least` as in choose_order().
+// The region as a plan describes it, including the order for on_demand, and its simulation. Its ops
+// have no names yet. `least` is the same as in choose_order().
 struct PlayedSaves {
   RegionType type;
   RegionSimulation simulation;
@@ -72,7 +71,7 @@ struct PlayedSaves {
 PlayedSaves play_saves(const RegionGraph& graph, const SaveSetCosts& costs,
                        const std::vector<int>& saves, Bytes least = {});
 
-// One save set, priced and simulated.
+// Simulates and prices one save set.
 BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
                           const std::vector<int>& saves, Bytes least = {});
 

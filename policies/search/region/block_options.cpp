@@ -15,13 +15,13 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A cut lowers the transient by itself, and there are many.
+// Cuts have many regions, and cutting already lowers the transient, so few simulations suffice.
 constexpr std::size_t kMaxSimulationsInCuts = 100;
-// All subsets of so many values that a region gives to others are tried; no block here gives more.
+// All subsets of up to this many exported values are tried. No block here exports more.
 constexpr std::size_t kMostExports = 6;
 
-// Runs of scopes side by side in a block, with ops in them, at any depth. Plans name regions by the
-// scopes at their ends, so these are scopes that open once.
+// Finds runs of adjacent scopes in a block, at any depth, that contain ops. Plans name regions by
+// the scopes at their ends, so these scopes must open only once.
 class RunFinder {
  public:
   RunFinder(const Trace& trace, const Span& block, bool single_scopes)
@@ -71,7 +71,7 @@ class RunFinder {
   std::vector<LocalRange> runs_;
 };
 
-// The options of one block, alone.
+// Finds the options of a single block.
 class BlockOptionFinder {
  public:
   BlockOptionFinder(const SearchedTrace& searched, int span)
@@ -85,7 +85,8 @@ class BlockOptionFinder {
     const auto first = times.begin() + block.range.first.index;
     const nanoseconds time =
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
-    // A third each for the save sets of a region, their transients, and the regions of a cut.
+    // Splits the slack between the save sets of a region, their transients, and the regions of a
+    // cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }
@@ -112,15 +113,15 @@ class BlockOptionFinder {
     for (const SpanOption& option : found.options) {
       slowest = std::max(slowest, option.figures.time);
     }
-    // No way takes less than no time.
+    // Times are not negative, so the gap is at most the slowest time.
     found.gap = {std::min(largest_time_gap() + slack_, slowest), transient_gap_};
     return found;
   }
 
  private:
-  // Note [Who pays for a storage] makes it free to keep what a later piece of the block holds as
-  // well. Which later pieces there are is not known here, so fronts are made for every set of
-  // values that may be free.
+  // Keeping a storage is free if a later piece of the block holds it too; see Note [Who pays for a
+  // storage]. The later pieces are not known here, so this computes a front for every set of values
+  // that may be free.
   RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
     SaveSetCosts costs = pricer_.costs(range);
@@ -147,15 +148,16 @@ class BlockOptionFinder {
     return found;
   }
 
-  // torch would repeat what the range writes to tensors from outside.
+  // With whole_modules, rejects ranges that write to tensors from outside, because torch would
+  // repeat the writes.
   bool may_be_region(LocalRange range) {
     const std::vector<RegionOp>& ops = pricer_.graph(range).ops;
     return !space_.whole_modules ||
            std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
   }
 
-  // By op of the range: it draws, and so does a later one. See Note [A kept draw moves the
-  // generator for those behind it].
+  // Returns for each op of the range whether it draws random numbers and a later op does so too.
+  // See Note [A kept draw moves the generator for those behind it].
   std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
     bool is_last = true;
@@ -168,7 +170,7 @@ class BlockOptionFinder {
     return draws;
   }
 
-  // Local storages that the region can keep and that ops of the block behind it read.
+  // Returns the local storages that the region can keep and that later ops of the block read.
   std::vector<int> exports_of(LocalRange range, const SaveSetCosts& costs) {
     const RegionGraph& graph = pricer_.graph(range);
     const std::vector<StorageId> read_behind =
@@ -197,7 +199,7 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Whatever the resolution, none and full are there.
+  // Adds an option if it is missing, so that none and full exist at every resolution.
   void add_end(std::vector<SpanOption>& options, std::vector<PickedRegion> regions) {
     if (std::any_of(options.begin(), options.end(),
                     [&](const SpanOption& option) { return option.regions == regions; })) {
@@ -207,9 +209,9 @@ class BlockOptionFinder {
     options.push_back({figures, std::move(regions)});
   }
 
-  // The largest sum of the gaps of one cut's regions.
+  // Returns the largest sum of the gaps of one cut's regions.
   nanoseconds largest_time_gap() const {
-    std::map<int, nanoseconds> largest = {{0, {}}};  // by where the cut ends, ascending
+    std::map<int, nanoseconds> largest = {{0, {}}};  // by the end of the cut, ascending
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;
       for (const auto& [first, gap] : gaps) {

@@ -1,5 +1,5 @@
-// All ways worth having to run one block alone: left to autograd, as one region, or cut into
-// regions at scopes inside it.
+// Finds all useful ways to run a single block: left to autograd, as one region, or cut into regions
+// at scopes inside it.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,9 @@ namespace rematch {
 
 struct BlockOptions {
   std::vector<SpanOption> options;
-  std::vector<SpanOption> as_one_region;  // those alone that no other of its kind beats
-  std::vector<PlayedRegion> whole;        // the same, with those that leaving it to autograd beats
+  std::vector<SpanOption> as_one_region;  // one region; without dominated options
+  // one region; includes options that leaving the block to autograd dominates
+  std::vector<PlayedRegion> whole;
   OptionGap gap;
 };
 

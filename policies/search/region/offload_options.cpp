@@ -9,10 +9,10 @@
 namespace rematch {
 namespace {
 
-// The inputs and ops of a region that may wait on the host.
+// The inputs and ops of a region that may be offloaded.
 struct CanLeave {
   std::vector<RegionInput> inputs;
-  std::vector<bool> ops;  // their results, if they are kept
+  std::vector<bool> ops;  // by op: its results may be offloaded if they are kept
 };
 
 class OffloadOptions {
@@ -27,7 +27,8 @@ class OffloadOptions {
 
   std::vector<SpanOption> run(const std::vector<std::vector<int>>& save_sets) {
     std::vector<SpanOption> options;
-    if (!has_live_slot(pricer_.graph(pricer_.whole()))) return options;  // nothing comes back to it
+    // backward never demands anything from it
+    if (!has_live_slot(pricer_.graph(pricer_.whole()))) return options;
     const CanLeave can_leave = leave_everywhere();
     for (const std::vector<int>& saves : save_sets) {
       PickedRegion picked{pricer_.whole(), saves, {}, can_leave.inputs};

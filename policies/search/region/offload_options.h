@@ -1,4 +1,4 @@
-// Ways to run spans as one region that leaves what it holds to the host until its backward.
+// Finds ways to run spans as one region that offloads what it holds until its backward.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,16 @@
 
 namespace rematch {
 
-// Spans of `kinds` side by side, wherever the trace has them, from span `first` for one. Each save
-// set up to three times: with its inputs offloaded, with all that it keeps, and with both. Only
-// what nobody else holds on the device leaves, whatever other spans do. Needs SearchSpace::offload.
+// Considers adjacent spans of `kinds` wherever the trace has them; span `first` starts one such
+// row. Tries each save set up to three times: offloading its inputs, everything that it keeps, or
+// both. Offloads only values that no other span holds on the device, whatever options other spans
+// use. Requires SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);
 
-// Sets what a picked region offloads in the type of it that saves all that. Ops have their names.
+// Sets what a picked region offloads in its type, which saves all of it so far. The type's ops must
+// have their names.
 void set_offloads(const PickedRegion& picked, RegionType& type);
 
 }  // namespace rematch

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Would `value` be held if its producer were saved. Mirrors kept_values().
+// Returns whether `value` is held if its producer is saved. Must agree with kept_values().
 bool can_be_kept(const RegionGraph& graph, int value) {
   const RegionValue& described = graph.values[value];
   if (described.constant || !described.producer.has_value()) return false;
@@ -27,7 +27,8 @@ class Prices {
   Prices(const RegionGraph& graph, const std::vector<bool>& free_storages)
       : graph_(graph), free_(free_storages) {}
 
-  // Bytes held by keeping all outputs of an op that can be kept, each storage once.
+  // Returns the bytes held by keeping all outputs of an op that can be kept. Counts each storage
+  // once.
   Bytes of_op(int op) const {
     std::vector<int> storages;
     for (int output : graph_.ops[op].outputs) {
@@ -61,8 +62,8 @@ class Prices {
   const std::vector<bool>& free_;
 };
 
-// The time of an op and of the ops from `first_wait` on that complete the collective it starts:
-// they run because it does.
+// Returns the time of an op plus the time of the waits from `first_wait` on that complete its
+// collective. The waits run because the op does.
 std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
                              int first_wait) {
   std::int64_t time = costs.op_times[op].count();
@@ -72,11 +73,11 @@ std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs
   return time;
 }
 
-// A partial choice: what it costs so far, and the last op that it saved.
+// A partial choice: its cost so far, and the op that it saved last.
 struct SaveLabel {
   std::int64_t bytes = 0;
   std::int64_t time_ns = 0;
-  OptionalIndex last;  // of its saved ops
+  OptionalIndex last;  // index into the choice lists of saved ops
 };
 
 void keep_undominated(std::vector<SaveLabel>& labels) {
@@ -104,10 +105,11 @@ SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& s
 }
 
 // Note [Why closure costs need a frontier]
-// On demand an op runs only if something that runs, or backward, reads it and it is not kept, so
-// the cost of a save set is no sum over its ops. Going from the last op to the first, all that
-// earlier ops need to know of the choices made is which of them are wanted: labels with the same
-// wanted ops compete, and there are few such states because few values cross any cut of a block.
+// On demand, an op runs only if it is not kept and is read by backward or by an op that runs. The
+// cost of a save set is therefore not a sum over its ops. The program goes from the last op to the
+// first. Earlier ops depend on the choices so far only through the set of wanted ops, so labels
+// with the same wanted ops compete. There are few such states, because few values cross any cut of
+// a block.
 class ClosureProgram {
  public:
   ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -125,7 +127,7 @@ class ClosureProgram {
   }
 
  private:
-  // Two bits an op: something wants its outputs, and it must run whatever is saved.
+  // Two bits per op: something needs its outputs, and it must run whatever is saved.
   using State = std::vector<std::uint64_t>;
   static constexpr int kOpsPerWord = 32;
   static constexpr std::uint64_t kWanted = 1;
@@ -158,7 +160,7 @@ class ClosureProgram {
         continue;
       }
       if (how == kWanted) append(next[rest], saved(labels, op, price));
-      if (how == kWanted && price == 0) continue;  // nothing is better than free
+      if (how == kWanted && price == 0) continue;  // saving costs nothing, so it is best
       for (const RegionUse& read : graph_.ops[op].reads) need(read, rest);
       const std::int64_t time = time_with_waits(graph_, costs_, op, 0);
       for (SaveLabel& label : labels) label.time_ns += time;
@@ -195,7 +197,7 @@ class ClosureProgram {
         num_labels += labels.size();
       }
       gap_ += worst;
-      if (num_labels == before) break;  // one or two labels a state: the states are too many
+      if (num_labels == before) break;  // one or two labels per state: there are too many states
     }
   }
 
@@ -207,7 +209,8 @@ class ClosureProgram {
   std::int64_t gap_ = 0;
 };
 
-// A whole-region recompute runs everything below the stop but what is kept, so times add up.
+// A whole-region recompute runs every op below the stop except those whose results are kept, so
+// times add up.
 class PrefixProgram {
  public:
   PrefixProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -257,7 +260,7 @@ class PrefixProgram {
   ChoiceLists<int> saved_ops_;
 };
 
-// Whether saving spares the op's re-run: all its outputs stay.
+// Returns whether saving the op avoids running it again, which requires that all its outputs stay.
 bool is_sparable(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[op].outputs;
   bool some = false;
@@ -268,7 +271,7 @@ bool is_sparable(const RegionGraph& graph, int op) {
   return some;
 }
 
-// Ops that recompute may run: all below the stop, or all that demanded slots depend on.
+// Returns the ops that recompute may run: all below the stop, or all that demanded slots depend on.
 std::vector<bool> may_run(const RegionGraph& graph, const SaveSetCosts& costs) {
   const std::vector<int> demanded = demanded_slots(graph);
   if (costs.schedule == Schedule::kWholeRegion) {

@@ -1,5 +1,6 @@
-// The save sets of one region that no other beats in both saved bytes and recompute time, by a
-// frontier dynamic program over its ops. Knows nothing of the transient: block_front.h adds it.
+// Finds the save sets of one region that are undominated in saved bytes and recompute time. Uses a
+// frontier dynamic program over the region's ops. Does not consider the transient, which
+// block_front.h adds.
 #pragma once
 
 #include <chrono>
@@ -11,39 +12,40 @@
 
 namespace rematch {
 
-// The measures of a save set. Times of ops add up.
+// The costs by which save sets are compared. Times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
   std::vector<std::chrono::nanoseconds> op_times;  // by local op
-  // By local storage: somebody else holds it from forward to backward, so keeping it is free.
-  // Empty: nobody does.
+  // By local storage: something else holds it from forward to backward, so keeping it is free.
+  // Empty: no storage is free.
   std::vector<bool> free_storages;
-  // By local op: its result is not to be kept. Empty: any may be.
+  // By local op: its result must not be kept. Empty: every result may be kept.
   std::vector<bool> never_saved;
 };
 
 struct SaveSet {
-  Bytes saved;  // constants of the region included, free storages not
+  Bytes saved;  // includes constants of the region, excludes free storages
   std::chrono::nanoseconds recompute{};
   std::vector<int> ops;  // local, ascending
 };
 
 struct SaveSets {
-  std::vector<SaveSet> sets;  // by saved bytes, ascending; recompute times descend
-  // No save set is faster by more than this than the listed one of at most its bytes. 0: exact.
+  std::vector<SaveSet> sets;  // sorted by ascending saved bytes; recompute times descend
+  // No save set is faster by more than this than the listed set with at most its bytes. The list is
+  // exact if this is 0.
   std::chrono::nanoseconds time_gap{};
 };
 
-// Ops whose outputs can be kept and are asked for, by backward or by an op that recompute may run;
-// to save any other op is to hold bytes that nobody reads.
+// Returns the ops whose outputs can be kept and are read, by backward or by an op that recompute
+// may run. Saving any other op holds bytes that nothing reads.
 std::vector<int> savable_ops(const RegionGraph& graph, const SaveSetCosts& costs);
 
-// `max_labels` bounds the work; past it labels are thinned, and time_gap says by how much.
+// `max_labels` limits the work. Above it, labels are thinned, and time_gap bounds the loss.
 inline constexpr std::size_t kMaxSaveSetLabels = 20'000;
 SaveSets find_save_sets(const RegionGraph& graph, const SaveSetCosts& costs,
                         std::size_t max_labels = kMaxSaveSetLabels);
 
-// Slots that backward asks for, and that the region made: what recompute is for.
+// Returns the slots that backward demands and the region made. Recompute serves these.
 std::vector<int> demanded_slots(const RegionGraph& graph);
 
 }  // namespace rematch

@@ -14,7 +14,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Larger segments are for the lowest peaks, where nothing is kept.
+// The longest segment that may keep values. Longer segments serve the lowest peaks, where nothing
+// is kept.
 constexpr int kMostThatKeep = 4;
 
 class OptionMaker {
@@ -34,12 +35,14 @@ class OptionMaker {
   }
 
  private:
-  // Segments of k of L blocks hold L / k inputs and recompute k blocks at once. Where an input
-  // weighs as much as the rest of a block the lowest peak is at sqrt(L); it weighs less, so that
-  // the lowest peak is at fewer. Twice as many leave room for blocks that keep some of their own.
+  // In a model of L blocks, segments of k blocks hold L / k inputs and recompute k blocks at once.
+  // If an input had as many bytes as the rest of a block, sqrt(L) blocks would give the lowest
+  // peak. An input is smaller, so fewer blocks do. Twice sqrt(L) leaves room for blocks that keep
+  // some values.
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
-    if (space_.reach == Reach::kHull) return kMostThatKeep;  // the others take longer than all else
+    // longer ones would take more time than the rest of the search
+    if (space_.reach == Reach::kHull) return kMostThatKeep;
     const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
                                           [](const Span& span) { return span.is_block(); });
     return static_cast<int>(std::ceil(2 * std::sqrt(static_cast<double>(num_blocks))));
@@ -66,7 +69,7 @@ class OptionMaker {
 
   void add_offloads(int span, BlockOptions& block) {
     SpanPricer pricer(searched_, span, 1);
-    if (!has_live_slot(pricer.graph(pricer.whole()))) {  // a region that nothing refers to
+    if (!has_live_slot(pricer.graph(pricer.whole()))) {  // nothing refers to the region
       std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
       return;
     }
@@ -80,7 +83,8 @@ class OptionMaker {
     block.options.insert(block.options.end(), more.begin(), more.end());
   }
 
-  // All, or of many those on the hull, and of many of these some, both ends among them.
+  // Returns all save sets. If there are too many, returns those on the hull; if still too many, an
+  // even selection of these with both ends.
   std::vector<std::vector<int>> offloaded_sets(const std::vector<PlayedRegion>& whole) const {
     std::vector<LayerOption> figures;
     for (const PlayedRegion& region : whole) {
@@ -107,8 +111,9 @@ class OptionMaker {
     return kept;
   }
 
-  // By how much an option of `all` is faster than the kept one that can stand in for it. Both lists
-  // hold the ones that hold and need least.
+  // Returns the largest time lost by replacing an option of `all` with the kept option that
+  // dominates it in bytes. Both lists contain the options with the smallest held bytes and the
+  // smallest transient.
   static nanoseconds gap_of_kept(const std::vector<SpanOption>& all,
                                  const std::vector<SpanOption>& kept) {
     nanoseconds gap{};
@@ -126,8 +131,8 @@ class OptionMaker {
     return gap;
   }
 
-  // Nothing, and what the fastest ways to run a block as one region keep for their bytes: segments
-  // repeat it layer by layer.
+  // Returns the save sets that a segment repeats layer by layer: the empty set, and those of the
+  // one-region options on the hull.
   static std::vector<std::vector<int>> saves_for_segments(
       const std::vector<SpanOption>& as_one_region) {
     std::vector<std::vector<int>> saves = {{}};
@@ -137,12 +142,12 @@ class OptionMaker {
     return saves;
   }
 
-  // Blocks side by side, once for each row of kinds.
+  // Adds the options of a segment of adjacent blocks, once for each sequence of kinds.
   void add_segment(int first, int size) {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      // The end of a region is the first time that its last scope closes, whichever run that is.
+      // A region ends the first time that its last scope closes, in whichever run of the block.
       if (!map_.spans[i].is_block() || map_.spans[i].is_repeated) return;
       kinds.push_back(map_.spans[i].kind);
     }

@@ -1,5 +1,5 @@
-// All ways worth having to run the spans of a trace: which regions, and what each keeps. These
-// are the options that layer mixing chooses from.
+// Finds all useful ways to run the spans of a trace: which regions, and what each keeps. Layer
+// mixing chooses from these options.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,14 @@
 
 namespace rematch {
 
-// An option with what a plan needs to know of it.
+// An option, and what a plan needs to know about it.
 struct SpanOption {
   LayerOption figures;
-  std::vector<PickedRegion> regions;  // none: autograd keeps what it saves
+  std::vector<PickedRegion> regions;  // empty: autograd keeps what it saves
 };
 
-// Gaps of the options: for each way to run a block there is an option that holds
-// no more, is slower by at most `time` and has a transient larger by at most `transient`.
+// Bounds how good a missing option can be. For each way to run a block, some option holds no more,
+// is slower by at most `time` and has a transient larger by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;
@@ -26,16 +26,16 @@ struct OptionGap {
 
 struct SpanOptions {
   std::vector<std::vector<SpanOption>> lists;  // by kind
-  // By kind, over all save sets of all cuts. Segments are what they are: see README.md.
+  // By kind, over all save sets of all cuts. The gaps do not cover segments: see README.md.
   std::vector<OptionGap> gaps;
 };
 
 SpanOptions make_options(const SearchedTrace& searched);
 
-// The options as a problem of layer mixing, exact for those that there are.
+// Returns the options as a problem of layer mixing. It is exact for the given options.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
-// With options better by their gaps, so that whatever way there is to run a block, cut or not, some
-// option is no worse: no plan is better than the best mix of these.
+// Returns the problem with each option improved by its gap. Every way to run a block, cut or not,
+// then has an option that is no worse, so no plan is better than the best mix of these.
 MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

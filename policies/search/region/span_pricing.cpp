@@ -36,8 +36,9 @@ SaveSetCosts SpanPricer::costs(LocalRange range) {
 
 namespace {
 
-// Autograd holds what it saved until it lets go of it. Of that only `counted` storages change what
-// is held; `start` is when backward of the piece begins.
+// Returns the peak of a piece that autograd manages. Autograd holds what it saved until it releases
+// it, and only `counted` storages change the held bytes. `start` is the held bytes when backward of
+// the piece begins.
 Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& counted, Bytes start) {
   std::vector<int> holders(graph.storages.size(), 0);
   std::vector<bool> alive;
@@ -126,7 +127,8 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
-    if (option.passes_on) {  // no region so far: the first one's demand brings back what is before
+    // no region so far: the first region's demand brings back the layer before
+    if (option.passes_on) {
       option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
     }
     option.held += piece.held;

@@ -1,5 +1,5 @@
-// Held bytes, transient and cost of one span, or several in a row, with given regions in it, byte
-// for byte as the simulator has it.
+// Computes held bytes, transient and cost of one span, or of several adjacent ones, with given
+// regions in it. Bytes equal the simulator's.
 #pragma once
 
 #include <map>
@@ -17,51 +17,52 @@ namespace rematch {
 struct PickedRegion {
   LocalRange range;
   std::vector<int> saves;
-  // The part of `saves` that waits on the host, local to the region. Not priced by SpanPricer: it
-  // takes all for saved.
+  // The part of `saves` that is offloaded, local to the region. SpanPricer ignores it and treats
+  // all of `saves` as saved.
   std::vector<int> offloaded = {};
   std::vector<RegionInput> offload_inputs = {};
   bool operator==(const PickedRegion&) const = default;
 };
 
-// A part of a span: a region, or what lies between regions.
+// A part of a span: a region, or the ops between regions.
 struct PieceFigures {
-  Bytes held;       // from forward to the end of its backward
-  Bytes transient;  // most during its backward: held included, what earlier pieces hold not
-  Bytes demanded;   // the same from its first demand on
+  Bytes held;  // held from forward to the end of its backward
+  // most bytes during its backward; includes `held`, excludes bytes of earlier pieces
+  Bytes transient;
+  Bytes demanded;  // the same from its first demand on
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
 };
 
-// One way to run a region, whatever is beside it.
+// One way to run a region, independent of its neighbours.
 struct PlayedRegion {
   LocalRange range;
   BlockPoint point;
-  std::vector<StorageId> keeps;  // what `point.kept` are the bytes of, ascending
+  std::vector<StorageId> keeps;  // the storages of `point.kept`, ascending
 };
 
 class SpanPricer {
  public:
-  // Spans [first, first + num_spans) of the map. References must outlive it.
+  // Prices spans [first, first + num_spans) of the map. The references must outlive the pricer.
   SpanPricer(const SearchedTrace& searched, int first, int num_spans);
 
-  // Regions in forward order, disjoint. Ops outside them are autograd's.
+  // `regions` must be disjoint and in forward order. Autograd manages the ops outside them.
   LayerOption price(const std::vector<PickedRegion>& regions);
 
-  // To search the save sets of a region with.
+  // These serve the search for save sets of a region.
   const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
   SaveSetCosts costs(LocalRange range);
   PlayedRegion played(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }
-  // By later spans' backward, when this one's begins. Transients of pieces include it.
+  // Bytes made by later spans' backward when this one's begins. Transients of pieces include them.
   Bytes born() const { return map_.spans[last_].born; }
 
  private:
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    Bytes born_before;  // most, between the backward of the piece behind it and its own
+    Bytes born_before;  // most bytes between the backward of the next piece and its own
   };
 
   bool owns(StorageId storage) const {
@@ -80,26 +81,28 @@ class SpanPricer {
 };
 
 // Note [Who pays for a storage]
-// A storage that several hold counts once, at the holder that lets go of it last: the first in
-// forward order. So pieces are tallied in forward order, and what an earlier piece has paid for is
-// held anyway when a later one runs backward. What the next span pays for is gone by then, but
-// this span may hold it still: it counts in the transient and not in what is held.
+// A storage with several holders counts once, at the holder that releases it last, which is the
+// first in forward order. Pieces are therefore tallied in forward order. A storage that an earlier
+// piece has paid for is held anyway when a later piece runs backward. The next span has already
+// released what it paid for, but this span may still hold it. Such a storage counts in the
+// transient and not in the held bytes.
 class SpanTally {
  public:
-  // Has paid for what several spans read. The pricer must outlive it.
+  // Starts with the storages that several spans read already paid for. The pricer must outlive it.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }
-  // In forward order, disjoint; ops between two pieces hold nothing.
+  // Pieces must be disjoint and in forward order. Ops between two pieces hold nothing.
   PieceFigures add_unmanaged(LocalRange range);
   PieceFigures add_region(const PlayedRegion& region);
 
-  // All that later pieces need to know of the ones so far; ascending.
+  // The storages paid for so far, ascending. Later pieces depend on earlier ones only through
+  // these.
   const std::vector<StorageId>& paid() const { return paid_; }
   void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
 
  private:
-  // Does it add to what is held.
+  // Pays for the storage. Returns whether this adds to what is held.
   bool hold(StorageId storage);
 
   SpanPricer* pricer_;

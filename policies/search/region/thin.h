@@ -1,4 +1,4 @@
-// Fewer labels where there are too many, and what that costs.
+// Reduces the number of labels, and computes what that costs.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace rematch {
 
-// Keeps every second label and the last, so that for each that goes a smaller one stays. `labels`
-// are by size ascending, their `time` (nanoseconds) descending. Returns the most time that this
-// costs.
+// Keeps every second label and the last one, so that a smaller label stays for each dropped one.
+// `labels` must be sorted by ascending size, with descending `time` (nanoseconds). Returns the
+// largest time lost.
 template <class Label>
 std::int64_t thin(std::vector<Label>& labels, std::int64_t Label::*time) {
   std::int64_t gap = 0;
