@@ -13,13 +13,13 @@
 namespace rematch {
 namespace {
 
-// A step of a hundred layers has some thousand; lines beyond these are compared by their hash
-// alone.
+// A step of a hundred layers has some thousand lines. Lines beyond this number are compared only by
+// their hash.
 constexpr std::size_t kMostLines = 20000;
 constexpr std::uint64_t kHashStart = 14695981039346656037U;  // FNV-1a
 constexpr std::uint64_t kHashFactor = 1099511628211U;
 
-// The tensors of an argument or a result; none for any other value.
+// Returns the tensors of an argument or a result. Empty for any other value.
 std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
   std::vector<at::Tensor> tensors;
   if (value.isTensor()) tensors.push_back(value.toTensor());
@@ -48,7 +48,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The line at `index`; "no more collectives" for a rank that has fewer lines than another one.
+// Returns the line at `index`, or "no more collectives" for a rank that has fewer lines than
+// another one.
 std::string line_or_end(const std::vector<std::string>& lines, std::size_t index) {
   return index < lines.size() ? lines[index] : "no more collectives";
 }
@@ -147,7 +148,7 @@ void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,
   num_ops_ = 0;
 }
 
-// Nothing for what comes from outside the step, and for lists, whose members come from all over it.
+// Empty for an input made outside the step, and for lists, whose members have different origins.
 std::string CollectiveLog::origin_of(const c10::IValue& input) const {
   if (!input.isTensor() || !input.toTensor().has_storage()) return {};
   const auto found = makings_.find(input.toTensor().storage().unsafeGetStorageImpl());

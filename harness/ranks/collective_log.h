@@ -1,13 +1,15 @@
-// The collectives that a rank really executes: counted by kind, phase and group with the bytes they
-// move, and listed step by step so that ranks find out when they do not run the same ones.
+// Records the collectives that a rank really executes. They are counted with their bytes by kind,
+// phase and group. They are also listed step by step, so that ranks detect when they do not run the
+// same ones.
 //
 // Note [Which collectives pair]
-// Backends pair the calls of a group by their order alone: two calls that one rank makes in another
-// order than the others give wrong values and no error where their shapes are equal. So every call
-// is listed with group, kind, type, shape, phase, region, and the op that made its input: which op,
-// and how many ops or, beyond the last collective, how many collectives before. The lines have to
-// be equal on all ranks. Rows of an exchange may differ, since routing does, and so may the number
-// of ops, as long as none comes between the making of an input and its collective alone.
+// Backends pair the calls of a group only by their order. If one rank makes two calls in another
+// order than the others, and their shapes are equal, the values are wrong and no error is raised.
+// So each call is listed with its group, kind, dtype, shape, phase and region, and with the op that
+// made its input. That op is given with its distance: the number of ops since then or, if another
+// collective came between, the number of collectives. The lines must be equal on all ranks. Rows of
+// an exchange may differ, because routing does. The number of ops may differ too, except where the
+// distance counts ops.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -31,21 +33,23 @@ namespace rematch {
 // Thread-safe: backward may run on another thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
-  // By kind, as to_string(CollectiveKind).
+  // By kind, spelled as to_string(CollectiveKind).
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
-  // A collective's bytes are those of the larger of its input and its output on this rank.
+  // The bytes of a collective are those of its input or its output on this rank, whichever is
+  // larger.
   struct Totals {
     Counts executed;
     Counts bytes;
   };
 
-  // The list begins anew; totals go on.
+  // Clears the list. Totals continue.
   void begin_step();
-  // At the end of a step, on every rank. Throws RanksError on each, with the same line, if the
-  // lists differ: the first two ranks that do, and the first collective.
+  // Compares the lists of all ranks. Every rank calls it at the end of a step. If lists differ,
+  // throws RanksError on every rank, with the same line: the first two ranks that differ, and the
+  // first collective.
   void compare(Ranks& ranks);
 
-  // Since the log was made. Not while a step runs.
+  // Totals since the log was created. Do not call these while a step runs.
   const Totals& totals() const { return totals_; }
   const std::map<std::string, Totals>& totals_of_groups() const { return totals_of_groups_; }
   // The step's lines: "forward: all_reduce in 'tp' of float32 [4, 8] ...".
@@ -59,15 +63,15 @@ class CollectiveLog final : public OpObserver {
   void region_left() noexcept override;
 
  private:
-  // When the value that a storage holds was made. The weak reference keeps its address from being
-  // that of another storage, and none of its bytes.
+  // The moment at which a storage's value was made. The weak reference keeps the storage's address
+  // from being reused, without keeping its bytes.
   struct Making {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     const std::string* op;
-    std::int64_t num_collectives;  // before
+    std::int64_t num_collectives;  // before that moment
     std::int64_t num_ops;
   };
-  // A collective that runs.
+  // A running collective.
   struct Started {
     std::string group;
     Bytes input_bytes;

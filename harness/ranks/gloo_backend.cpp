@@ -29,7 +29,7 @@ class NotedGloo final : public NotedBackend<c10d::ProcessGroupGloo> {
                        ": another rank ended, hangs, or is at another collective (" + error.what() +
                        ")");
     }
-    // Gloo's thread lets go of the tensors a little after the work is done.
+    // Gloo's thread releases the tensors shortly after the work is done.
     while (work.use_count() > 1) std::this_thread::yield();
     return c10::make_intrusive<DoneWork>();
   }

@@ -25,8 +25,10 @@ using namespace std::string_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollInterval{20};
-constexpr milliseconds kGraceToTell{300};        // the others, after the first has ended badly
-constexpr milliseconds kGraceAfterSigterm{500};  // so that all are gone within a second
+// Time for the other ranks to report, after the first has ended badly.
+constexpr milliseconds kGraceToTell{300};
+// Short enough that all ranks have ended within a second.
+constexpr milliseconds kGraceAfterSigterm{500};
 
 std::string last_line_of(const std::string& text) {
   std::istringstream lines(text);
@@ -37,7 +39,7 @@ std::string last_line_of(const std::string& text) {
   return last;
 }
 
-// Waits until one of the children writes or ends, or for an interval.
+// Waits until one of the children writes or ends, or until an interval has passed.
 void wait_for_any(const std::vector<std::unique_ptr<Child>>& children) {
   std::vector<pollfd> ends;
   for (const auto& child : children) {
@@ -65,7 +67,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const std::string& address, std::uint
   }
 }
 
-// torchrun serves a store at that place itself.
+// torchrun serves a store at that address itself.
 bool torchrun_serves() {
   const char* text = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   return text != nullptr && std::string_view(text) == "True";
@@ -81,15 +83,15 @@ class LocalRanks {
     for (const RankPlace& place : places) {
       std::vector<std::string> environment = environment_of(place);
       environment.push_back(board_.variable(static_cast<int>(children_.size())));
-      // c10d's warnings about others that ended, with their stacks, would bury a rank's last words.
+      // c10d warns about ended ranks, with stack traces, which would bury a rank's last words.
       if (std::getenv(kLogLevel) == nullptr) environment.push_back(kLogLevel + "=ERROR"s);
       children_.push_back(std::make_unique<Child>(command(place.rank), environment));
       states_.emplace_back().rank = place.rank;
     }
   }
 
-  // Looks after all for an interval. Ends from now on are the launcher's doing once it has sent a
-  // signal.
+  // Polls all ranks for an interval. Once the launcher has sent a signal, further ends are its own
+  // doing and are not recorded.
   void watch() {
     wait_for_any(children_);
     for (std::size_t index = 0; index < children_.size(); ++index) {
@@ -105,7 +107,7 @@ class LocalRanks {
   bool have_ended() const {
     return std::ranges::all_of(children_, [](const auto& child) { return child->has_ended(); });
   }
-  // At the moment.
+  // The states at this moment.
   std::vector<RankState> states() const {
     std::vector<RankState> states = states_;
     for (std::size_t index = 0; index < states.size(); ++index) {
@@ -115,11 +117,12 @@ class LocalRanks {
     return states;
   }
 
-  // SIGTERM, then SIGKILL; returns when all are gone.
+  // Sends SIGTERM, then SIGKILL. Returns when all ranks have ended.
   void end() {
     was_signalled_ = true;
     for (const auto& child : children_) child->send(SIGTERM);
-    for (const auto& child : children_) child->send(SIGCONT);  // a stopped one would not see it
+    // A stopped process would not see SIGTERM.
+    for (const auto& child : children_) child->send(SIGCONT);
     const Clock::time_point kill_at = Clock::now() + kGraceAfterSigterm;
     while (!have_ended()) {
       watch();
@@ -160,7 +163,7 @@ bool one_ended_badly(const std::vector<RankState>& states) {
   });
 }
 
-// Looks after the ranks until all have ended, or the job is to be given up.
+// Polls the ranks until all have ended or the job must be given up.
 LaunchResult::End watch_job(LocalRanks& local, LaunchExchange& exchange,
                             Clock::time_point give_up_at) {
   std::optional<Clock::time_point> told_by;
@@ -256,8 +259,8 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   }
   LaunchExchange exchange(
       c10::make_intrusive<c10d::PrefixStore>("rematch launchers/" + launch, job_->store), world());
-  // Before they start: a launcher that was heard of and is no longer is gone, one that was never
-  // heard of may be late.
+  // Announces the ranks before they start. A launcher that was heard from and is now silent is
+  // gone. A launcher that was never heard from may only be late.
   std::vector<RankState> to_start;
   for (const RankPlace& place : places) to_start.emplace_back().rank = place.rank;
   exchange.exchange(to_start, /*at_once=*/true);

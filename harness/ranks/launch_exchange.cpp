@@ -8,14 +8,14 @@
 namespace rematch {
 namespace {
 
-// One that has noted its failure and has not ended yet is on its way out.
+// A rank that has noted its failure but has not ended yet is about to end.
 bool has_failed(const RankState& state) {
   if (state.is_silent) return true;
   return state.ended_at ? state.signal != 0 || state.exit_code != 0
                         : state.note.failed_at.has_value();
 }
 
-// The one with the least key was first.
+// The rank with the smallest key failed first.
 auto order_of_failure(const RankState& state) {
   const bool is_by_itself = state.signal != 0 || state.is_silent;
   const int kind = is_by_itself ? 0 : state.note.lost_others ? 2 : 1;

@@ -1,4 +1,5 @@
-// Apart from the other backends (backends.h), so that who has no NCCL reads no header of c10d.
+// Separate from the other backends (backends.h), so that a build without NCCL includes no header of
+// c10d.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -11,8 +12,8 @@ namespace rematch {
 
 struct GroupPlace;
 
-// NCCL on that GPU, which becomes the thread's current device. Throws RanksError where there is no
-// such GPU, or this build has no NCCL.
+// Makes an NCCL backend on the place's GPU, which becomes the thread's current device. Throws
+// RanksError if there is no such GPU or this build has no NCCL.
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place);
 
 }  // namespace rematch

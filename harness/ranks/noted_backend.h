@@ -1,5 +1,5 @@
-// A backend of c10d that notes each collective before it begins, so that a launcher can tell which
-// rank is behind in a hang. Sends and receives between two ranks are no collectives.
+// A c10d backend that notes each collective before it begins. A launcher can then tell which rank
+// is behind when a job hangs. Sends and receives between two ranks are not collectives.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -13,8 +13,8 @@
 
 namespace rematch {
 
-// `Base` is the backend that does the work. Every form of every collective is overridden: a form
-// that were missing would be begun without a note, and the wrong rank would be behind.
+// `Base` is the backend that does the work. Every form of every collective must be overridden. A
+// missing form would begin without a note, and the wrong rank would appear to be behind.
 template <class Base>
 class NotedBackend : public Base {
  public:
@@ -98,20 +98,21 @@ class NotedBackend : public Base {
   }
 
  protected:
-  // What is returned for work that was started, by a caller or by another form.
+  // Returns the work for a started collective, whether a caller or another form started it.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }
 
  private:
-  // A backend may make one form of a collective from another one, which is no call of its own.
+  // A backend may implement one form of a collective by another. The inner form does not count as a
+  // call.
   template <class Start>
   StartedWork run(const char* collective, Start start) {
     if (!is_inside_) notes_->call();
     StartedWork work;
     {
       const Inside inside;
-      work = start();  // throws what is wrong with the call itself
+      work = start();  // throws if the call itself is invalid
     }
     return started(collective, std::move(work));
   }

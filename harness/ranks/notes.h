@@ -1,6 +1,6 @@
-// Notes that the ranks of one machine write for their launcher while they run, through shared
-// memory: how far each is, and which failed by itself. A note costs a rank one write to memory, and
-// what is noted outlives it.
+// Notes that the ranks of one machine write for their launcher while they run: how far each is, and
+// which failed by itself. They are in shared memory. A note costs one memory write and outlives the
+// rank.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,20 @@
 
 namespace rematch {
 
-// How far a rank is.
+// The progress of a rank.
 struct RankNote {
-  bool joined = false;       // it has met the others
-  std::int64_t step = 0;     // begun, from 1
-  std::int64_t calls = 0;    // of collectives, begun
-  bool lost_others = false;  // a collective of its failed: not by itself, as far as it knows
-  std::optional<std::chrono::nanoseconds> failed_at;  // of the machine's steady clock
+  bool joined = false;     // it has met the other ranks
+  std::int64_t step = 0;   // number of the step begun last, from 1
+  std::int64_t calls = 0;  // collectives begun
+  // A collective failed, so the rank did not fail by itself as far as it knows.
+  bool lost_others = false;
+  std::optional<std::chrono::nanoseconds> failed_at;  // on the machine's steady clock
 };
 
-struct RankSlot;  // in memory of several processes
+struct RankSlot;  // memory shared by several processes
 
-// One of the ranks' own: in the launcher's memory if this process was started by one, else in its
-// own.
+// The notes of one rank. They are in the launcher's memory if a launcher started this process, else
+// in this process's memory.
 class RankNotes {
  public:
   RankNotes();
@@ -36,14 +37,14 @@ class RankNotes {
   void step(std::int64_t step);
   void call();
   void lost_others();
-  void failed();  // the first time counts
+  void failed();  // only the first call counts
 
  private:
-  std::unique_ptr<RankSlot> own_;  // null where the launcher's is used
+  std::unique_ptr<RankSlot> own_;  // null if the launcher's slot is used
   RankSlot* slot_;
 };
 
-// The launcher's: notes of so many ranks.
+// The launcher's board with the notes of `num_ranks` ranks.
 class RankBoard {
  public:
   explicit RankBoard(int num_ranks);
@@ -51,7 +52,7 @@ class RankBoard {
   RankBoard(const RankBoard&) = delete;
   RankBoard& operator=(const RankBoard&) = delete;
 
-  // "NAME=value" for the environment of the process that writes the notes of this index.
+  // Returns "NAME=value" for the environment of the process that writes the notes of this index.
   std::string variable(int index) const;
   RankNote read(int index) const;
 

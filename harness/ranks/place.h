@@ -13,31 +13,32 @@ namespace rematch {
 struct RankPlace {
   int rank = 0;
   int world = 1;
-  int local_rank = 0;                 // among those of this machine: the GPU that it takes
+  int local_rank = 0;                 // among the ranks of this machine; selects the GPU
   std::string address = "127.0.0.1";  // of the store that the ranks meet at
   std::uint16_t port = 0;
-  std::string launch;  // tells apart the launches that share a store
-  // How many ranks share this machine's CPUs; absent: whoever started them does not say.
+  std::string launch;  // distinguishes launches that share a store
+  // How many ranks share this machine's CPUs. Absent if the process that started the ranks does not
+  // say.
   std::optional<int> ranks_sharing_cpus;
 
   bool operator==(const RankPlace&) const = default;
 };
 
-using EnvironmentReader = std::function<const char*(const char* name)>;  // null: not set
+// Returns null if the variable is not set.
+using EnvironmentReader = std::function<const char*(const char* name)>;
 
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun sets them. Without
-// RANK: SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them, if MASTER_ADDR and
-// MASTER_PORT are set too; without those a Slurm task is no rank. Nothing: this process stands
-// alone. LOCAL_WORLD_SIZE says how many ranks share the machine's CPUs; srun gives each its own.
-// Throws RanksError, which names the variable, its value and its range.
+// RANK, reads SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them. A Slurm task is a
+// rank only if MASTER_ADDR and MASTER_PORT are set too. LOCAL_WORLD_SIZE gives the number of ranks
+// that share the machine's CPUs; srun gives each rank its own CPUs. Absent if this process is not a
+// rank. Throws RanksError, which names the variable, its value and its range.
 std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
 std::optional<RankPlace> rank_place_from_environment();  // of this process
 
-// The variables that the function above reads, "NAME=value".
+// Returns the variables that the function above reads, as "NAME=value".
 std::vector<std::string> environment_of(const RankPlace& place);
 
 // An error between ranks: one line that names the rank.
-
 struct RanksError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

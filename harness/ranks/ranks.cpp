@@ -23,7 +23,7 @@ namespace {
 using BackendType = c10d::ProcessGroup::BackendType;
 using std::chrono::milliseconds;
 
-// How often a rank that waits looks whether another one has failed.
+// How often a waiting rank checks whether another one has failed.
 constexpr milliseconds kSlice{200};
 constexpr std::size_t kLongestQuoted = 80;
 
@@ -43,12 +43,13 @@ std::string members_of(const RankGroup& group) {
   return text;
 }
 
-// Gloo may write to the connection of a rank that has failed. That is to be an error of the
-// collective, as in Python, which ignores the signal too: else this rank seems to have ended first.
+// Gloo may write to the connection of a failed rank. With SIGPIPE ignored, as in Python, this
+// becomes an error of the collective. Otherwise the signal would end this rank, and it would seem
+// to have failed first.
 void ignore_closed_connections() { std::signal(SIGPIPE, SIG_IGN); }
 
-// Which of the group's ranks `rank` is. Throws RanksError unless it is there once, among ranks of a
-// world of that size, each of them once.
+// Returns the index of `rank` in the group. Throws RanksError unless the group contains it, and
+// contains only ranks of the world, each of them once.
 int rank_in_group(const RankGroup& group, int rank, int world) {
   for (const int member : group.ranks) {
     if (member >= 0 && member < world) continue;
@@ -74,7 +75,8 @@ struct DeviceBackend {
 
 }  // namespace
 
-// c10d process groups, registered by name while this lives: c10d's registry holds them weakly.
+// Registers c10d process groups by name while it lives. It owns them, because c10d's registry holds
+// only weak references.
 struct RegisteredGroups {
   RegisteredGroups() = default;
   ~RegisteredGroups() {
@@ -104,7 +106,7 @@ struct Ranks::Groups {
   std::shared_ptr<RankNotes> notes = std::make_shared<RankNotes>();
   RegisteredGroups registered;
 
-  // Runs a use of the store; a RanksError instead of what c10d throws where it is gone.
+  // Runs a use of the store. Throws RanksError instead of c10d's exception if the store is gone.
   template <class Use>
   auto with_store(const RankPlace& place, Use use) {
     try {
@@ -162,7 +164,7 @@ Ranks::~Ranks() {
       barrier("end");
     }
   } catch (const std::exception&) {
-    // Others failed, and say so; nothing is left to wait for.
+    // Other ranks failed and report it, so there is nothing left to wait for.
   }
 }
 
@@ -212,7 +214,7 @@ void Ranks::agree(const std::string& name, const std::string& value) {
 
 void Ranks::note_step(std::int64_t step) { groups_->notes->step(step); }
 
-// In slices: a rank that has failed will never come.
+// Waits in slices, because a rank that has failed will never arrive.
 void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
   const auto give_up_at = std::chrono::steady_clock::now() + options_.timeout;
   for (int rank = 0; rank < place_.world; ++rank) {
@@ -224,7 +226,7 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
                          ": it hangs, or was never started");
       }
       if (groups_->store->check({"failed/" + number})) {
-        // It may have come, and failed for what it was told, since it was looked for.
+        // The rank may have arrived since the check above, and failed afterwards.
         if (groups_->store->check({prefix + number})) break;
         groups_->notes->lost_others();
         throw RanksError("rank " + number + " failed before '" + name +
@@ -233,14 +235,14 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
       try {
         groups_->store->wait({prefix + number}, kSlice);
       } catch (const c10::DistStoreError&) {
-        // Not there yet.
+        // It is not there yet.
       }
     }
   }
 }
 
-// Names may come again: each time has keys of its own. When a rank begins a round, all have
-// finished the one before, so that nobody reads the keys of the one before that.
+// A name may be reused: each round has its own keys. When a rank begins a round, all ranks have
+// finished the previous one, so nobody reads the keys of the round before that any more.
 std::string Ranks::next_key(const std::string& name) {
   const int round = ++rounds_[name];
   const auto key = [&](int which) { return name + "/" + std::to_string(which) + "/"; };

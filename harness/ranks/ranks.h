@@ -1,6 +1,6 @@
-// One rank of a job: its process groups, under the names that models call collectives by, and what
+// One rank of a job: its process groups, under the names that models use in collectives, and what
 // all ranks agree on before and between steps. Does not start processes (launch.h does) and knows
-// nothing of what is sharded how.
+// nothing about how a model is sharded.
 //
 //   if (const auto place = rematch::rank_place_from_environment()) {
 //     rematch::Ranks ranks(*place, {{"tp", {0, 1}}, {"fsdp", {0, 2}}});     // rank 0 of 4
@@ -23,26 +23,26 @@ namespace rematch {
 struct RanksOptions {
   enum class Transport : std::uint8_t {
     kQuietGloo,         // CPU tensors; exact bytes: see backends.h
-    kAsynchronousGloo,  // CPU tensors; Gloo as it is
+    kAsynchronousGloo,  // CPU tensors; Gloo unchanged
     kNccl,              // CUDA tensors on GPU local_rank, and CPU tensors by quiet Gloo
   };
   Transport transport = Transport::kQuietGloo;
-  // For another rank to come, to agree and to take part in a collective.
+  // The limit for another rank to arrive, to agree and to take part in a collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };
 
-// Used by one thread. Every rank calls the functions below with the same names in the same order;
-// all throw RanksError where a rank fails, does not come within the timeout, or the store that the
-// ranks meet at is gone.
+// Used by one thread. Every rank must call the functions below with the same names in the same
+// order. All of them throw RanksError if a rank fails or does not arrive within the timeout, or if
+// the store at which the ranks meet is gone.
 class Ranks {
  public:
-  // Waits for all ranks, then makes and registers the groups; the process ignores SIGPIPE from then
-  // on. Throws RanksError also for groups without this rank, with one twice or out of range.
-  // Several groups may have one name, on different ranks.
+  // Waits for all ranks, then creates and registers the groups. The process ignores SIGPIPE from
+  // then on. Also throws RanksError for a group without this rank, or with a rank that is repeated
+  // or out of range. Several groups may have one name, on different ranks.
   Ranks(const RankPlace& place, const std::vector<RankGroup>& groups,
         const RanksOptions& options = {});
-  // Waits for the others, so that no group ends while another rank uses it; not while an exception
-  // is on its way, of which it tells the others.
+  // Waits for the other ranks, so that no group ends while another rank uses it. If an exception is
+  // in flight, it tells the others of the failure instead of waiting.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -50,14 +50,15 @@ class Ranks {
   int rank() const { return place_.rank; }
   int world() const { return place_.world; }
 
-  // Every rank is in it.
+  // Waits for every rank.
   void barrier(const std::string& name);
-  // Each rank's value, by rank.
+  // Returns each rank's value, by rank.
   std::vector<std::string> values_of_all(const std::string& name, const std::string& value);
   // Throws on every rank, with the same line, if the values are not all equal.
   void agree(const std::string& name, const std::string& value);
 
-  // How far this rank is, for the launcher to name the one that hangs. Costs one write to memory.
+  // Notes this rank's progress, so that the launcher can name a rank that hangs. Costs one memory
+  // write.
   void note_step(std::int64_t step);
 
  private:
@@ -70,15 +71,15 @@ class Ranks {
   RankPlace place_;
   RanksOptions options_;
   int exceptions_before_ = 0;
-  std::map<std::string, int> rounds_;  // of each name
+  std::map<std::string, int> rounds_;  // by name
   std::unique_ptr<Groups> groups_;
 };
 
 struct RegisteredGroups;
 
-// Groups of any size in this process alone, which is rank `rank` of them: what it allocates,
-// computes and calls is what that rank does, and values are wrong but finite. For CPU and CUDA
-// tensors; prediction on meta tensors needs no group.
+// Groups of any size in this process alone, which acts as rank `rank`. It allocates, computes and
+// calls what that rank does. Values are finite but wrong. For CPU and CUDA tensors; prediction on
+// meta tensors needs no group.
 class PretendedRanks {
  public:
   PretendedRanks(int rank, const std::vector<RankGroup>& groups);

@@ -1,5 +1,5 @@
-// Stands for Gloo's header: see harness/ranks/gloo_names/gloo/context.h. The base class of
-// c10d::ProcessGroupGloo::GlooStore, whose virtual functions LibTorch's header overrides.
+// Stands for Gloo's header: see harness/ranks/gloo_names/gloo/context.h. Declares the base class of
+// c10d::ProcessGroupGloo::GlooStore. LibTorch's header overrides its virtual functions.
 #pragma once
 
 #include <chrono>
