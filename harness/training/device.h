@@ -1,4 +1,4 @@
-// The device a user asks for by name, checked: usable here and by this build, or why not.
+// Checks the device that a user names: usable here and by this build, or the reason why not.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,48 +12,51 @@
 
 namespace rematch {
 
-// `name` itself if it can be used: "cpu", "meta", "cuda", "cuda:1", "cuda-dry". Rejected: an
-// unknown device (with the nearest known), CUDA in a build without it, without a driver, with one
-// older than CUDA 13 needs, or without that device.
+// Returns `name` if it can be used: "cpu", "meta", "cuda", "cuda:1", "cuda-dry". Rejects an unknown
+// device, suggesting the nearest known one. Rejects CUDA in a build without it, without a driver,
+// with a driver older than CUDA 13 needs, or without that device.
 std::variant<std::string, Rejected> usable_device(std::string_view name);
 
-// Names a CUDA device, the dry one included?
+// Returns whether `name` is a CUDA device, including the dry one.
 bool names_cuda(std::string_view name);
 
-// The device of a usable name. "cuda" means cuda:0: a device without an index cannot be waited for.
+// Returns the device of a usable name. "cuda" means cuda:0, because a device without an index
+// cannot be synchronized.
 c10::Device device_named(const std::string& name);
 
-// Its name in records: "cpu", "meta", "cuda", and "cuda-dry" wherever kernels do not run.
+// Returns the device's name in records: "cpu", "meta", "cuda", or "cuda-dry" if kernels do not run.
 std::string device_kind(const std::string& name);
 
-// Does it compute, so that losses, bits and times mean something? Not on meta, and not dry.
+// Returns whether the device computes values, so that losses, bits and times mean something. False
+// on meta and on the dry device.
 bool computes_values(const std::string& name);
 
-// The attention kernel to run there, by name; "" stands for the one that is used unless told
-// otherwise. Rejected: an unknown name, and a kernel that does not take the dtype there.
+// Returns the name of the attention kernel to run on the device. "" selects the default. Rejects an
+// unknown name, and a kernel that does not support the dtype there.
 std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
-// How CUDA's allocator gets its memory from the driver: "caching", fixed segments; "expandable",
-// segments that grow. `asked_for` empty: as `configuration`, of LibTorch's variable, says.
-// Rejected: another word, or one for another device. The identity's name: "cuda_caching". Pure.
+// Returns the identity's name for the way in which CUDA's allocator gets memory from the driver:
+// "cuda_caching". `asked_for` is "caching" (fixed segments), "expandable" (segments that grow), or
+// empty: then `configuration`, the value of LibTorch's variable, decides. Rejects another word, and
+// a word for another device. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);
 
-// Makes this process and its children use the allocator of that name.
+// Makes this process and its children use the named allocator.
 void use_allocator(const std::string& allocator);
 
-// The allocator variable that LibTorch obeys, with its value: PYTORCH_CUDA_ALLOC_CONF,
-// or PYTORCH_ALLOC_CONF if only that one is set.
+// The variable from which LibTorch configures its allocator, and its value:
+// PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only that one is set.
 const char* allocator_variable();
 std::string allocator_configuration();
 
 // The first driver that runs CUDA 13.
 inline constexpr int kOldestCudaDriver = 580;
 
-// Why CUDA cannot be used, given what is installed. Pure.
+// Returns why CUDA cannot be used, given what is installed. Pure.
 std::optional<std::string> cuda_obstacle(bool built_with_cuda,
                                          const std::optional<std::string>& driver_version,
                                          int device_count);

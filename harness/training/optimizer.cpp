@@ -101,7 +101,7 @@ class AdamW final : public Optimizer {
     update(lists);
   }
 
-  // One parameter at a time, so that one float32 gradient exists at a time.
+  // Updates one parameter at a time, so that only one float32 gradient exists at a time.
   void step_through_master(std::size_t index) {
     const at::Tensor& gradient = parameters_[index].grad();
     if (!gradient.defined()) return;
@@ -116,10 +116,10 @@ class AdamW final : public Optimizer {
   std::vector<at::Tensor> parameters_;
   AdamWSettings settings_;
   bool any_master_ = false;
-  std::vector<at::Tensor> masters_;  // the parameters themselves where they are float32
+  std::vector<at::Tensor> masters_;  // float32 parameters are their own masters
   std::vector<at::Tensor> first_moments_;
   std::vector<at::Tensor> second_moments_;
-  std::vector<at::Tensor> steps_;  // 0-d float32 each, as the fused op asks
+  std::vector<at::Tensor> steps_;  // 0-d float32 each, as the fused op requires
 };
 
 }  // namespace
@@ -141,7 +141,7 @@ std::string to_string(const OptimizerChoice& choice) {
   if (choice.kind == OptimizerKind::kNothing) return std::string(kNothingName);
   const double rate = choice.settings.learning_rate;
   if (rate == AdamWSettings{}.learning_rate) return std::string(kAdamWName);
-  std::array<char, 32> digits{};  // the shortest that reads back as the same number
+  std::array<char, 32> digits{};  // the shortest text that reads back as the same number
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), rate);
   std::string text(kRateOpening);
   return text.append(digits.data(), end).append(")");

@@ -16,8 +16,9 @@
 namespace rematch {
 namespace {
 
-// LibTorch refuses matmuls in deterministic mode without it: cuBLAS repeats its bits only with a
-// workspace of fixed size. Where it is set each matmul reads it again, so no other mode has it.
+// LibTorch rejects matmuls in deterministic mode without this variable, because cuBLAS repeats its
+// bits only with a workspace of fixed size. If it is set, each matmul reads it again, so other
+// modes leave it unset.
 constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 
 void prepare_cuda(at::Device device, Determinism determinism) {
@@ -25,7 +26,7 @@ void prepare_cuda(at::Device device, Determinism determinism) {
   if (repeats) setenv(kWorkspaceVariable, ":4096:8", /*overwrite=*/0);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(repeats, /*warn_only=*/false);
-  // Else every at::empty() would launch a kernel: nothing here reads memory that nobody wrote.
+  // Otherwise every at::empty() would launch a kernel. Nothing here reads uninitialized memory.
   context.setDeterministicFillUninitializedMemory(false);
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }

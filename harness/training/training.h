@@ -1,5 +1,5 @@
-// One training process: a model, its data and its optimizer, stepped under a plan. What a pass
-// wants to know of a step it hears as a StepListener; the step itself is the same in all of them.
+// One training process: a model, its data and its optimizer, stepped under a plan. A pass observes
+// a step through a StepListener. The step itself is the same in all passes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,28 +24,28 @@ namespace rematch {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Makes the batch, which is no part of the step; a listener may put guards around it.
+  // Makes the batch, which is not part of the step. A listener may put guards around it.
   virtual Batch batch(const std::function<Batch()>& make) { return make(); }
   virtual void before_step() {}
-  // Runs forward; a listener may put guards around it. Recording is on.
+  // Runs forward, while recording is on. A listener may put guards around it.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
   virtual void after_forward(const at::Tensor& /*loss*/) {}  // recording has ended
   virtual void after_backward() {}
-  virtual void after_optimizer() {}  // gradients are still there
+  virtual void after_optimizer() {}  // gradients still exist
 };
 
-// Whether the same bits must come out of each run. On a GPU that excludes the fastest kernels of
-// some ops; the CPU's repeat their bits anyway.
+// Whether every run must give the same bits. On a GPU that excludes the fastest kernels of some
+// ops. The CPU's kernels always repeat their bits.
 enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
 
 struct TrainingSettings {
   ModelSpec model;
-  std::string data_file;  // empty: what ships with the project
+  std::string data_file;  // empty: the data shipped with the project
   std::uint64_t seed = 0;
   at::Device device = at::kCPU;
   OptimizerChoice optimizer;
   Determinism determinism = Determinism::kRepeatableBits;
-  std::function<void(std::int64_t step)> begin_step;  // told before each step; may be empty
+  std::function<void(std::int64_t step)> begin_step;  // called before each step; may be empty
 };
 
 class Training {
@@ -53,34 +53,34 @@ class Training {
   // Builds the model and seeds every generator. Throws what make_model and make_data throw.
   explicit Training(const TrainingSettings& settings);
 
-  // The plan of the steps that follow; none: no recording at all.
+  // Sets the plan of the following steps. A plan without regions records nothing.
   void use_plan(const Plan& plan, Schedule schedule);
 
-  // Forward, loss, backward, optimizer on the data of step `index`; gradients are gone afterwards.
-  // With a layout, ranks that have data of their own take turns at the source's batches, and sums
-  // of gradients over ranks count as the optimizer's.
-  // Returns the loss with what backward left of its graph: a detach would be an op of the step.
+  // Runs forward, loss, backward and optimizer on the data of step `index`. Gradients are cleared
+  // afterwards. With a layout, ranks that have different data take turns at the source's batches,
+  // and sums of gradients over ranks count as part of the optimizer. Returns the loss with what
+  // backward left of its graph, because a detach would be an op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // This rank's input of step `index`. Making it is no part of the step: no observer sees its ops.
+  // This rank's input of step `index`. Making it is not part of the step: no observer sees its ops.
   Batch batch(std::int64_t index);
 
-  // Runs forward once and hands over the loss with its graph.
+  // Runs forward once and returns the loss with its graph.
   at::Tensor loss(const Batch& batch) { return model_->loss(batch); }
 
   const std::vector<NamedTensor>& parameters() const { return model_->parameters(); }
   std::vector<at::Tensor> parameter_tensors() const;
-  std::vector<at::Tensor> frozen_tensors() const;  // weights that do not learn
+  std::vector<at::Tensor> frozen_tensors() const;  // weights that are not trained
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
-  // Sums over ranks those gradients that need it, after backward. Part of step().
+  // Sums the gradients that need it over ranks, after backward. step() includes this.
   void finish_gradients();
 
-  // Host memory of the plan in use; absent: it offloads nothing. Peak and copied bytes count from
+  // Host memory of the plan in use. Absent if it offloads nothing. Peak and copied bytes count from
   // restart_host_counts() on.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;
-  // As the Checkpoint's, of the plan in use.
+  // As Checkpoint's function, for the plan in use.
   void observe_moves(MoveObserver* observer) const;
 
  private:
@@ -97,30 +97,28 @@ class Training {
   std::optional<Checkpoint> checkpoint_;
 };
 
-// A loss that is not finite: whatever it was compared with, the point is of no use.
-
+// A loss that is not finite. The point is useless, whatever it was compared with.
 struct LossNotFinite : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws LossNotFinite that names the step.
+// Throws LossNotFinite, naming the step.
 void require_finite(double loss, std::int64_t step);
 
-// The position of a pass over a point, for the reason of one that fails.
-
+// The position of a pass over a point, for the reason of a failure.
 struct PassPosition {
   std::string pass = "building the model";
   std::int64_t step = -1;
   std::optional<Phase> phase;
 
-  // "memory pass, step 0, backward"; before the first step the pass alone.
+  // "memory pass, step 0, backward". Before the first step only the pass.
   std::string describe() const {
     if (step < 0 || !phase) return pass;
     return pass + " pass, step " + std::to_string(step) + ", " + std::string(to_string(*phase));
   }
 };
 
-// Keeps `position` up to date, whatever else a pass listens for.
+// Keeps `position` up to date. Passes derive from it to observe more.
 class Watching : public StepListener {
  public:
   explicit Watching(PassPosition& position) : position_(position) {}
@@ -135,10 +133,8 @@ class Watching : public StepListener {
   PassPosition& position_;
 };
 
-// Steps before any figure.
-
-// The optimizer's state is born in the first step, and the second is the first to allocate as all
-// later ones do.
+// Steps before any measurement. The first step allocates the optimizer's state. The second is the
+// first one to allocate as all later steps do.
 inline constexpr int kWarmUpSteps = 2;
 
 void warm_up(Training& training, std::int64_t first_step, int num_steps, PassPosition& position);
