@@ -1,5 +1,5 @@
-// The end of a process that has said all it has to say. Does not end one in the middle of its work:
-// what the caller owns is destroyed before.
+// Ends a process quickly once its work is done. Do not call it in the middle of work: destroy what
+// the caller owns first.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// The leak sanitizer looks for leaks where a process ends in the usual way, and there profilers and
-// checkers of CUDA write what they have found.
+// Returns whether a tool needs the usual end of a process. The leak sanitizer checks for leaks
+// there, and profilers and checkers of CUDA write their results there.
 inline bool is_watched_to_its_end() {
 #ifdef __SANITIZE_ADDRESS__
   return true;
@@ -21,8 +21,8 @@ inline bool is_watched_to_its_end() {
 #endif
 }
 
-// Ends the process with that exit code, from main(). LibTorch takes 50 ms to destroy its tables of
-// ops, a quarter of what a short command takes; the system takes the memory back anyway.
+// Ends the process with that exit code. Call it from main(). LibTorch takes 50 ms to destroy its
+// tables of ops, a quarter of the time of a short command, and the system frees the memory anyway.
 [[noreturn]] inline void leave(int code) {
   std::cout.flush();
   std::fflush(nullptr);

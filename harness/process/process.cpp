@@ -31,22 +31,23 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCannotStart = 127;
 constexpr std::size_t kErrorTailBytes = 4096;
 constexpr std::chrono::milliseconds kPollInterval{20};
-// A signal that comes just before a wait begins is seen after so long.
+// A signal that arrives just before a wait begins is noticed after this time.
 constexpr std::chrono::milliseconds kLongestWait{200};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
 
-// Everything the child needs between its start and exec, made before: the child runs on the
-// parent's memory, which waits for it, since copying the page tables of a process with LibTorch
-// takes longer than the rest of a start.
+// Everything the child needs between its start and exec, prepared by the parent. The child runs on
+// the parent's memory while the parent waits. Copying the page tables of a process with LibTorch
+// would take longer than the rest of the start.
 struct ChildStart {
   std::vector<char*> arguments;
   std::vector<char*> environment;
   int error_file = -1;
   pid_t parent = -1;
-  sigset_t signals;  // that were blocked before
+  sigset_t signals;  // those blocked before
 };
 
-// Only system calls. Its handlers are the parent's until they are reset, so signals are blocked.
+// Makes only system calls. Signals stay blocked until the handlers are reset, because they are
+// still the parent's.
 int become_child(void* argument) {
   const auto& start = *static_cast<const ChildStart*>(argument);
   setpgid(0, 0);  // the terminal's signals are for the parent
@@ -71,7 +72,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// This process' variables, those of `settings` in the place of what they were.
+// Returns this process's variables, overridden by `settings`.
 std::vector<char*> environment_with(const std::vector<std::string>& settings) {
   std::vector<char*> all = pointers_to(settings);
   all.pop_back();
@@ -85,7 +86,7 @@ std::vector<char*> environment_with(const std::vector<std::string>& settings) {
   return all;
 }
 
-// An error number is kept in errno. Below zero: it could not be started.
+// Returns a negative number and sets errno if the child could not be started.
 pid_t clone_into(ChildStart& start) {
   constexpr std::size_t kStackBytes = std::size_t{64} << 10;
   const auto stack = std::make_unique<std::max_align_t[]>(kStackBytes / sizeof(std::max_align_t));
@@ -119,7 +120,8 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   start(command, environment, file);
 }
 
-// Closes `error_file`, which is the child's; below zero: its stderr goes nowhere.
+// Closes `error_file`, which belongs to the child. If it is negative, the child's stderr is
+// discarded.
 void Child::start(const std::vector<std::string>& command,
                   const std::vector<std::string>& environment, int error_file) {
   ChildStart start{pointers_to(command), environment_with(environment), error_file, getpid(), {}};
@@ -130,7 +132,7 @@ void Child::start(const std::vector<std::string>& command,
     if (error_end_ >= 0) close(error_end_);
     throw std::system_error(error, std::generic_category(), "cannot start a child process");
   }
-  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 on an older system
+  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 on older systems
 }
 
 Child::~Child() {
@@ -150,7 +152,7 @@ void Child::send(int signal_number) const {
 
 void Child::stop(std::chrono::milliseconds grace) {
   send(SIGTERM);
-  send(SIGCONT);  // one that was stopped would not see it
+  send(SIGCONT);  // a stopped child would not see SIGTERM
   const Clock::time_point kill_at = Clock::now() + grace;
   while (!poll_once(kPollInterval)) {
     if (Clock::now() >= kill_at) send(SIGKILL);
@@ -173,7 +175,7 @@ bool Child::poll_once(std::chrono::milliseconds longest) {
   return true;
 }
 
-// False at the end of the stream, or when nothing is there.
+// Returns false at the end of the stream, or if nothing can be read.
 bool Child::read_some() {
   pollfd readable{error_end_, POLLIN, 0};
   if (error_end_ < 0 || poll(&readable, 1, 0) <= 0) return false;
@@ -220,8 +222,8 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 }
 
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
-  // Daemons that kill before the system has to, and schedulers that poll, act below the limit: they
-  // may have killed a child that held this part of it, one in so many.
+  // Daemons that kill before the system must, and schedulers that poll, act below the limit. They
+  // may have killed a child that held one part in this many.
   constexpr std::int64_t kSuspectPart = 2;
   if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
   return !after.total || peak_resident.count >= after.total->count / kSuspectPart;

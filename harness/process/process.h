@@ -1,5 +1,5 @@
-// Child processes with a time limit: the unit of measurement is the process. Knows nothing of what
-// the child does.
+// Child processes with a time limit, because each measurement runs in its own process. Knows
+// nothing about the child's work.
 #pragma once
 
 #include <sys/resource.h>
@@ -16,33 +16,38 @@
 
 namespace rematch {
 
-// One child process, looked after between other work.
+// One child process, polled between other work.
 class Child {
  public:
-  // Starts `command` (argv; the first is a path) in its own process group, stdin and stdout closed.
-  // `environment`: variables to set, "NAME=value". The end of its stderr is kept. The child dies
-  // with this process, however that ends. Throws std::system_error if it cannot be started.
+  // Starts `command` (argv; the first is a path) in its own process group, with stdin and stdout
+  // closed. `environment` lists variables to set, "NAME=value". Keeps the end of its stderr. The
+  // child dies with this process, however this process ends. Throws std::system_error if it cannot
+  // be started.
   explicit Child(const std::vector<std::string>& command,
                  const std::vector<std::string>& environment = {});
-  // The same with its stderr behind what is in `error_file`; empty: this process' own stderr.
+  // Appends the child's stderr to `error_file` instead. If `error_file` is empty, the child writes
+  // to this process's stderr.
   Child(const std::vector<std::string>& command, const std::vector<std::string>& environment,
         const std::string& error_file);
-  ~Child();  // kills the group of one that has not ended
+  ~Child();  // kills the group of a child that has not ended
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  void send(int signal_number) const;  // to its group
-  // SIGTERM, and SIGKILL after `grace` if that does not help; returns when it is gone.
+  void send(int signal_number) const;  // sends it to the child's group
+  // Sends SIGTERM, and SIGKILL if the child runs on after `grace`. Returns when the child has
+  // ended.
   void stop(std::chrono::milliseconds grace);
 
-  // Reads its stderr, or waits for its end or a signal, for at most so long; then: has it ended?
+  // Reads the child's stderr, or waits for its end or a signal, for at most `longest`. Returns
+  // whether the child has ended.
   bool poll_once(std::chrono::milliseconds longest);
   bool has_ended() const { return ended_; }
-  // Becomes readable when it writes to stderr or ends; -1 once its stderr is closed, or not kept.
+  // Becomes readable when the child writes to stderr or ends. -1 once its stderr is closed, or if
+  // it is not kept.
   int error_end() const { return error_end_; }
 
-  // Once it has ended.
-  int status() const { return status_; }  // of wait()
+  // Valid once the child has ended.
+  int status() const { return status_; }  // as wait() returns it
   Bytes peak_resident() const { return Bytes{std::int64_t{usage_.ru_maxrss} * 1024}; }
   const std::string& error_tail() const { return tail_; }
 
@@ -64,29 +69,31 @@ enum class ChildEnd : std::uint8_t { kExited, kSignalled, kTimedOut, kInterrupte
 
 struct ChildResult {
   ChildEnd end = ChildEnd::kExited;
-  int code = 0;                   // exit code, or the signal that ended it
-  std::string error_tail;         // the end of what it wrote to stderr
-  Bytes peak_resident;            // of the whole process
-  bool memory_was_short = false;  // of one that SIGKILL ended: see is_memory_short()
+  int code = 0;            // exit code, or the signal that ended it
+  std::string error_tail;  // the end of its stderr
+  Bytes peak_resident;     // of the whole process
+  // Only for a child ended by SIGKILL: see is_memory_short().
+  bool memory_was_short = false;
   std::chrono::nanoseconds elapsed{};
 };
 
-// Runs a Child to its end. After `limit` it is stopped; the same when an InterruptGuard saw a
-// signal. Throws std::system_error if it cannot be started.
+// Runs a child to its end. Stops it after `limit`, or if an InterruptGuard saw a signal. Throws
+// std::system_error if it cannot be started.
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
-// Takes what a child that has ended left; `before`: the memory of the machine when it began. Reads
-// `end` of `result`, which whoever ended the child has set, and leaves `elapsed` alone.
+// Fills `result` from a child that has ended. `before` is the memory of the machine when the child
+// began. Reads `end` of `result`, which the code that ended the child has set. Does not touch
+// `elapsed`.
 void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
 
-// May a child have been killed for want of memory: the system killed some process for that while
-// the child ran, or the child held half of what there is, or nothing is known. If not, whoever
-// killed it had another reason. Pure.
+// Returns whether a child may have been killed because memory ran out. That is so if the system
+// killed some process for that reason while the child ran, if the child held half of the memory, or
+// if the total is unknown. Otherwise the kill had another reason. Pure.
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident);
 
-// This program's own file, to start again.
+// The path of this program's own file, to start it again.
 std::string own_executable();
-// Hash of that file: where two machines or processes have the same, they run the same program.
+// The hash of that file. Equal hashes mean that two machines or processes run the same program.
 std::string own_executable_sha256();
 
 }  // namespace rematch
