@@ -14,7 +14,7 @@ constexpr std::int64_t kBarWidth = 24;
 constexpr const char* kClearLine = "\r\033[K";
 constexpr std::chrono::nanoseconds kSilentStart = std::chrono::seconds(2);
 
-// One that wants to be drawn on: TERM is not "dumb".
+// A terminal whose TERM is "dumb" cannot redraw lines.
 bool stderr_is_terminal() {
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
