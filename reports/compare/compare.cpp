@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-// One comparison under way. Reads as its steps, in run().
+// Compares two reports. run() lists the steps.
 class Comparison {
  public:
   Comparison(const CompareSettings& settings, const Report& base, const Report& candidate)
@@ -52,7 +52,7 @@ class Comparison {
   MatchedPoints matched_;
   PointEnvironments environments_;
   CompareRecord record_;
-  std::vector<PointPair> compared_;  // of each row
+  std::vector<PointPair> compared_;  // by row
   std::vector<Tested> tested_;
 };
 
@@ -164,7 +164,8 @@ void Comparison::explain_row(std::size_t row) {
   }
 }
 
-// Who asks for some metrics alone asks for nothing else; another plan does other things throughout.
+// Runs only if all metrics are compared, because a user who picks metrics wants nothing else. Skips
+// rows whose plans differ: another plan changes most other facts too.
 void Comparison::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {

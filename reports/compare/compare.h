@@ -1,6 +1,6 @@
-// Two reports to a verdict. Bytes, counts and losses are exact; times are claimed to differ only
-// where noise makes such a difference in any row less likely than the false-alarm ratio. Pure: no
-// file, no clock.
+// Compares two reports and reaches a verdict. Bytes, counts and losses are compared exactly. A time
+// is called different only if noise would cause such a difference in any row with less than the
+// false-alarm ratio's probability. Pure: no file, no clock.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// A difference counts where it is larger than both.
+// A difference counts only if it exceeds both limits.
 struct Floor {
   double relative_ratio = 0;
   double absolute = 0;  // in the metric's unit
@@ -22,13 +22,13 @@ struct Floor {
 
 struct CompareSettings {
   std::vector<Metric> metrics = {kAll<Metric>.begin(), kAll<Metric>.end()};
-  // The default floor: kSmallestDifference for times, 0 for what is exact.
+  // Without an entry the floor is kSmallestDifference for times and 0 for exact metrics.
   std::map<Metric, Floor> floors;
   double false_alarm_ratio = 0.01;
   std::vector<FailOn> fail_on;
 };
 
-// `base_file` and `candidate_file` are only named.
+// `base_file` and `candidate_file` appear only as names in the record.
 CompareRecord compare_reports(const Report& base, const std::string& base_file,
                               const Report& candidate, const std::string& candidate_file,
                               const CompareSettings& settings);

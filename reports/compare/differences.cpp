@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-constexpr double kSameClock = 0.05;  // boost clocks wander by less
+constexpr double kSameClock = 0.05;  // boost clocks vary by less
 
 bool is_clock(const std::string& name) {
   return name == "sm_clock_mhz" || name == "memory_clock_mhz";
@@ -23,7 +23,7 @@ bool is_clock(const std::string& name) {
 
 bool is_compared(const std::string& name) { return is_clock(name) || is_in_fingerprint(name); }
 
-// The recorded variables that change bits or bytes. The others say where a process ran.
+// The recorded variables that change bits or bytes. The others only describe where a process ran.
 constexpr std::array kDecidingVariables = {
     "ATEN_CPU_CAPABILITY",    "CUBLAS_WORKSPACE_CONFIG", "MKL_CBWR",
     "NVIDIA_TF32_OVERRIDE",   "ONEDNN_MAX_CPU_ISA",      "PYTORCH_ALLOC_CONF",
@@ -121,7 +121,7 @@ std::string describe(const std::vector<NamedDifference>& differences) {
 
 namespace {
 
-// For one policy and model; more are not compared, so that large reports stay quick.
+// Candidates examined per policy and model. The limit keeps comparisons of large reports quick.
 constexpr std::size_t kMostLookedAt = 64;
 
 using IdentityParts = std::vector<std::pair<std::string, std::string>>;
@@ -208,7 +208,7 @@ bool differs(const ComparedRow& row, std::initializer_list<Metric> metrics) {
   });
 }
 
-// Two runs of different lengths have the same ops in a step if their totals are in proportion.
+// Totals of two runs with different numbers of steps are equal if they are in proportion.
 void add_predicted_counts(Names& found, const PointRecord& base, const PointRecord& candidate) {
   const auto& own = base.predicted_counts;
   const auto& other = candidate.predicted_counts;
@@ -224,7 +224,7 @@ void add_kernels(Names& found, const KernelRecord& base, const KernelRecord& can
   found.add_unless_equal("kernels.note", base.note, candidate.note);
 }
 
-// A record that one side alone has differs as a whole.
+// If only one side has the record, it differs as a whole.
 template <HasFields Part>
 void add_part(Names& found, const std::string& name, const std::optional<Part>& base,
               const std::optional<Part>& candidate) {

@@ -1,4 +1,4 @@
-// In what two reports, or two points of them, differ.
+// Finds the differences between two reports, or between two points of them.
 #pragma once
 
 #include <map>
@@ -13,25 +13,25 @@
 
 namespace rematch {
 
-// Differences that make two reports' times incomparable: another device, other clocks, other
-// versions.
-
-// Everything that the fingerprint covers, the kind of execution, variables that change bits or
-// bytes, and clocks that differ by more than a twentieth or that one side does not know. Empty:
-// comparable.
+// Returns the differences that make two reports' times incomparable: another device, other clocks,
+// other versions. They cover every member of the fingerprint, the kind of execution, variables that
+// change bits or bytes, and clocks. A clock counts if it differs by more than a twentieth or if one
+// side does not know it. An empty list means that the times are comparable.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
-// The same of every two points that are held against each other: reports that were merged say less
-// of themselves than of their points. Each name once.
+// Environment differences for every pair of compared points. A merged report's own provenance says
+// less than that of its points, so the points' provenances are compared. all() lists each name
+// once.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);
 
-  // Differences of two points, one of each report.
+  // Returns the differences between two points, one from each report.
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
-  // For all points asked for so far; where neither report is merged, for the reports.
+  // Returns the differences of all pairs that were asked for so far. If neither report is merged,
+  // returns those of the reports.
   std::vector<NamedDifference> all() const;
 
  private:
@@ -43,35 +43,32 @@ class PointEnvironments {
 
 SourceRecord describe_source(const Provenance& provenance, const std::string& file);
 
-// "libtorch_version 2.11.0 and 2.12.0, threads 2 and 4".
+// Returns text such as "libtorch_version 2.11.0 and 2.12.0, threads 2 and 4".
 std::string describe(const std::vector<NamedDifference>& differences);
 
-// Why a point has no partner: what sets it apart from the point of the other report that is most
-// like it.
-
-// In the order of the identity; the plan is left out, since another plan is no reason not to pair.
+// Returns the parts of the identity that differ, in the identity's order. They explain why a point
+// has no partner. The plan is left out, because points pair even if their plans differ.
 std::vector<NamedDifference> identity_differences(const PointIdentity& base,
                                                   const PointIdentity& candidate);
 
-// The points of one report.
+// Finds the points of one report that are similar to a point of another report.
 class SimilarPoints {
  public:
   void add(const PointRecord& point);
 
-  // The one of the same policy and model that differs in the fewest parts of its identity, the
-  // first of several; null: there is none.
+  // Returns the point of the same policy and model whose identity differs in the fewest parts; ties
+  // go to the first. Null if there is none.
   const PointRecord* nearest(const PointRecord& point) const;
 
  private:
   std::map<std::pair<std::string, std::string>, std::vector<const PointRecord*>> points_;
 };
 
-// Facts of two points that repeat exactly and that no metric covers: so that "no difference" is
-// said only where there is none. Times, and bytes that other processes move, are no such facts.
-
-// The JSON names of those that differ, "memory.after_forward_bytes", in the order of the record.
-// Left out is what follows from a difference that the row's metrics show: of bytes where a peak
-// differs, of ops where a count does.
+// Returns the JSON names of differing facts, such as "memory.after_forward_bytes", in the record's
+// order. It covers facts that repeat exactly and have no metric, so that "no difference" is never
+// said wrongly. Times, and bytes that other processes influence, are excluded. Differences that
+// follow from one that the row's metrics show are left out: byte facts if a peak differs, op facts
+// if a count differs.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

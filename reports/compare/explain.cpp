@@ -12,7 +12,7 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kMostParts = 8;
-constexpr double kWorthNaming = 0.05;  // of the difference, in the sentence
+constexpr double kWorthNaming = 0.05;  // share of the difference that earns a place in the sentence
 constexpr std::size_t kMostNamed = 3;
 
 using Parts = std::map<std::string, std::int64_t>;
@@ -21,7 +21,7 @@ struct Breakdown {
   std::string by;
   Parts base;
   Parts candidate;
-  double scale = 1;  // from parts to the metric's unit
+  double scale = 1;  // converts parts to the metric's unit
 };
 
 std::int64_t number_of(std::int64_t count) { return count; }
@@ -35,7 +35,7 @@ Parts parts_of(const std::map<Key, Amount>& amounts) {
   return parts;
 }
 
-// "norm in forward", or with a noun "norm kernels in forward".
+// Names parts "norm in forward", or with a noun "norm kernels in forward".
 template <class Key, class Amount>
 Parts parts_of(const std::array<std::map<Key, Amount>, kNumPhases>& amounts,
                const std::string& noun = "", std::optional<Phase> only = std::nullopt) {
@@ -56,7 +56,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Totals are comparable, and shares exact, where both counted as many steps.
+// Absent unless both counted the same number of steps. Only then are totals comparable and shares
+// exact.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {
@@ -64,7 +65,8 @@ std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& 
   return Breakdown{by, parts(base), parts(candidate), 1.0 / base.counted_steps};
 }
 
-// The time of a step beyond its kernels. Absent where kernels of several streams overlap.
+// Returns the part of a step's time that no kernel covers. Absent if kernels of several streams
+// overlap.
 std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& kernels) {
   std::int64_t rest = std::llround(step_ns);
   for (const auto& [name, spent] : kernels) rest -= spent;
@@ -72,7 +74,7 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
   return rest;
 }
 
-// Absent where no kernel takes another time: then it is the host's time that differs.
+// Absent if all kernel times are equal, because then the host's time differs.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
   for (const PointRecord* point : {&base, &candidate}) {
@@ -167,7 +169,7 @@ std::string whole_difference(const MetricRecord& metric) {
   return metric.verdict == CompareVerdict::kHigher ? "increase" : "decrease";
 }
 
-// A part that moved the other way has a negative share: it is said as what it took away.
+// A part that moved the other way has a negative share, and is printed with a minus sign.
 std::string sentence_of(const MetricRecord& metric, const std::vector<ContributionRecord>& parts) {
   std::string sentence;
   std::size_t named = 0;

@@ -27,7 +27,7 @@ std::string not_told_from_noise(const MetricRecord& time) {
          " of the base's, is not told from noise";
 }
 
-// Empty: compared, or known on neither side.
+// Returns why the metric cannot be judged. Empty if it was compared, or if neither side knows it.
 std::string obstacle(const MetricRecord& metric, const Floor& floor) {
   const std::string name = as_words(short_name(metric.metric));
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.base.has_value()) {
@@ -48,7 +48,8 @@ Floor floor_of(const CompareRecord& record, Metric metric) {
   return {};
 }
 
-// Empty: every metric that both could know was compared.
+// Returns why the row cannot be judged. Empty if every metric that both sides could know was
+// compared.
 std::string obstacle(const CompareRecord& record, const ComparedRow& row,
                      const std::vector<Metric>& metrics) {
   bool is_compared = false;
@@ -70,7 +71,7 @@ bool finished_in_base(const UncomparedPoint& point) {
   return point.base_status == PointStatus::kOk;
 }
 
-// The figures that the base has and the candidate lacks; empty if none.
+// Names a point that finished in the base but not in the candidate. Empty if there is none.
 std::string unfinished(const CompareRecord& record) {
   const auto failed =
       std::find_if(record.failed.begin(), record.failed.end(), [](const UncomparedPoint& point) {
@@ -95,8 +96,8 @@ bool has_compared_metric(const ComparedRow& row) {
   });
 }
 
-// For conditions other than metrics: a report without points has nothing that could be missing or
-// have failed.
+// For conditions that no metric decides. A report without points can neither miss points nor have
+// failed ones, so passing would mean nothing.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

@@ -1,5 +1,5 @@
-// Conditions of `rematch compare --fail-on`: whether a comparison found it, and whether it could
-// have: what was not measured is not passed. Pure.
+// Conditions of `rematch compare --fail-on`: whether a comparison found one, and whether it could
+// have found it. A condition that was not measured does not pass. Pure.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@ template <>
 inline constexpr std::array<std::string_view, 6> kWords<FailOn> = {"slower", "peak",    "counts",
                                                                    "loss",   "missing", "failed"};
 
-// The metrics that decide it; none: points do.
+// Returns the metrics that decide the condition; empty if points decide it.
 std::vector<Metric> metrics_of(FailOn what);
 
 bool is_found(const CompareRecord& record, FailOn what);
 
-// Why the comparison cannot tell that `what` is not there, in a line; empty: it can. It cannot
-// where there are no rows, where one of its metrics is known on one side alone or none of them on
-// both, where a time may be slower for all that its noise lets be told, and where a point that the
-// base finished is missing or failed in the candidate.
+// Returns one line that says why the comparison cannot rule out `what`, or "" if it can. It cannot
+// rule it out in these cases: there are no rows; one side alone knows one of its metrics; neither
+// side knows any of them; noise hides whether a time is slower; or a point that the base finished
+// is missing or failed in the candidate.
 std::string why_undecided(const CompareRecord& record, FailOn what);
 
-// The conditions asked for that could not be judged: "slower (no point ...)".
-// Asked for nothing: whether anything was compared at all.
+// Returns the requested conditions that could not be judged: "slower (no point ...)". If none was
+// requested, checks whether anything was compared at all.
 std::vector<std::string> undecided(const CompareRecord& record);
 
 }  // namespace rematch

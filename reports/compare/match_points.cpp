@@ -20,7 +20,7 @@ std::string label_of(const PointRecord& point, const PointOrigins& origins, By b
   return label + point.policy;
 }
 
-// The points of one report that have no partner so far.
+// The points of one report that are not paired yet.
 struct Side {
   explicit Side(const Report& report) : origins(report) {
     for (const PointRecord& point : report.points) points.push_back(&point);
@@ -35,7 +35,7 @@ using Partners = std::unordered_map<const PointRecord*, const PointRecord*>;
 void pair_by(By by, Side& base, Side& candidate, Partners& partner) {
   std::unordered_map<std::string, std::vector<const PointRecord*>> waiting;
   for (auto point = candidate.points.rbegin(); point != candidate.points.rend(); ++point) {
-    // The first one is taken first.
+    // Iterates backwards, so that the first point is at the back and is taken first.
     waiting[label_of(**point, candidate.origins, by)].push_back(*point);
   }
   std::vector<const PointRecord*> unpaired;

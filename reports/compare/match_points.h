@@ -1,4 +1,4 @@
-// Which point of one report is which of another.
+// Pairs the points of two reports.
 #pragma once
 
 #include <vector>
@@ -8,19 +8,19 @@
 namespace rematch {
 
 struct PointPair {
-  const PointRecord* base = nullptr;  // of the reports, which must outlive this
+  const PointRecord* base = nullptr;  // points into the reports, which must outlive this
   const PointRecord* candidate = nullptr;
 };
 
 struct MatchedPoints {
   std::vector<PointPair> pairs;    // in the base's order
-  std::vector<PointPair> missing;  // in the base alone
-  std::vector<PointPair> extra;    // in the candidate alone
+  std::vector<PointPair> missing;  // only in the base
+  std::vector<PointPair> extra;    // only in the candidate
 };
 
-// Points of one policy with one key; then, of those left, points of one policy whose keys differ in
-// the plan's hash alone: what the policy does has changed. A merged report may have one point of
-// several environments: those of equal environments pair first.
+// Pairs points with the same policy and key. Then pairs the remaining points of one policy whose
+// keys differ only in the plan's hash: what the policy does has changed. A merged report may have
+// the same point from several environments; points of equal environments pair first.
 MatchedPoints match_points(const Report& base, const Report& candidate);
 
 }  // namespace rematch

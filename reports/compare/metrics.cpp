@@ -22,7 +22,7 @@ std::optional<double> number(const std::optional<std::int64_t>& count) {
   return static_cast<double>(*count);
 }
 
-// The counts that a metric sums up: how often each op, or kernel class, ran in each phase.
+// The counts that a metric sums: how often each op, or kernel class, ran in each phase.
 struct Mix {
   const char* of;  // "ops"
   const OpCounts& counts;
@@ -37,7 +37,7 @@ std::optional<Mix> mix_of(const char* of, const std::optional<Counts>& record,
   return Mix{of, (*record).*counts, record->counted_steps, only};
 }
 
-// Absent: the metric is no count, or no step was counted.
+// Absent if the metric is not a count, or if no step was counted.
 std::optional<Mix> mix_of(Metric metric, const PointRecord& point) {
   switch (metric) {
     case Metric::kExecutedOps:
@@ -78,7 +78,7 @@ std::optional<double> ratio_of(const MetricRecord& record) {
   return *record.candidate / *record.base;
 }
 
-// "aten::mm in recompute".
+// Returns text such as "aten::mm in recompute".
 template <class Key>
 std::string place_words(const std::pair<Phase, Key>& place) {
   return name_text(place.second) + " in " + std::string(to_string(place.first));
@@ -96,7 +96,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
-  // A report keeps counts by class beside those of single ops.
+  // A report keeps counts by class in addition to counts by op.
   if (const auto found =
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
                            other->num_steps, own->only)) {
@@ -105,7 +105,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// The peak of several ranks is the highest: which rank's it is, and whether the others have theirs.
+// The peak of several ranks is the highest one. Notes which rank has it, and whether other ranks'
+// peaks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {
   if (!base.ranks || !candidate.ranks || !record.base || !record.candidate) return;
@@ -127,7 +128,7 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
   }
 }
 
-// A figure that only one side has cannot be compared, and is not passed over.
+// Notes a figure that only one side has. It cannot be compared and must not be ignored.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
   record.note = std::string("known in the ") + (record.base ? "base" : "candidate") + " alone";
@@ -146,10 +147,10 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
   record.verdict = difference > 0 ? CompareVerdict::kHigher : CompareVerdict::kLower;
 }
 
-// Bits decide, so it does not matter how a loss is printed. What is not finite equals nothing, nor
-// do gradients that are all zero. Equal losses alone are no proof: the last step's gradients and
-// parameters show in no loss, so their bits count too where losses are to be exactly equal. Empty:
-// the same.
+// Returns how two steps differ, or "" if they are equal. Bits decide, so it does not matter how a
+// loss is printed. A loss that is not finite equals nothing; neither do gradients that are all
+// zero. If losses must be exactly equal, the bits of gradients and parameters count too, because
+// those of the last step affect no loss.
 std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
   if (!base.loss || !candidate.loss) return "not finite at ";
   const double difference = std::abs(*candidate.loss - *base.loss);
@@ -169,7 +170,7 @@ std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// Requires that every step that both have is the same.
+// Call only if every step that both have is equal.
 void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
   if (base == candidate) return;
   record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";
@@ -178,7 +179,7 @@ void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate
   record.note += "; the candidate lacks " + std::to_string(base - candidate);
 }
 
-// Bits that the base recorded at some step and the candidate did not.
+// Finds bits that the base recorded at some step and the candidate did not.
 void judge_unrecorded(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame) return;
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());
@@ -244,7 +245,7 @@ bool has_times(const Rounds& rounds) {
                                         [](const auto& round) { return median(round) > 0; });
 }
 
-// Both floors as one, on the logarithm of the ratio.
+// Combines both floors into one limit on the logarithm of the ratio.
 double log_margin(const Floor& floor, double base) {
   return std::max(std::log1p(floor.relative_ratio), std::log1p(floor.absolute / base));
 }

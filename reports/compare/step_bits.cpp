@@ -7,7 +7,8 @@ namespace rematch {
 
 namespace {
 
-// A point that has its reference's gradients keeps no hashes of its own. One that has some has all.
+// A point whose gradients equal its reference's keeps no hashes of its own. A point with some
+// hashes has all of them.
 std::string first_different_gradient(const std::map<std::string, std::string>& left,
                                      const std::map<std::string, std::string>& right) {
   if (left.empty() || right.empty()) return "";

@@ -1,5 +1,5 @@
 // Evaluates the recorded bits of one training step: in which tensor two steps differ first, and
-// whether a step has gradients that can be compared at all. Pure.
+// whether the step's gradients can be compared at all. Pure.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace rematch {
 
-// Bits of a step that belong to no single gradient.
+// Bits of a step that do not belong to a single gradient.
 struct RecordedBits {
-  const char* name;  // of the tensor that differs
+  const char* name;  // how messages name it
   std::string StepRecord::*bits;
 };
 
@@ -21,16 +21,17 @@ inline constexpr std::array kRecordedBits = {
     RecordedBits{"parameters", &StepRecord::parameter_hash},
     RecordedBits{"generator state", &StepRecord::generator_hash}};
 
-// "loss", "head.weight", "gradient norm"; empty: no difference. A gradient whose name is known says
-// more than the norm of all. What one side did not record is no difference; nor is it equal.
+// Returns the first tensor that differs: "loss", "head.weight", "gradient norm"; empty if none
+// does. A gradient's name says more than the norm of all, so gradients come first. Bits that one
+// side did not record count neither as different nor as equal.
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
-// Does the point's own parity say that it has other bits than its reference? It knows more than the
-// steps: hashes of later gradients are compared where they are measured, and not kept.
+// True if the point's own parity says that its bits differ from its reference's. Parity knows more
+// than the steps do: hashes of later gradients are compared during measurement and not kept.
 bool claims_other_bits(const PointRecord& point);
 
-// Why the gradients of a step equal nothing: "are all zero", "are not finite"; empty: they can be
-// compared, or were not recorded.
+// Returns why the gradients of a step equal nothing: "are all zero" or "are not finite". Empty if
+// they can be compared or were not recorded.
 std::string gradient_fault(const StepRecord& step);
 
 }  // namespace rematch

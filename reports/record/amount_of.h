@@ -1,4 +1,4 @@
-// Counts, bytes and times by name: records leave out what is 0.
+// Access to counts, bytes and times by name. Records leave out names whose amount is 0.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// The amount under a name; 0 if there is none.
+// Returns the amount under a name, or 0 if the name is absent.
 template <class Amounts>
 typename Amounts::mapped_type amount_of(const Amounts& amounts,
                                         const typename Amounts::key_type& name) {
@@ -21,15 +21,15 @@ typename Amounts::mapped_type amount_of(const Amounts& amounts,
   return found == amounts.end() ? typename Amounts::mapped_type{} : found->second;
 }
 
-// The same in one phase.
+// Returns the amount under a name in one phase.
 template <class ByPhase>
 auto amount_of(const ByPhase& by_phase, Phase phase,
                const typename ByPhase::value_type::key_type& name) {
   return amount_of(by_phase[static_cast<std::size_t>(phase)], name);
 }
 
-// The first phase and name whose amounts in a step differ, each of totals over so many steps, as
-// far as `only` one phase is asked for. A name that is left out has none.
+// Returns the first phase and name whose amounts per step differ. Inputs are totals over the given
+// numbers of steps. If `only` is set, looks at that phase alone. An absent name counts as 0.
 template <class Key, class Amount>
 std::optional<std::pair<Phase, Key>> first_difference(
     const std::array<std::map<Key, Amount>, kNumPhases>& base, int base_steps,
@@ -50,7 +50,7 @@ std::optional<std::pair<Phase, Key>> first_difference(
   return std::nullopt;
 }
 
-// "matmul", of a text or of an enumeration.
+// Returns the text of a name, such as "matmul", given as a string or an enumerator.
 template <class Name>
 std::string name_text(const Name& name) {
   if constexpr (std::is_enum_v<Name>) {

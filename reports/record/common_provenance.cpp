@@ -10,8 +10,8 @@
 namespace rematch {
 namespace {
 
-// The members whose values are the same on both sides; null, or left out of an object, if they
-// differ.
+// Keeps the members whose values are equal on both sides. A member that differs becomes null, or is
+// left out of an object.
 Json in_common(const Json& left, const Json& right) {
   if (left == right) return left;
   if (!left.is_object() || !right.is_object()) return nullptr;

@@ -8,7 +8,8 @@
 namespace rematch {
 namespace {
 
-// Every row has the metrics of `floors`, in their order: tables have a column for each.
+// Every row must have the metrics of `floors` in the same order, because tables have one column for
+// each.
 void require_metrics_of_floors(const JsonField& rows, const CompareRecord& record) {
   for (std::size_t index = 0; index < record.rows.size(); ++index) {
     const std::vector<MetricRecord>& metrics = record.rows[index].metrics;

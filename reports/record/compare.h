@@ -1,6 +1,6 @@
-// The findings of `rematch compare` between two reports, as data: a row for each point that both
-// have, every metric's verdict, what explains a difference, and the points that could not be
-// compared. Its JSON is rematch.compare/1.0.
+// The result of `rematch compare` on two reports, as data: a row for each point that both have,
+// every metric's verdict, explanations of differences, and the points that could not be compared.
+// Its JSON is rematch.compare/1.0.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace rematch {
 
-// The origin of one side.
+// Where one side comes from.
 struct SourceRecord {
   std::string file;
   std::optional<std::string> device;
@@ -40,7 +40,7 @@ void visit_fields(Source& source, Visit visit) {
   visit("reproduce", source.reproduce);
 }
 
-// A part of the environment or of a point's identity that is not the same on both sides.
+// A part of the environment, or of a point's identity, that differs between the sides.
 struct NamedDifference {
   std::string name;  // "libtorch_version", "seed"
   std::string base;
@@ -67,7 +67,7 @@ enum class Metric : std::uint8_t {
   kCollectiveBytes,
   kLoss,
 };
-// Names in JSON, with the unit.
+// JSON names, with the unit.
 template <>
 inline constexpr std::array<std::string_view, 10> kWords<Metric> = {
     "step_time_ns",        "peak_allocated_bytes",
@@ -80,9 +80,10 @@ inline constexpr std::array<std::string_view, 10> kWords<Metric> = {
 std::string_view short_name(Metric metric);
 std::optional<Metric> metric_from_name(std::string_view name);  // either of its names
 
-// Times are faster, slower, same or unsure. Everything else is exact: lower, higher, same, or
-// different where the sum is the same and what it consists of is not. Losses are unsure where the
-// candidate has fewer steps than the base and those that it has are the same.
+// Times are faster, slower, same or unsure. All other metrics are exact. They are lower, higher,
+// same, or different if the totals are equal but their parts are not. Losses are same or different;
+// they are unsure if the candidate lacks steps or bits that the base has and everything else is
+// equal.
 enum class CompareVerdict : std::uint8_t {
   kFaster,
   kSlower,
@@ -99,14 +100,15 @@ inline constexpr std::array<std::string_view, 8> kWords<CompareVerdict> = {
 
 struct MetricRecord {
   Metric metric = Metric::kStepTime;
-  std::optional<double> base;  // of one step; the loss: of the last step that both have
+  std::optional<double> base;  // per step; for the loss: at the last step that both have
   std::optional<double> candidate;
   std::optional<double> ratio;                    // candidate over base
-  std::optional<std::array<double, 2>> interval;  // of the ratio, 95 %; times only
-  // Chance of such a difference between equal points, corrected for the number of rows; times only.
+  std::optional<std::array<double, 2>> interval;  // 95 %, of the ratio; times only
+  // Probability of such a difference between equal points, corrected for the number of rows. Times
+  // only.
   std::optional<double> adjusted_p_value;
   CompareVerdict verdict = CompareVerdict::kNotMeasured;
-  std::string note;  // what else there is to say, in a line; empty: nothing
+  std::string note;  // a remark in one line; may be empty
 };
 
 template <RecordOf<MetricRecord> AMetric, class Visit>
@@ -126,7 +128,7 @@ struct ContributionRecord {
   std::string name;  // "attention_forward in recompute", "saved_activations"
   std::int64_t base = 0;
   std::int64_t candidate = 0;
-  double share_ratio = 0;  // of the metric's whole difference; the parts' shares need not sum to 1
+  double share_ratio = 0;  // share of the metric's whole difference; the shares need not sum to 1
 };
 
 template <RecordOf<ContributionRecord> Contribution, class Visit>
@@ -159,18 +161,18 @@ struct ComparedRow {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
   std::string device;
-  // Absent in files of builds that did not say.
+  // Absent in files from builds that did not record them.
   std::optional<std::string> dtype;
   std::optional<std::string> ops;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> world;
   std::string base_key;
   std::string candidate_key;
-  bool plan_differs = false;  // the same policy resolved to other treatments
+  bool plan_differs = false;  // the policy resolved to different treatments
   std::vector<MetricRecord> metrics;
   std::vector<ExplanationRecord> explanations;
-  // Other fields that repeat exactly and differ, by their name in the report:
-  // "memory.after_forward_bytes". Looked at where all metrics are compared.
+  // Other fields that repeat exactly and differ, by their name in the report, such as
+  // "memory.after_forward_bytes". Filled only if all metrics are compared.
   std::vector<std::string> other_differences;
 };
 
@@ -199,9 +201,9 @@ struct UncomparedPoint {
   std::string model;
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
-  std::optional<PointStatus> base_status;  // absent: not in that report
+  std::optional<PointStatus> base_status;  // absent if that report lacks the point
   std::optional<PointStatus> candidate_status;
-  std::string reason;  // of the failure; the candidate's first
+  std::string reason;  // why it failed; the candidate's reason comes first
   // For a point without a partner: differences from the most similar point of the other report;
   // empty if that report has no such policy on this model.
   std::vector<NamedDifference> identity_differences;
@@ -219,7 +221,7 @@ void visit_fields(Point& point, Visit visit) {
   visit({"identity_differences", kLater}, point.identity_differences);
 }
 
-// How large a difference must be to count: both floors passed.
+// A difference must exceed both limits to count.
 struct FloorRecord {
   Metric metric = Metric::kStepTime;
   double relative_ratio = 0;
@@ -236,18 +238,18 @@ void visit_fields(Floor& floor, Visit visit) {
 struct CompareRecord {
   SourceRecord base;
   SourceRecord candidate;
-  std::vector<NamedDifference> environment_differences;  // "unknown" where a side does not say
-  double false_alarm_ratio = 0;  // chance of any false claim on time, over all rows together
+  std::vector<NamedDifference> environment_differences;  // "unknown" if a side did not record it
+  double false_alarm_ratio = 0;  // chance of any false claim about time, over all rows
   std::vector<FloorRecord> floors;
   std::vector<ComparedRow> rows;
-  std::vector<UncomparedPoint> missing;  // in the base alone
-  std::vector<UncomparedPoint> extra;    // in the candidate alone
+  std::vector<UncomparedPoint> missing;  // only in the base
+  std::vector<UncomparedPoint> extra;    // only in the candidate
   std::vector<UncomparedPoint> failed;
-  // Metric and verdict, how many rows: {"step_time_ns": {"slower": 1}}.
+  // Number of rows by metric and verdict: {"step_time_ns": {"slower": 1}}.
   std::map<Metric, std::map<CompareVerdict, int>> summary;
-  std::string verdict;                 // in a sentence
-  std::vector<std::string> fail_on;    // asked for: "slower"
-  std::vector<std::string> failed_on;  // and found
+  std::string verdict;                 // one sentence
+  std::vector<std::string> fail_on;    // requested conditions: "slower"
+  std::vector<std::string> failed_on;  // those that were found
 };
 
 template <RecordOf<CompareRecord> Record, class Visit>

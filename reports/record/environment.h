@@ -1,4 +1,5 @@
-// The machine and software that measured a report. Absent means not known on this machine.
+// The machine and software that measured a report. A member is absent if this machine does not know
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct Environment {
   std::optional<std::string> compute_capability;
   std::optional<Bytes> device_memory;
   std::optional<std::string> cpu_model;
-  std::optional<int> cpu_cores;               // this process may use
+  std::optional<int> cpu_cores;               // cores that this process may use
   std::optional<std::string> cpu_capability;  // what ATen dispatches to: "AVX512"
   std::optional<int> threads;
   std::optional<Bytes> host_memory;
@@ -39,18 +40,18 @@ struct Environment {
   std::optional<int> multiprocessors;
   std::optional<int> power_limit_mw;  // as enforced
   std::optional<int> default_power_limit_mw;
-  std::optional<int> sm_clock_most_mhz;  // that the device can reach
+  std::optional<int> sm_clock_most_mhz;  // highest clock of the device
   std::optional<bool> ecc;
   std::optional<bool> mig;
   std::optional<bool> persistence_mode;  // the driver stays loaded between processes
-  std::optional<int> pcie_generation;    // that device and slot can reach
+  std::optional<int> pcie_generation;    // highest that device and slot support
   std::optional<int> pcie_width;
   std::optional<int> pcie_current_generation;  // a link at rest is slower
   std::optional<int> pcie_current_width;
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
-  std::optional<int> other_processes;  // that computed on the device when this run began
+  std::optional<int> other_processes;  // computed on the device when this run began
   std::optional<std::string> cpu_governor;
   std::optional<std::string> hostname;
   std::map<std::string, std::string> variables;  // allow-listed: "OMP_NUM_THREADS"
@@ -103,11 +104,11 @@ void visit_fields(AnEnvironment& environment, Visit visit) {
   visit({"cupti", kLater | kNotInFingerprint}, environment.cupti);
 }
 
-// SHA-256, in hex, of what must be equal for two reports' times to be compared: everything but
-// the host name, what says which card it is or how it is kept, what the device did at the moment,
-// the profiler's version, and `variables`.
+// Returns the SHA-256, in hex, of everything that must be equal before two reports' times may be
+// compared. It leaves out the host name, the identity and upkeep of the card, the momentary state
+// of the device, the profiler's version, and `variables`.
 std::string fingerprint(const Environment& environment);
-// Does it cover the member of this JSON name?
+// True if the fingerprint covers the member with this JSON name.
 bool is_in_fingerprint(std::string_view member);
 
 }  // namespace rematch

@@ -16,7 +16,7 @@
 
 namespace rematch {
 
-// Executed ops of all counted steps together, by phase.
+// Executed ops by phase, summed over all counted steps.
 using ClassCounts = std::array<std::map<OpClass, std::int64_t>, kNumPhases>;
 using OpCounts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
 
@@ -42,29 +42,29 @@ void visit_fields(Transfers& transfers, Visit visit) {
   visit("time_ns", transfers.time);
 }
 
-// The kernels that the device ran in the counted steps, by its activity records. Names are kernel
+// The kernels that the device ran in the counted steps, from its activity records. Names are kernel
 // classes: "matmul", "attention_forward".
 struct KernelRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   int counted_steps = 0;
   std::array<std::map<std::string, std::int64_t>, kNumPhases> count;
   std::array<std::map<std::string, Nanoseconds>, kNumPhases> time;
-  // By the kernels' own names, without template arguments.
+  // Counts by the kernels' own names, without template arguments.
   std::array<std::map<std::string, std::int64_t>, kNumPhases> launches;
   std::int64_t dropped_records = 0;
-  std::int64_t lost_records = 0;          // of kernels that were launched, or that had no end
-  std::int64_t unattributed_kernels = 0;  // that no op launched
+  std::int64_t lost_records = 0;          // launched kernels without a record, or with no end in it
+  std::int64_t unattributed_kernels = 0;  // no op launched them
   std::int64_t badly_stamped_records = 0;
-  double unknown_time_ratio = 0;  // time of kernels of no known class, over all
+  double unknown_time_ratio = 0;  // share of the time that kernels of unknown class take
   std::vector<std::string> unknown_names;
   std::map<std::string, Nanoseconds> unknown_times;  // by name
-  // Copies that the plan's offload started, and transfers that belong to no op. They are in no
-  // phase. Absent if there were none.
+  // Copies that the plan's offload started, and transfers that belong to no op. Neither belongs to
+  // a phase. Absent if there were none.
   std::optional<TransferRecord> offload_copies;
   std::optional<TransferRecord> unattributed_transfers;
-  std::optional<double> slowdown_ratio;  // a step while counting over one without
-  std::string note;                      // what is to be known of usable figures; empty: nothing
-  std::string invalid;                   // why the figures are not to be used; empty: they are
+  std::optional<double> slowdown_ratio;  // step time while counting over step time without
+  std::string note;                      // a remark on usable figures; may be empty
+  std::string invalid;                   // why the figures must not be used; empty if usable
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
   bool operator==(const KernelRecord&) const = default;
 };
@@ -104,18 +104,18 @@ void visit_fields(Rank& rank, Visit visit) {
   visit("after_forward_bytes", rank.after_forward);
 }
 
-// A point that ran on several ranks, or as one of several; the point's other figures are the worst
-// rank's, and bits are compared on every rank. Collectives are those of each rank in the counted
-// steps, by what they do: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
-// A collective's bytes are the larger of what goes into it and what comes out on the rank.
+// A point that ran on several ranks, or as one of several. The point's other figures are those of
+// the worst rank; bits are compared on every rank. Collectives are counted per rank over the
+// counted steps, by kind: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
+// A collective's bytes are the larger of its input and its output on the rank.
 struct RanksRecord {
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   int counted_steps = 0;
   Counts collectives;
   Counts collective_bytes;
-  std::optional<Counts> predicted_collectives;  // of as many steps
-  std::vector<RankRecord> ranks;                // those that ran
-  int worst_rank = 0;                           // of the highest peak
+  std::optional<Counts> predicted_collectives;  // for the same number of steps
+  std::vector<RankRecord> ranks;                // the ranks that ran
+  int worst_rank = 0;                           // the one with the highest peak
   bool operator==(const RanksRecord&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// The decisions of `rematch gate` on a report, as data: every check of every point with its reason;
-// or of loss curves. Its JSON is rematch.gate/1.1.
+// The decisions of `rematch gate` on a report or on loss curves, as data: every check of every
+// point with its reason. Its JSON is rematch.gate/1.1.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 
 namespace rematch {
 
-enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };  // the worst counts
+// The worst of several verdicts counts.
+enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<GateVerdict> = {"PASS", "INCONCLUSIVE",
                                                                         "FAIL"};
 
-// How much the reference itself varies, and so what a check can see.
+// How much the reference itself varies. This limits what a check can detect.
 struct NoiseRecord {
-  int reference_runs = 1;                    // one: noise is not measured
-  std::optional<double> largest_difference;  // of the loss, between any two of them at any step
-  std::string detects;                       // what the check can and cannot see; empty: not known
+  int reference_runs = 1;                    // with one run noise is not measured
+  std::optional<double> largest_difference;  // of the loss, between any two runs at any step
+  std::string detects;                       // what the check can and cannot detect; may be empty
 };
 
-// "not_measured" where the reference ran once: a reader must not take it for no noise. Measured and
-// null: one of its losses is not finite.
+// The status is "not_measured" if the reference ran once, so that readers do not mistake it for
+// zero noise. "measured" with null means that one of the reference's losses is not finite.
 template <RecordOf<NoiseRecord> Noise, class Visit>
 void visit_fields(Noise& noise, Visit visit) {
   visit("status", [&] { return noise.reference_runs > 1 ? "measured" : "not_measured"; });
@@ -40,14 +41,14 @@ void read_value(const JsonField& field, NoiseRecord& noise);
 
 struct CheckRecord {
   std::string check;  // "loss_bitwise", "peak_allocated_bytes", "counts.attention_forward"
-  std::string tier;   // "T0", "T1", "T2"; empty: none of them
+  std::string tier;   // "T0", "T1", "T2"; empty if the check has no tier
   GateVerdict verdict = GateVerdict::kPass;
-  std::string reason;              // in a line
-  std::optional<double> measured;  // in the unit that the check's name says
+  std::string reason;              // one line
+  std::optional<double> measured;  // in the unit that the check's name states
   std::optional<double> limit;
   std::optional<int> first_different_step;  // from 0
   std::string first_different_tensor;       // "loss", "blocks.0.attention.wq.weight"
-  std::optional<NoiseRecord> noise;         // of checks on the loss
+  std::optional<NoiseRecord> noise;         // only for checks on the loss
 };
 
 template <RecordOf<CheckRecord> Check, class Visit>
@@ -69,7 +70,7 @@ struct GatedPoint {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
   std::string device;
-  std::string reference_policy;  // empty: held against nothing
+  std::string reference_policy;  // empty without a reference
   std::string reference_key;
   GateVerdict verdict = GateVerdict::kPass;
   std::vector<CheckRecord> checks;
@@ -88,11 +89,11 @@ void visit_fields(Point& point, Visit visit) {
   visit("checks", point.checks);
 }
 
-// Loss curves that were gated in the place of a report.
+// Loss curves that were gated instead of a report.
 struct CurvesRecord {
   std::vector<std::string> losses;  // files
   std::vector<std::string> reference_losses;
-  std::int64_t compared_steps = 0;  // those of the first reference
+  std::int64_t compared_steps = 0;  // compared steps of the first reference
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
   std::vector<CheckRecord> checks;
@@ -109,7 +110,7 @@ void visit_fields(Curves& curves, Visit visit) {
 }
 
 struct GateRecord {
-  SourceRecord report;  // of curves: the first file, and its hash as the fingerprint
+  SourceRecord report;  // for curves: the first file, with its hash as the fingerprint
   std::optional<SourceRecord> reference;
   std::vector<NamedDifference> environment_differences;
   GateVerdict verdict = GateVerdict::kPass;

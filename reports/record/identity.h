@@ -1,4 +1,4 @@
-// The inputs of a point, and the key that follows from them.
+// The inputs of a point, and the key computed from them.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@
 
 namespace rematch {
 
-// Every input that can change a count, a byte or a bit; nothing else. The point's key is its hash.
+// Contains every input that can change a count, a byte or a bit, and nothing else. The point's key
+// is its hash.
 struct PointIdentity {
   std::string model;                               // preset name
-  std::map<std::string, std::int64_t> dimensions;  // all of them, defaults included
-  std::string data;                                // what was trained on: "builtin", "sha256:<hex>"
-  std::uint64_t seed = 0;                          // below 2^53: JSON numbers are doubles to others
+  std::map<std::string, std::int64_t> dimensions;  // all of them, including defaults
+  std::string data;                                // training data: "builtin", "sha256:<hex>"
+  std::uint64_t seed = 0;  // below 2^53, because other readers take JSON numbers as doubles
   std::string plan_sha256;
   Schedule schedule = Schedule::kOnDemand;
   std::string ops = "eager";                // or "fused"
@@ -31,7 +32,7 @@ struct PointIdentity {
   std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
   int threads = 1;
   int world = 1;
-  std::optional<int> pretended_rank;  // that one process stood for, alone; absent: all ranks ran
+  std::optional<int> pretended_rank;  // the simulated rank; absent if all ranks ran
   bool operator==(const PointIdentity&) const = default;
 };
 
@@ -54,10 +55,10 @@ void visit_fields(Identity& identity, Visit visit) {
   visit("allocator", identity.allocator);
 }
 
-// SHA-256, in hex, of the identity's canonical JSON.
+// Returns the SHA-256, in hex, of the identity's canonical JSON.
 std::string point_key(const PointIdentity& identity);
 
-// Equal where all fields are but those named in `but`. Cheaper than the key.
+// Labels are equal if all fields except those named in `but` are equal. Cheaper than the key.
 std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but);
 
 }  // namespace rematch

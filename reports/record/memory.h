@@ -18,12 +18,12 @@
 
 namespace rematch {
 
-// Who holds bytes at a moment of a step: what a peak is made of.
+// Who holds bytes at a moment of a step; the parts of a peak.
 enum class Holder : std::uint8_t {
   kParameters,
   kGradients,
   kOptimizer,
-  kFrozenParameters,    // weights that do not learn
+  kFrozenParameters,    // weights that are not trained
   kSavedActivations,    // kept from forward for backward, by autograd or by the engine
   kRecomputeTransient,  // made by recompute, not released yet
   kOther,               // batch, forward and backward temporaries
@@ -36,8 +36,8 @@ inline constexpr std::array<std::string_view, 7> kWords<Holder> = {
 
 using HeldBytes = std::map<Holder, Bytes>;
 
-// Bytes by holder over one step, a sample for each op boundary (or fewer). Columns have one entry
-// a sample: `bytes[holder][sample]`.
+// Bytes by holder over one step, with at most one sample per op boundary. Columns have one entry
+// per sample: `bytes[holder][sample]`.
 struct MemoryTimeline {
   std::vector<std::int64_t> op_index;  // ops executed before the sample
   std::vector<Phase> phase;
@@ -48,16 +48,16 @@ struct MemoryTimeline {
 Json to_value(const MemoryTimeline& timeline);
 void read_value(const JsonField& field, MemoryTimeline& timeline);
 
-// Host memory that holds what a plan offloads, in one step.
+// Host memory that a plan's offloaded values take, in one step.
 struct HostRecord {
   Bytes peak;
   Bytes copied_out;   // from the device
-  Bytes copied_back;  // to it
+  Bytes copied_back;  // to the device
   std::optional<Bytes> predicted_peak;
   std::optional<Bytes> predicted_copied_out;
   std::optional<Bytes> predicted_copied_back;
-  // Copy time beside compute, and copy time that compute waits for, which on a CPU is all of it.
-  // Absent: nothing was copied that takes time, as on the dry device.
+  // hidden_time is copy time that overlaps compute; exposed_time is copy time that compute waits
+  // for. On a CPU all copy time is exposed. Absent if no copy takes time, as on the dry device.
   std::optional<std::chrono::nanoseconds> hidden_time;
   std::optional<std::chrono::nanoseconds> exposed_time;
   bool operator==(const HostRecord&) const = default;
@@ -75,41 +75,40 @@ void visit_fields(Host& host, Visit visit) {
   visit({"exposed_time_ns", kNotRepeated}, host.exposed_time);
 }
 
-// Bytes at op boundaries, parameters included unless the name says otherwise. After a failure it
-// holds what was reached.
+// Bytes at op boundaries, including parameters unless the name says otherwise. After a failure it
+// holds the values reached so far.
 struct MemoryRecord {
   std::optional<Bytes> peak_allocated;
-  std::optional<Bytes> peak_requested;    // as tensors asked for it, before any rounding
-  std::optional<Bytes> peak_transient;    // most that kernels allocated inside, above the boundary
+  std::optional<Bytes> peak_requested;    // as tensors requested it, before rounding
+  std::optional<Bytes> peak_transient;    // most that a kernel allocated above its boundary
   std::optional<Bytes> peak_reserved;     // CUDA's caching allocator
   std::optional<Bytes> peak_device_used;  // CUDA, the whole device
   std::optional<Phase> peak_phase;
-  std::string peak_scope;              // "blocks.3", "head", "loss"; empty: none or unknown
+  std::string peak_scope;              // "blocks.3", "head", "loss"; empty if none or unknown
   std::optional<Bytes> after_forward;  // when backward starts
   std::optional<Bytes> parameter;
   std::optional<Bytes> baseline;  // between two steps: parameters, optimizer state, data
   std::optional<Bytes> baseline_requested;
-  // CUDA: what libraries hold of the allocator's memory between two steps, as cuBLAS its
-  // workspaces.
+  // CUDA: allocator memory that libraries hold between two steps, such as cuBLAS workspaces.
   std::optional<Bytes> workspace;
-  HeldBytes holders_at_peak;  // sums to peak_allocated; empty: not measured
+  HeldBytes holders_at_peak;  // sums to peak_allocated; empty if not measured
   // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
   // "backward.<scope>" for one block.
   std::map<std::string, Bytes> peak_by_phase;
-  // The holders of each, but not for single blocks. They sum to the phase's peak.
+  // Holders at each phase's peak, without single blocks. They sum to that peak.
   std::map<std::string, HeldBytes> holders_by_phase;
-  std::optional<Bytes> dead_save;  // saved by the plan, read by nothing
+  std::optional<Bytes> dead_save;  // the plan saves it and nothing reads it
   std::optional<Bytes> predicted_peak_allocated;
   std::optional<Bytes> predicted_peak_requested;  // without workspaces
   std::optional<Bytes> predicted_after_forward;
-  std::optional<HostRecord> host;   // absent: the plan offloads nothing
-  std::string predicted_peak_note;  // what the predicted peak leaves out; empty: nothing
+  std::optional<HostRecord> host;   // absent if the plan offloads nothing
+  std::string predicted_peak_note;  // what the predicted peak leaves out; may be empty
   std::optional<MemoryTimeline> timeline;
   bool operator==(const MemoryRecord&) const = default;
 };
 
-// The peak that a prediction is about: on CUDA what tensors ask for, without libraries' workspaces;
-// elsewhere, where nothing else is allocated, what is allocated.
+// The peak that a prediction refers to. On CUDA it is what tensors request, without libraries'
+// workspaces. Elsewhere nothing else is allocated, so it is what is allocated.
 inline std::optional<Bytes> peak_of_tensors(const MemoryRecord& memory) {
   if (!memory.workspace || !memory.peak_requested) return memory.peak_allocated;
   return *memory.peak_requested - *memory.workspace;

@@ -20,12 +20,13 @@ struct Entry {
   PointRecord point;
   std::string key;
   std::string fingerprint;
-  std::string provenance;  // its JSON: what tells commands apart
-  std::size_t place = 0;   // in the order that is asked for
-  std::string text;        // the point's JSON; made where several are compared
+  std::string provenance;  // as JSON; distinguishes commands
+  std::size_t place = 0;   // in the requested order
+  std::string text;        // the point's JSON; filled if several are compared
 };
 
-// The first key, of what repeats exactly, in which two measurements of one point differ.
+// Returns the first key in which two measurements of one point differ although it must repeat
+// exactly.
 std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
   const Json one = repeated_fields(left);
   const Json other = repeated_fields(right);
@@ -70,8 +71,8 @@ class Merge {
     return common;
   }
 
-  // Shards of one run have one list, whose order people chose; lists that differ are united, sorted
-  // by `order`, with one of those that are the same.
+  // Shards of one run have the same list, in an order that people chose, so it is kept. If the
+  // lists differ, merges them sorted by `order`, without duplicates.
   template <class T, class Order, class IsSame>
   std::vector<T> united(std::vector<T> Report::*list, Order order, IsSame is_same) const {
     std::vector<T> all;
@@ -98,8 +99,8 @@ class Merge {
     }
   }
 
-  // Repeats that are equal are several all the same: as many are kept as one of the reports has, so
-  // that merging a report twice adds none.
+  // Equal repeats are separate measurements. Keeps as many as the report with the most of them has,
+  // so that merging a report with itself adds none.
   void collect_repeats() {
     bool one_list = true;
     std::map<std::string, std::pair<RepeatRecord, std::ptrdiff_t>> kept;
@@ -121,7 +122,7 @@ class Merge {
     }
   }
 
-  // Comparisons that one sweep lacks and another has are measured.
+  // Drops comparisons that one sweep lacks and another has measured.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);
@@ -193,8 +194,8 @@ class Merge {
     return std::tie(entry.fingerprint, entry.key, entry.point.policy);
   }
 
-  // Environment, then the planned order, then what the points are called. Only measurements of one
-  // point are told apart by all that is in them.
+  // Sorts by environment, then planned order, then names. Measurements of one point are then
+  // ordered by their whole content.
   void sort() {
     const auto order = [](const Entry& entry) {
       return std::make_tuple(std::cref(entry.fingerprint), entry.place,
@@ -224,9 +225,9 @@ class Merge {
               [&](const Entry& left, const Entry& right) { return order(left) < order(right); });
   }
 
-  // Did not end for a reason of this one start: memory or time that was short, a process killed, a
-  // machine too small. What another start measured stands. A point that is invalid measured
-  // something wrong, which nothing heals.
+  // True if the point ended because of its process: too little memory or time, a killed process, a
+  // machine that is too small. A successful measurement from another process then stands. An
+  // invalid point measured something wrong, and no other measurement can correct that.
   static bool is_mishap(PointStatus status) {
     return status != PointStatus::kOk && status != PointStatus::kInvalid;
   }
@@ -257,7 +258,8 @@ class Merge {
     return std::nullopt;
   }
 
-  // Said where something better is kept; of two that failed alike nothing is lost.
+  // Notes that a better measurement is kept. If both failed alike, nothing is lost and nothing is
+  // noted.
   void note_mishap(const Entry& failed, const Entry& kept) {
     if (is_mishap(kept.point.status) && kept.point.status == failed.point.status) return;
     merged_.notes.push_back("point " + failed.point.policy + " ended " +

@@ -1,5 +1,5 @@
-// Several reports as one: shards of a run, or single points. The same files give the same report
-// in whatever order they come, and merging merged reports is merging their parts. Pure.
+// Merges several reports into one: shards of a run, or single points. The result does not depend on
+// the order of the files. Merging merged reports equals merging their parts. Pure.
 #pragma once
 
 #include <map>
@@ -14,30 +14,30 @@ namespace rematch {
 
 enum class MixedEnvironments { kRefuse, kKeepApart };
 
-// As planned by the shards; or as they come, for reports whose order says it.
+// kPlanned: as the shards planned. kGiven: in the order of the reports, if that order matters.
 enum class PointOrder { kPlanned, kGiven };
 
-// The reports come from machines or builds whose figures are not to stand side by side.
+// The reports come from machines or builds whose figures must not be compared.
 struct FingerprintsDiffer {
   std::string message;
 };
 
 struct MergedReport {
   Report report;
-  std::vector<PlannedPoint> missing;  // planned by a shard and in none of them
-  std::vector<std::string> notes;     // a line each: points that several reports measured
+  std::vector<PlannedPoint> missing;  // a shard planned it, and no report has it
+  std::vector<std::string> notes;     // one line for each point that several reports measured
 };
 
-// A point that several reports of one environment measured - each shard runs the reference - must
-// be the same in all that repeats exactly (ops, bytes, bits); one of them is kept, with its own
-// times, and where one ended ok and another did not (out of memory, time-out, crash, skipped) the
-// one that did. Rejected: none given, or two that differ there.
+// A point may appear in several reports of one environment, because each shard runs the reference.
+// All copies must agree in everything that repeats exactly (ops, bytes, bits). One copy is kept,
+// with its own times. If one ended ok and another did not (out of memory, time-out, crash,
+// skipped), the ok one is kept. Returns Rejected if no report is given or if two copies disagree.
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 
-// The common part of several commands' provenances, by whatever tells them apart; one at least.
-// Members that differ are absent, but for the seed, which is the lowest, and the lines that make
-// the figures again, which are joined by "&&".
+// Returns what several commands' provenances have in common; needs at least one. The map's keys
+// distinguish the commands. Members that differ are absent, with two exceptions: the seed is the
+// lowest one, and the lines that reproduce the figures are joined by "&&".
 Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 
 }  // namespace rematch

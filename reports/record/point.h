@@ -1,6 +1,7 @@
 // The measurements of one point, or why there are none. Plain data; absent means not measured. Each
-// record is a struct and, below it, its list of fields in the order of CSV columns: a member, a
-// line there, and an entry in reports/schema/point.schema.json. The JSON is in record_json.h.
+// record is a struct followed by its list of fields in the order of CSV columns. A new field needs
+// a member, a line there, and an entry in reports/schema/point.schema.json. The JSON is in
+// json/record_json.h.
 #pragma once
 
 #include <array>
@@ -29,12 +30,12 @@ template <>
 inline constexpr std::array<std::string_view, 6> kWords<PointStatus> = {
     "ok", "oom", "timeout", "crash", "skipped", "invalid"};
 
-// How a point that is not ok ended.
+// How a point ended if it is not ok.
 struct FailureRecord {
   std::optional<int> exit_code;
   std::optional<int> signal;
-  std::optional<Bytes> requested;  // the allocation that failed
-  std::optional<Phase> phase;      // of the step that did; absent outside a step
+  std::optional<Bytes> requested;  // size of the allocation that failed
+  std::optional<Phase> phase;      // phase of the failing allocation; absent outside a step
   bool operator==(const FailureRecord&) const = default;
 };
 
@@ -51,15 +52,15 @@ struct PointRecord {
   std::string policy;  // canonical spelling: "nth_last(2)"
   std::string device;  // "cpu", "meta", "cuda"
   PointStatus status = PointStatus::kOk;
-  std::string reason;  // one line; empty where status is ok
+  std::string reason;  // one line; empty if the status is ok
   std::optional<FailureRecord> failure;
-  std::optional<std::int64_t> warm_up_steps;  // whole steps before every figure
+  std::optional<std::int64_t> warm_up_steps;  // whole steps before any figure is measured
   std::optional<CountsRecord> counts;
   std::optional<ClassCounts> predicted_counts;  // for the same number of steps
   std::optional<MemoryRecord> memory;
   std::optional<TimeRecord> time;
   std::optional<KernelRecord> kernels;
-  std::string kernels_reason;  // why there are none on a device that runs kernels
+  std::string kernels_reason;  // why kernels are absent on a device that runs kernels
   std::optional<RanksRecord> ranks;
   std::vector<StepRecord> steps;
   std::optional<ParityRecord> parity;
@@ -67,17 +68,18 @@ struct PointRecord {
   std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
   std::optional<std::int64_t> recomputed_step_flops;  // the part of them that recompute repeats
   std::optional<double> implied_flops_per_second;
-  std::optional<double> most_flops_per_second;   // that the device can reach at this dtype
-  std::optional<double> sheet_flops_per_second;  // that its data sheet promises, dense
-  // MFU and HFU: the step's rate over the sheet's, without and with what recompute repeats.
+  std::optional<double> most_flops_per_second;   // highest rate of the device at this dtype
+  std::optional<double> sheet_flops_per_second;  // rate that its data sheet promises, dense
+  // MFU and HFU: the step's rate over the data sheet's, without and with recomputed flops.
   std::optional<double> model_flops_utilization;
   std::optional<double> hardware_flops_utilization;
-  // JSON of the keys of a newer minor version, by JSON pointer: read, kept and written again.
+  // JSON of keys from a newer minor version, by JSON pointer. They are read, kept and written
+  // again.
   std::map<std::string, std::string> unknown;
 };
 
-// All but what stands in a point in another form: "counted_steps", "counts" and "ops", which are
-// one record; its key; and what it repeats of its identity.
+// All fields but those that a point stores in another form: "counted_steps", "counts" and "ops",
+// which form one record; its key; and the fields repeated from its identity.
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

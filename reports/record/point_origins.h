@@ -1,5 +1,5 @@
-// The provenance of each point's measurement in a report: a merged report has points of several
-// commands, and what it says of itself is only what these have in common. Pure.
+// The provenance of each point in a report. A merged report has points of several commands, and its
+// own provenance holds only what they have in common. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace rematch {
 
 class PointOrigins {
  public:
-  explicit PointOrigins(const Report& report)  // which must outlive it, unchanged
+  explicit PointOrigins(const Report& report)  // must outlive this, unchanged
       : report_(report), origins_(report.points.size(), {&report.provenance, 0}) {
     fingerprints_.push_back(fingerprint(report.provenance.environment));
     for (const ReportSource& source : report.sources) {
@@ -24,7 +24,7 @@ class PointOrigins {
     }
   }
 
-  // `point` is one of the report's.
+  // `point` must be an element of the report's points.
   const Provenance& of(const PointRecord& point) const { return *origins_[index_of(point)].from; }
   const std::string& fingerprint_of(const PointRecord& point) const {
     return fingerprints_[origins_[index_of(point)].fingerprint];

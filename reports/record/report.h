@@ -1,4 +1,4 @@
-// A report: points measured by one command on one machine. A point file holds one of them with the
+// A report: points that one command measured on one machine. A point file holds one point with the
 // same provenance, so any set of point files makes a report.
 #pragma once
 
@@ -20,15 +20,15 @@ struct Provenance {
   Environment environment;
   std::vector<std::string> command;  // argv
   std::uint64_t seed = 0;
-  std::optional<std::string> git_commit;  // of the tool; absent outside a checkout
+  std::optional<std::string> git_commit;  // commit of the tool; absent outside a checkout
   std::optional<bool> git_dirty;
   std::optional<std::string> tool_version;
-  std::optional<std::string> program_sha256;  // of the binary: two builds with equal bytes are one
-  std::string reproduce;                      // the line to type
+  std::optional<std::string> program_sha256;  // of the binary; equal bytes count as one build
+  std::string reproduce;                      // the command line to run
   std::string execution = "eager";
 };
 
-// All but the environment's fingerprint, which files hold beside it.
+// All fields but the environment's fingerprint, which files store beside it.
 template <RecordOf<Provenance> AProvenance, class Visit>
 void visit_fields(AProvenance& provenance, Visit visit) {
   visit("environment", provenance.environment);
@@ -45,12 +45,12 @@ void visit_fields(AProvenance& provenance, Visit visit) {
 struct PointFile {
   Provenance provenance;
   PointRecord point;
-  std::map<std::string, std::string> unknown;  // as a point has them
+  std::map<std::string, std::string> unknown;  // see PointRecord::unknown
 };
 
-// The reference once more, in a process of its own: what it varies by is the noise of the loss.
+// The reference run again in its own process. The variation between runs is the noise of the loss.
 struct RepeatRecord {
-  std::string key;  // of the point that it repeats
+  std::string key;  // key of the point that it repeats
   std::string policy;
   PointStatus status = PointStatus::kOk;
   std::string reason;
@@ -67,7 +67,7 @@ void visit_fields(Repeat& repeat, Visit visit) {
   visit("steps", repeat.steps);
 }
 
-// A point that a run of several shards is to measure.
+// A point that one of several shards will measure.
 struct PlannedPoint {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
@@ -82,15 +82,15 @@ void visit_fields(Planned& planned, Visit visit) {
   visit("key", planned.key);
 }
 
-// A comparison of a sweep that left no points, and why.
+// A comparison of a sweep that has no points, and the reason.
 struct UnmeasuredComparison {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
   std::uint64_t seed = 0;
   std::vector<std::string> policies;
-  std::string outcome;  // "failed", "skipped"; "missing": nobody has ended it
-  std::string reason;   // empty where it is missing
+  std::string outcome;  // "failed", "skipped"; "missing" if no worker finished it
+  std::string reason;   // empty if the outcome is "missing"
   bool operator==(const UnmeasuredComparison&) const = default;
 };
 
@@ -105,7 +105,7 @@ void visit_fields(Comparison& comparison, Visit visit) {
   visit({"reason", kNullIfEmpty}, comparison.reason);
 }
 
-// One command's part in a merged report.
+// The part of a merged report that comes from one command.
 struct ReportSource {
   Provenance provenance;
   std::vector<std::size_t> points;  // indices, ascending
@@ -114,13 +114,13 @@ struct ReportSource {
 struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
-  std::vector<PlannedPoint> planned;  // of all shards together; empty: it was not split
-  // The sources of a merged report whose points come from more than one command. `provenance` then
-  // says what all of them have in common.
+  std::vector<PlannedPoint> planned;  // by all shards together; empty if the run was not split
+  // Filled in a merged report whose points come from more than one command. `provenance` then holds
+  // what they have in common.
   std::vector<ReportSource> sources;
-  std::map<std::string, std::string> unknown;  // as a point has them
+  std::map<std::string, std::string> unknown;  // see PointRecord::unknown
   std::vector<RepeatRecord> repeats;
-  std::vector<UnmeasuredComparison> unmeasured;  // of a sweep's merged report, in its plan's order
+  std::vector<UnmeasuredComparison> unmeasured;  // by a sweep, in its plan's order
 };
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-// A simulated step in the words of a point: its memory and its executed ops.
+// Converts a simulated step to a point's records: its memory and its executed ops.
 #pragma once
 
 #include "policies/predict/step/counts.h"
@@ -7,10 +7,10 @@
 
 namespace rematch {
 
-// The fields of a measured step, filled with what is predicted for it.
+// Fills the fields of a measured step with predicted values.
 MemoryRecord memory_of(const StepPrediction& step, const Trace& trace);
 
-// The predicted ops of one step.
+// Returns the predicted ops of one step.
 CountsRecord counts_of(const PredictedCounts& counts);
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-// Bits of a point's steps, and how they compare with the reference's and with the plan.
+// Bits of a point's steps, and how they compare with the reference and with the plan.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace rematch {
 
 // One training step. Bits are hex strings, so equality does not depend on printing.
 struct StepRecord {
-  std::optional<double> loss;      // absent: not finite; loss_bits says which
+  std::optional<double> loss;      // absent if not finite; loss_bits says which
   std::string loss_bits;           // "0x40490fdb"
-  std::string gradient_norm_bits;  // empty strings: not recorded
+  std::string gradient_norm_bits;  // an empty string means not recorded
   std::string parameter_hash;      // parameters and buffers after the step
   std::string generator_hash;
-  std::map<std::string, std::string> gradient_hashes;  // by parameter; empty: not recorded
+  std::map<std::string, std::string> gradient_hashes;  // by parameter; empty if not recorded
   bool operator==(const StepRecord&) const = default;
 };
 
@@ -33,17 +33,19 @@ void visit_fields(Step& step, Visit visit) {
   visit("gradient_hashes", step.gradient_hashes);
 }
 
-// Holds the loss to its bits.
+// Throws FormatError if the loss and its bits disagree.
 void read_value(const JsonField& field, StepRecord& step);
 
-// The number that recorded bits stand for: "0x3fc00000" is 1.5. Eight hex digits are a float32's,
-// sixteen a float64's. Absent: any other text. Infinities and not-a-numbers come back as they are.
+// Returns the number that recorded bits represent: "0x3fc00000" is 1.5. Eight hex digits are a
+// float32, sixteen a float64. Absent for any other text. Infinities and NaNs are returned
+// unchanged.
 std::optional<double> number_of_bits(std::string_view bits);
 
-// This point against the reference, step by step. Absent: could not be compared.
+// Compares this point with the reference, step by step. A member is absent if it could not be
+// compared.
 struct ParityRecord {
   std::string reference;         // policy: "none"
-  std::string reference_reason;  // why it is not the one asked for; empty: it is
+  std::string reference_reason;  // why it is not the one asked for; empty if it is
   int compared_steps = 0;
   std::optional<bool> loss_bits_equal;
   std::optional<bool> gradient_bits_equal;
@@ -72,12 +74,12 @@ void visit_fields(Parity& parity, Visit visit) {
         parity.first_parameter_without_gradient);
 }
 
-// Does the plan do what its policy says, and did the run do what the plan says.
+// Whether the plan does what its policy says, and whether the run did what the plan says.
 struct EffectRecord {
-  std::string same_as;    // "none", "full": the plan equals that one's; empty: neither
-  bool intended = false;  // the policy's name or arguments say so
+  std::string same_as;    // "none" or "full" if the plan equals theirs; else empty
+  bool intended = false;  // the policy's name or arguments imply same_as
   std::optional<bool> counts_equal_prediction;
-  std::string detail;  // the first difference, in a line
+  std::string detail;  // the first difference, in one line
   bool operator==(const EffectRecord&) const = default;
 };
 

@@ -17,8 +17,8 @@
 
 namespace rematch {
 
-// Step time of this point over the reference's, paired by round. `verdict` is faster, slower, same
-// or unsure.
+// Step time of this point divided by the reference's, paired by round. `verdict` is faster, slower,
+// same or unsure.
 struct StepRatioRecord {
   std::string reference;  // policy: "none"
   double ratio = 1;
@@ -35,9 +35,9 @@ void visit_fields(Ratio& ratio, Visit visit) {
   visit({"verdict", kColumn, "step_verdict"}, ratio.verdict);
 }
 
-// The A/A control: the reference was timed once more, by turns or in a fresh process, and this is
-// the one time over the other. How far it strays from 1 is what no ratio to the reference can be
-// told from.
+// The A/A control: the reference was timed again, by turns or in a fresh process, and `ratio` is
+// one time over the other. No ratio to the reference can be trusted beyond the control's distance
+// from 1.
 struct ControlRecord {
   double ratio = 1;
   std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
@@ -50,14 +50,14 @@ void visit_fields(Control& control, Visit visit) {
   visit("interval", control.interval);
 }
 
-// How far the samples can be trusted: verdict is good, few_rounds, noisy, drifting; or what was
-// wrong with the device: throttled, shared_device, thrashing.
+// How far the samples can be trusted. `verdict` is good, few_rounds, noisy or drifting, or names a
+// problem of the device: throttled, shared_device, thrashing.
 struct TimeQuality {
   std::string verdict;
   std::optional<double> noise_ratio;  // spread within a round over the median
-  std::optional<double> drift_ratio;  // last third over first third, less one
+  std::optional<double> drift_ratio;  // last third over first third, minus 1
   std::vector<std::string> reasons;   // one line each
-  std::optional<int> num_outliers;    // samples far above their round; kept among the samples
+  std::optional<int> num_outliers;    // samples far above their round; they stay among the samples
   bool operator==(const TimeQuality&) const = default;
 };
 
@@ -70,17 +70,17 @@ void visit_fields(Quality& quality, Visit visit) {
   visit({"num_outliers", kLater}, quality.num_outliers);
 }
 
-// The GPU while its steps were timed, read between steps: over all rounds.
+// State of the GPU while its steps were timed, read between steps, over all rounds.
 struct DeviceStateRecord {
   std::optional<int> sm_clock_median_mhz;
   std::optional<int> sm_clock_least_mhz;
   std::optional<int> memory_clock_least_mhz;
   std::optional<int> temperature_most_celsius;
-  std::vector<std::string> throttle_reasons;  // what ever held the clocks down: "sw_power_cap"
+  std::vector<std::string> throttle_reasons;  // everything that lowered the clocks: "sw_power_cap"
   std::optional<int> other_processes;         // most at once
-  // Times the allocator found no memory, gave its cache back and tried again.
+  // How often the allocator found no memory, released its cache and retried.
   std::optional<std::int64_t> allocator_retries;
-  // Attempts at a round that were left and measured again, because the GPU was throttled or shared.
+  // Attempts at a round that were discarded and repeated because the GPU was throttled or shared.
   std::optional<int> round_repeats;
   bool operator==(const DeviceStateRecord&) const = default;
 };
@@ -102,23 +102,24 @@ void visit_fields(State& state, Visit visit) {
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
   std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: every one, in order
-  // For each round, which start of the command timed it. Rounds of two points were timed side by
-  // side only if they are of one start. Empty: not recorded.
+  // The start of the command that timed each round. Rounds of two points were timed side by side
+  // only if they have the same start. Empty if not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
-  std::optional<std::array<Nanoseconds, 2>> step_interval;  // of the median, 95 %
+  std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 %, of the median
   std::optional<Nanoseconds> step_mad;                      // median absolute deviation
   std::map<std::string, Nanoseconds> phases;                // median a step: "forward", "backward"
-  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // a step, by its own pass
+  std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // per step, from a separate pass
   std::optional<StepRatioRecord> ratio;
-  std::optional<ControlRecord> control;  // of the reference alone
+  std::optional<ControlRecord> control;  // only for the reference
   std::optional<TimeQuality> quality;
-  std::optional<DeviceStateRecord> device_state;  // absent: no GPU, or its driver says nothing
-  // Timed with the kernels that repeat their bits, or with the fastest; absent: they are the same.
+  std::optional<DeviceStateRecord> device_state;  // absent without a GPU or a report by its driver
+  // True if timed with kernels that repeat their bits, false if timed with the fastest. Absent if
+  // these are the same kernels.
   std::optional<bool> repeatable_bits;
-  std::string attention_backend;  // on CUDA, where it need not be the identity's; empty: it is
-  // The most bytes of the device's allocator while steps were timed. These steps may run other
-  // kernels than the memory pass. Absent: a device without such an allocator.
+  std::string attention_backend;  // on CUDA, if it differs from the identity's; else empty
+  // The device allocator's peaks while steps were timed. These steps may run other kernels than the
+  // memory pass. Absent on a device without such an allocator.
   std::optional<Bytes> peak_requested;
   std::optional<Bytes> peak_allocated;
   std::optional<Bytes> peak_reserved;
@@ -145,7 +146,7 @@ void visit_fields(Time& time, Visit visit) {
   visit({"peak_reserved_bytes", kLater}, time.peak_reserved);
 }
 
-// These hold what is read to what else the record says.
+// Validate what they read against the record's other fields. Throw FormatError if it disagrees.
 void read_value(const JsonField& field, TimeQuality& quality);
 void read_value(const JsonField& field, TimeRecord& time);
 

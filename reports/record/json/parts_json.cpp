@@ -1,4 +1,5 @@
-// Identities, machines, memory, times and steps as JSON, and what a reader refuses in them.
+// Identities, environments, memory, times and steps as JSON, with the checks that reject edited or
+// malformed values.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// Lengths keep the parts of a label apart.
+// Each part is preceded by its length, so that two parts cannot run together.
 void add_part(std::string& label, std::string_view part) {
   label.append(std::to_string(part.size())).append(":").append(part);
 }
@@ -44,10 +45,10 @@ void require_as_many(const JsonField& column, std::size_t wanted) {
               std::to_string(wanted));
 }
 
-// The verdict in reports of 1.0 that say "block" for a round.
+// Spelling of the verdict in 1.0 reports that call a round a "block".
 constexpr const char* kOldFewRounds = "few_blocks";
 
-// No step takes no time: such a sample would be left out of some statistics and halve others.
+// A step always takes time. Some statistics would drop a zero sample, others would be halved by it.
 void require_times(const JsonField& field,
                    const std::vector<std::vector<std::chrono::nanoseconds>>& all) {
   for (std::size_t round = 0; round < all.size(); ++round) {
@@ -57,7 +58,7 @@ void require_times(const JsonField& field,
   }
 }
 
-// Tables show the median, and what decides is made from the samples.
+// Tables show the median, but verdicts come from the samples, so the two must agree.
 void require_median_of_samples(const JsonField& field, const TimeRecord& time) {
   if (!time.step_median) return;
   std::vector<double> medians;
@@ -80,7 +81,8 @@ void require_start_of_each_round(const JsonField& field, const TimeRecord& time)
                           " rounds");
 }
 
-// A loss appears twice: equality goes by its bits, tolerances and tables by the number.
+// A loss appears twice, so both must agree: equality uses its bits, tolerances and tables use the
+// number.
 void require_same_loss(const JsonField& field, const StepRecord& step) {
   const std::optional<double> value = number_of_bits(step.loss_bits);
   if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");
@@ -96,15 +98,15 @@ std::string point_key(const PointIdentity& identity) {
 
 std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but) {
   std::string label;
-  label.reserve(256);  // of most points
+  label.reserve(256);  // fits most points
   visit_fields(identity, [&](const Field& field, const auto& member) {
     if (std::find(but.begin(), but.end(), field.key) == but.end()) add_part(label, member);
   });
   return label;
 }
 
-// Fields that a report of this version may lack are left out where they are not known, so that
-// such a report's fingerprint stays what it is.
+// Omits unknown fields that reports of this version may lack, so that the fingerprint of such a
+// report does not change.
 std::string fingerprint(const Environment& environment) {
   Json json = Json::object();
   visit_fields(environment, [&json](const Field& field, const auto& member) {
@@ -112,7 +114,9 @@ std::string fingerprint(const Environment& environment) {
     Json value = to_value(member);
     if (!field.has(kLater) || !value.is_null()) json[field.key] = std::move(value);
   });
-  json["device_uuid"] = nullptr;  // as in reports that cover it and do not know it
+  // Always null: older reports cover this key and do not know its value, so fingerprints stay
+  // equal.
+  json["device_uuid"] = nullptr;
   return canonical_sha256(json);
 }
 

@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-// The fields that readers look for first are repeated at the top of a point, with equal values.
+// Fields that readers need first are repeated at the top of a point, with equal values.
 constexpr std::array kRepeated = {"model", "plan_sha256", "schedule"};
 
 void require_consistent(const JsonField& field) {
@@ -64,8 +64,8 @@ void collect(const Json& source, const Json& written, const Pointer& at,
   }
 }
 
-// Objects, their keys and lists, without any value that is neither. Lengths keep keys apart from
-// each other and from brackets.
+// Appends objects, their keys and lists, but no other values. Each key is preceded by its length,
+// so that keys cannot be confused with each other or with brackets.
 void append_structure(const Json& json, std::string& structure) {
   if (json.is_object()) {
     structure += '{';
@@ -91,12 +91,12 @@ std::string structure_of(const Json& json) {
 
 Json point_to_json(const PointRecord& point) {
   Json json = {{"key", nullptr}};
-  for (const char* name : kRepeated) json[name] = nullptr;  // the places at the top
+  for (const char* name : kRepeated) json[name] = nullptr;  // reserves their places at the top
   write_fields(json, point);
   write_counts(json, point.counts);
   add_members(json, point.unknown);
   for (const char* name : kRepeated) json[name] = json["identity"][name];
-  // Last: what a newer version has in the identity counts too.
+  // The key comes last, because it also covers members that a newer version has in the identity.
   json["key"] = canonical_sha256(json["identity"]);
   return json;
 }

@@ -1,4 +1,5 @@
-// A point's JSON, for the files that have points, and the keys of newer versions in any of them.
+// A point's JSON, for all files that contain points, and the preservation of keys from newer
+// versions.
 #pragma once
 
 #include <map>
@@ -10,25 +11,25 @@
 
 namespace rematch {
 
-// The whole point, keys of newer versions included.
+// Writes the whole point, including keys of newer versions.
 Json point_to_json(const PointRecord& point);
-// The point without what two measurements of it on one machine need not have in common.
+// Writes only the fields in which two measurements of the point on one machine must agree.
 Json repeated_fields(const PointRecord& point);
 
-// Reads points. Which members a record has no place for follows from the structure of its JSON:
-// found out once for each structure, not for each point, where that is most of the work.
+// Reads points. Finding unknown members takes most of the time and depends only on the JSON's
+// structure. So the reader remembers structures without unknown members.
 class PointReader {
  public:
-  // Throws FormatError if the point's key is not the hash of its identity, or if what appears twice
-  // differs.
+  // Throws FormatError if the point's key is not the hash of its identity, or if repeated fields
+  // differ.
   PointRecord read(const JsonField& field);
 
  private:
   std::unordered_set<std::string> without_unknown_;  // structures
 };
 
-// JSON of the members of `source` that `written` lacks, by JSON pointer; and their way back, where
-// the object that held them is still there.
+// unknown_members returns the JSON of the members of `source` that `written` lacks, by JSON
+// pointer. add_members puts them back if the object that held them still exists.
 std::map<std::string, std::string> unknown_members(const Json& source, const Json& written);
 void add_members(Json& json, const std::map<std::string, std::string>& members);
 

@@ -32,7 +32,7 @@ Json sources_to_json(const std::vector<ReportSource>& sources) {
   return json;
 }
 
-// Every point is one source's.
+// Every point must belong to exactly one source.
 std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t num_points) {
   std::vector<ReportSource> sources;
   std::vector<bool> taken(num_points, false);
@@ -53,8 +53,8 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
   return sources;
 }
 
-// Commands pair points by what they are: of two that are the same, one would go unseen. Only
-// environments that a merge keeps apart have a point each.
+// Rejects a point that appears twice: commands pair points by identity, so one of the two would go
+// unnoticed. A merged report may have one point per environment.
 void require_each_once(const Report& report) {
   const PointOrigins origins(report);
   std::unordered_map<std::string, std::vector<std::size_t>> known;
@@ -75,7 +75,7 @@ void require_each_once(const Report& report) {
   }
 }
 
-// Unknown keys of the frame alone: points keep their own.
+// Returns unknown keys outside the points. Points keep their own.
 std::map<std::string, std::string> unknown_of_frame(const Json& source,
                                                     const Provenance& provenance,
                                                     std::initializer_list<const char*> others) {
@@ -86,7 +86,7 @@ std::map<std::string, std::string> unknown_of_frame(const Json& source,
   return unknown_members(source, written);
 }
 
-// The report of a document whose points are read.
+// Builds the report from a document whose points have been read.
 Report with_frame(const Json& json, std::vector<PointRecord> points) {
   const JsonField field(json);
   Report report;
@@ -104,7 +104,7 @@ Report with_frame(const Json& json, std::vector<PointRecord> points) {
   return report;
 }
 
-// All but the points, for which an empty list stands last.
+// Writes everything but the points. Their empty list is the last member.
 Json frame_to_json(const Report& report) {
   Json json = {{"schema", schema_name(kReportSchema)}};
   write_provenance(json, report.provenance);
@@ -121,8 +121,8 @@ constexpr int kIndent = 2;
 constexpr std::size_t kLeastPointsOfAThread = 64;
 constexpr std::size_t kMostTextThreads = 8;
 
-// Indented as an element of a member. A newline inside a string is escaped, so each one is a line's
-// end.
+// Appends an element with the indentation of a member's list. Newlines inside strings are escaped,
+// so every newline ends a line.
 void add_element(const Json& element, std::string& text) {
   constexpr std::string_view kMargin = "\n    ";
   text.append(kMargin);
@@ -144,7 +144,7 @@ std::string points_text(const std::vector<PointRecord>& points, std::size_t from
   return text;
 }
 
-// In parts, each by its own thread.
+// Converts points to text in parts, each on its own thread.
 std::string all_points_text(const std::vector<PointRecord>& points) {
   const std::size_t num_cores = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t num_parts = std::clamp<std::size_t>(points.size() / kLeastPointsOfAThread, 1,
@@ -172,7 +172,7 @@ Json report_to_json(const Report& report) {
 std::string report_to_text(const Report& report) {
   std::string text = frame_to_json(report).dump(kIndent);
   if (!report.points.empty()) {
-    // The points are the last member.
+    // Relies on the points being the last member.
     constexpr std::string_view kNoPoints = "[]\n}";
     text.resize(text.size() - kNoPoints.size());
     text.append("[").append(all_points_text(report.points)).append("\n  ]\n}");
@@ -193,7 +193,7 @@ Report report_from_json(const Json& json) {
 Report report_from_text(std::string_view text, const std::string& name) {
   PointReader reader;
   std::vector<PointRecord> points;
-  // A point is read only after it is known to be a report's of this version.
+  // Checks first that the file is a report of this version, and then reads the point.
   const auto take = [&](const Json& so_far, const Json& element, std::size_t index) {
     if (!so_far.contains("schema")) return false;
     require_schema(so_far, kReportSchema.kind);
