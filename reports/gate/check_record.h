@@ -1,4 +1,4 @@
-// A check of the gate, written down with its verdict. Pure.
+// Builds a check of the gate with its verdict. Pure.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline CheckRecord& decide(CheckRecord& check, GateVerdict verdict, std::string 
   return check;
 }
 
-// A check on the loss, not decided yet: with what the reference's runs differ by.
+// Makes an undecided check on the loss that records how much the reference's runs differ.
 inline CheckRecord loss_check(std::string check, std::string tier, const LossArm& reference) {
   CheckRecord record;
   record.check = std::move(check);
@@ -35,7 +35,7 @@ inline CheckRecord loss_check(std::string check, std::string tier, const LossArm
   return record;
 }
 
-// A number in a reason: four digits, however small it is.
+// Formats a number for a reason with four significant digits.
 inline std::string number_text(double value) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.4g", value);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// One report under the gate. Reads as its steps, in run().
+// Gates one report. run() lists the steps.
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
@@ -85,16 +85,16 @@ class Gate {
   PointEnvironments environments_;
   LossArms arms_;
   LossArms reference_arms_;
-  std::set<std::string> unknown_ops_;  // of the expectations
-  std::unordered_set<std::string>
-      stand_ins_;  // trainings and policies that others are held against
+  std::set<std::string> unknown_ops_;  // names that occur in the expectations
+  // Labels of trainings whose point serves as reference for another policy.
+  std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };
 
 bool Gate::is_wanted(const PointRecord& point) const {
   if (&report_ == reference_ && settings_.policies.empty() && report_.points.size() > 1 &&
       point.policy == reference_name(point)) {
-    return false;  // it would be held against itself
+    return false;  // its reference would be itself
   }
   return is_asked_for(point);
 }
@@ -109,7 +109,7 @@ bool Gate::needs_reference() const {
   return settings_.loss || settings_.max_loss_difference || settings_.max_slowdown;
 }
 
-// The policy to hold a point against if the same one is not to be.
+// Returns the policy to compare a point with, unless it is compared with the same policy.
 std::string Gate::reference_name(const PointRecord& point) const {
   if (settings_.reference_policy) return *settings_.reference_policy;
   return point.parity ? point.parity->reference : "none";
@@ -181,9 +181,9 @@ bool Gate::is_gated(const std::string& policy) const {
                      [&](const GatedPoint& point) { return point.policy == policy; });
 }
 
-// Points that the reference finished and the report lacks, but for those that other policies' are
-// held against: it is there for them. Where the reference's points are no measure for the report's,
-// only policies that were asked for and are nowhere in the report.
+// Lists points that the reference finished and the report lacks. Skips points that served as
+// reference for other policies. If the points of the reference do not determine which points the
+// report must have, lists only requested policies that occur nowhere in the report.
 void Gate::list_missing() {
   if (&report_ == reference_) return;
   const bool is_measure = needs_reference() && !settings_.reference_policy;
@@ -239,7 +239,8 @@ void Gate::add_against(GatedPoint& gated, const PointRecord& point, const PointR
   }
 }
 
-// Elsewhere other bits prove nothing; neither do equal ones that someone happened to get.
+// In another environment, different bits prove nothing. Equal bits prove nothing either, because
+// they may be chance.
 void guard_environment(CheckRecord& check, const std::vector<NamedDifference>& differences) {
   if (differences.empty() || check.tier == "T2") return;
   check.verdict = GateVerdict::kInconclusive;

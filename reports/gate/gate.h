@@ -1,6 +1,6 @@
-// A report to PASS, FAIL or INCONCLUSIVE, for CI: loss parity in three tiers, and plain limits on
-// peak, time and executed ops. Fails on what is wrong, and says INCONCLUSIVE where the reports
-// cannot tell. Pure: no file, no clock.
+// Judges a report as PASS, FAIL or INCONCLUSIVE, for CI: loss parity in three tiers, and plain
+// limits on peak, time and executed ops. Fails on errors, and says INCONCLUSIVE if the reports
+// cannot decide. Pure: no file, no clock.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ template <>
 inline constexpr std::array<std::string_view, 3> kWords<LossTier> = {"bitwise", "envelope",
                                                                      "equivalence"};
 
-// Executed ops of all counted steps: "attention_forward", "recompute.matmul", "aten::mm".
+// Executed ops over all counted steps: "attention_forward", "recompute.matmul", "aten::mm".
 struct Expectation {
   std::string name;
   std::int64_t executed = 0;
@@ -28,18 +28,18 @@ struct Expectation {
 struct GateSettings {
   std::optional<LossTier> loss;
   std::optional<double> max_loss_difference;
-  std::optional<double> equivalence_margin;  // T2: least margin; the noise may ask for more
-  std::optional<int> window_steps;           // T2: last steps that a run's loss is the mean of
+  std::optional<double> equivalence_margin;  // T2: smallest margin; noise may widen it
+  std::optional<int> window_steps;  // T2: a run's loss is the mean over this many last steps
   std::optional<Bytes> max_peak;
-  std::optional<double> max_slowdown;  // 1.1: ten percent slower
+  std::optional<double> max_slowdown;  // 1.1 allows ten percent slower
   std::vector<Expectation> expectations;
-  std::vector<std::string> policies;            // only these points; empty: all
-  std::optional<std::string> reference_policy;  // hold every point against this one
+  std::vector<std::string> policies;            // only these points; empty means all
+  std::optional<std::string> reference_policy;  // compare every point with this one
   bool allow_mixed = false;                     // decide across environments
 };
 
-// `reference` null: only limits that need none. It may be `report` itself: then points are held
-// against the policy that the report names as its reference.
+// A null `reference` allows only limits that need none. `reference` may be `report` itself. Points
+// are then compared with the policy that the report names as its reference.
 GateRecord gate_report(const Report& report, const std::string& report_file,
                        const Report* reference, const std::string& reference_file,
                        const GateSettings& settings);

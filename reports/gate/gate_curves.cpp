@@ -21,7 +21,7 @@ const LossPoint* find_step(const RunLosses& curve, std::int64_t step) {
 // The steps of the other curve that a curve lacks.
 struct MissingSteps {
   std::size_t count = 0;
-  const LossPoint* first = nullptr;  // in the other curve
+  const LossPoint* first = nullptr;  // point of the other curve
 };
 
 MissingSteps missing_steps(const RunLosses& curve, const RunLosses& other) {
@@ -46,7 +46,7 @@ std::string missing_steps_text(const MissingSteps& missing, const RunLosses& cur
          " of " + std::to_string(other.points.size()) + " steps";
 }
 
-// Curves under the gate. Reads as its steps, in run().
+// Gates loss curves. run() lists the steps.
 class CurveGate {
  public:
   CurveGate(const std::vector<RunLosses>& candidates, const std::vector<RunLosses>& references,
@@ -84,7 +84,8 @@ class CurveGate {
   const std::vector<RunLosses>& candidates_;
   const std::vector<RunLosses>& references_;
   const GateSettings& settings_;
-  bool is_comparable_ = true;  // every curve has a finite loss wherever the first reference has one
+  // True if every curve has a finite loss at each step of the first reference.
+  bool is_comparable_ = true;
   CurvesRecord curves_;
   GateRecord record_;
 };
@@ -136,7 +137,7 @@ void CurveGate::add_not_finite() {
   }
 }
 
-// References must have each other's steps; a candidate may have more.
+// References must have the same steps; a candidate may have more.
 void CurveGate::add_missing_steps() {
   const auto require = [this](const RunLosses& curve, const RunLosses& other) {
     const MissingSteps missing = missing_steps(curve, other);
@@ -173,14 +174,14 @@ void CurveGate::add_tiers() {
   }
 }
 
-// Equality with a reference that does not fall is no evidence. A curve that differs still fails.
+// Equality with a reference that does not fall proves nothing. A curve that differs still fails.
 void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
   if (check.verdict != GateVerdict::kPass) return;
   const std::string why = explain_no_fall(reference, check.limit.value_or(0));
   if (!why.empty()) decide(check, GateVerdict::kInconclusive, check.reason + "; but " + why);
 }
 
-// The steps of the first reference, each by its place among them.
+// Takes the steps of the first reference and indexes them by their position in it.
 LossArm CurveGate::arm_of(const std::vector<RunLosses>& curves) const {
   LossArm arm;
   arm.policy = curves.front().file;
@@ -199,7 +200,7 @@ LossArm CurveGate::arm_of(const std::vector<RunLosses>& curves) const {
   return arm;
 }
 
-// "; 3 steps of mine.csv have no counterpart"; empty: all have.
+// Returns text such as "; 3 steps of mine.csv have no counterpart", or "" if all have one.
 std::string CurveGate::steps_beyond() const {
   for (const RunLosses& curve : candidates_) {
     const std::size_t count = missing_steps(base(), curve).count;

@@ -1,5 +1,5 @@
-// Loss curves of any trainer under the gate's tiers T1 and T2 and its threshold: the steps are
-// matched by their numbers, the checks are those of reports. T0 needs bits, which no curve has.
+// Gates loss curves of any trainer with tiers T1 and T2 and the plain threshold. Steps are matched
+// by number; the checks are the same as for reports. T0 needs bits, which a curve does not have.
 // Pure.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace rematch {
 
-// Two curves without a step in common: they are not of one training.
+// Two curves have no step in common, so they do not describe the same training.
 struct NoCommonSteps {
-  std::string message;  // in a line
+  std::string message;  // one line
 };
 
 // Decides the tiers envelope and equivalence (with its margin and window) and the largest
-// difference, as `settings` asks; the envelope if it asks for none. Each side has one curve at
-// least.
+// difference, as `settings` asks. If it asks for none, decides the envelope. Each side needs at
+// least one curve.
 std::variant<GateRecord, NoCommonSteps> gate_curves(const std::vector<RunLosses>& candidates,
                                                     const std::vector<RunLosses>& references,
                                                     const GateSettings& settings);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// "recompute.aten::mm"; without a phase it is the sum over all of them.
+// Parses "recompute.aten::mm". Without a phase the sum over all phases is meant.
 struct ExpectedName {
   std::optional<Phase> phase;
   std::string op;
@@ -28,7 +28,7 @@ ExpectedName expected_name(const std::string& name) {
   return {phase, name.substr(dot + 1)};
 }
 
-// The ops that start a collective of a kind; its waits are none of them.
+// Counts the ops that start a collective of a kind, without its waits.
 std::int64_t executed_of_kind(const std::map<std::string, std::int64_t>& ops, CollectiveKind kind) {
   std::int64_t sum = 0;
   for (const auto& [op, executed] : ops) {
@@ -87,8 +87,8 @@ Rounds rounds_of(const PointRecord& point) {
   return rounds;
 }
 
-// Round by round beside each other: both held against the same point, and in the same starts of the
-// command, which reports of earlier builds do not name.
+// True if the two points ran round by round beside each other: both name the same reference, and
+// the same starts of the command timed them. Reports of earlier builds do not record starts.
 bool took_turns(const PointRecord& point, const PointRecord& reference, Measured measured) {
   const bool is_one_report = measured == Measured::kInOneReport;
   if (!is_one_report && measured != Measured::kInMergedReport) return false;
@@ -106,14 +106,15 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   const Rounds above = rounds_of(point);
   const Rounds below = rounds_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;
-  // A round without a time would shift the pairs behind it.
+  // A round without a time would shift all later pairs.
   const bool has_pairs = by_turns && above.size() == point.time->samples.size() &&
                          below.size() == reference.time->samples.size() &&
                          above.size() == below.size();
   return has_pairs ? paired_ratio(above, below) : ratio_of_medians(above, below);
 }
 
-// "executed 9 matmul in recompute, and the plan says 8"; empty: none.
+// Returns text such as "executed 9 matmul in recompute, and the plan says 8", or "" if none
+// differs.
 template <class Names, class Counts>
 std::string first_unplanned(const char* verb, const Names& names, const Counts& measured,
                             const Counts& predicted) {

@@ -1,5 +1,5 @@
-// The gate's plain limits: peak bytes, executed ops, slowdown; and what a plan says of its ops.
-// Pure.
+// The gate's plain limits on peak bytes, executed ops and slowdown, and the check that a plan's
+// predicted ops were executed. Pure.
 #pragma once
 
 #include "reports/gate/gate.h"
@@ -9,22 +9,22 @@ namespace rematch {
 CheckRecord check_peak(const PointRecord& point, Bytes limit);
 CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation);
 
-// An op of that name runs nowhere in the reports and is no op that this build knows: that it runs 0
-// times is true of every misspelt name.
+// True if no report runs an op of this name and this build does not know it. Expecting 0 executions
+// would then hold for every misspelt name.
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// The place that two points' measurements share, if any. In a report merged from several only the
-// points themselves can say whether they took turns.
+// Where two points were measured. In a report merged from several, only the points themselves can
+// say whether they took turns.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
-// Against the reference's step time: the ratio that the run measured by turns where both are of one
-// report, else that of medians.
+// Checks the step time against the reference's. Uses the ratio of paired rounds if the points took
+// turns in one report, else the ratio of medians.
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
                            Measured measured);
 
-// Did the point execute what its plan says? A point that ended ok did; what says otherwise was
-// measured by a broken build, or edited. Nothing: it did, or there is nothing to hold it to.
+// Checks that the point executed what its plan predicts. A point that ended ok did, unless a broken
+// build measured it or someone edited the file. Absent if it did, or if there is no prediction.
 std::optional<CheckRecord> check_prediction(const PointRecord& point);
 
 }  // namespace rematch

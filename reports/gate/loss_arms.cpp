@@ -140,7 +140,7 @@ LossArm LossArms::arm_of(const PointRecord& point) const {
   return arm;
 }
 
-// A point whose gradients have its reference's bits has their hashes as well.
+// If a point's gradients have the reference's bits, they have its hashes too. Copies them.
 Steps LossArms::steps_of(const PointRecord& point) const {
   Steps steps = point.steps;
   const bool has_own = steps.empty() || !steps.front().gradient_hashes.empty();

@@ -1,6 +1,6 @@
-// The sides of a loss check: a point's own run, its repeats, and the hashes of its gradients where
-// the report holds them at its reference alone; how far runs are apart, and what keeps two sides
-// from being compared. Pure.
+// The two sides of a loss check: a point's own run, its repeats, and its gradient hashes, also if
+// the report stores them only for the reference. Measures how far runs are apart and explains why
+// two sides cannot be compared. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,28 @@ namespace rematch {
 
 using Steps = std::vector<StepRecord>;
 
-// One side of a loss check: the same point, run once or several times.
+// One side of a loss check: the same point, run one or more times.
 struct LossArm {
-  std::vector<Steps> runs;  // the point's own first
+  std::vector<Steps> runs;  // the point's own run first
   std::string policy;
   bool deterministic = true;
-  std::vector<std::string> unfinished;  // repeats: "ended oom: asked for 1 GiB"
-  // Names a place in a curve, which no report names: "step 57, mine.csv:59:4".
+  std::vector<std::string> unfinished;  // failed repeats: "ended oom: asked for 1 GiB"
+  // Names a place in a curve: "step 57, mine.csv:59:4". Empty for reports.
   std::function<std::string(std::size_t run, std::size_t step)> place;
+  // How to get more runs, for messages. Empty means the default advice.
   std::string more_runs;
 };
 
-// The largest difference of the loss at any step that both have; infinite where a loss is not
+// Returns the largest difference of the loss at any step that both have; infinite if a loss is not
 // finite.
 double largest_difference(const Steps& left, const Steps& right);
 
-// The same between any two runs; absent: one run.
+// Returns the largest difference between any two runs; absent for one run.
 std::optional<double> largest_difference(const std::vector<Steps>& runs);
 
-// The run of an arm that is furthest from whichever of `references`, one at least, is nearest to
-// it, and the step at which those two differ most.
+// For each run of the arm, takes the distance to the nearest of `references` (at least one).
+// Returns the run with the largest such distance, and the step at which it differs most from that
+// reference.
 struct FurthestRun {
   std::size_t run = 0;
   double difference = 0;
@@ -43,35 +45,35 @@ struct FurthestRun {
 };
 FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references);
 
-// " (in repeat 2, the furthest of 4 runs)"; of curves the place of the step. Empty for the one run
-// of a report.
+// Returns text such as " (in repeat 2, the furthest of 4 runs)"; for curves the place of the step.
+// Empty if a report has only one run.
 std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 
-// Why there is nothing to compare over all steps; empty: there is.
+// Returns why the sides cannot be compared over all steps, or "" if they can.
 std::string obstacle(const LossArm& candidate, const LossArm& reference);
 
-// "; its last 6 steps have no counterpart" in the reference, which ends earlier; empty: it does
-// not.
+// Returns text such as "; its last 6 steps have no counterpart" if the reference ends earlier, else
+// "".
 std::string unmatched_steps(const LossArm& candidate, const LossArm& reference);
 
-// "ended oom: asked for 1 GiB"
+// Returns text such as "ended oom: asked for 1 GiB".
 std::string end_of(PointStatus status, const std::string& reason);
 
-// From 0; absent: every loss is finite.
+// Counts steps from 0. Absent if every loss is finite.
 std::optional<int> first_step_not_finite(const Steps& steps);
 
-// " in repeat 2"; empty for the point's own run, which is the first.
+// Returns text such as " in repeat 2", or "" for the point's own run, which is the first.
 std::string in_repeat(std::size_t run);
 
-// The fields that must be equal for losses to be: everything but how the plan, the machine and its
-// threads go about it; and the policy that is looked for.
+// Labels are equal if losses must be equal. They cover the policy and the identity without the
+// fields that describe how the plan, the machine and its threads execute the training.
 std::string training_label(const PointIdentity& identity, const std::string& policy);
 
 class LossArms {
  public:
-  explicit LossArms(const Report& report);  // which must live as long
+  explicit LossArms(const Report& report);  // must outlive this
 
-  // `point` is one of the report's.
+  // `point` must be an element of the report's points.
   LossArm arm_of(const PointRecord& point) const;
 
  private:

@@ -1,4 +1,5 @@
-// Is the loss the same: a plain threshold, what fails in every tier, and the three tiers. Pure.
+// Checks whether two losses are equal: a plain threshold, failures in every tier, and the three
+// tiers. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,64 +12,62 @@
 
 namespace rematch {
 
-// A plain threshold on the largest difference at any step, of any run of the candidate from the
-// reference's own.
+// Compares the largest difference at any step with a plain threshold. Takes the worst of the
+// candidate's runs, each against the reference's own run.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
-// The failures of every tier, in any run of the candidate: a loss that is not finite, gradients
-// that are all zero or not finite. Nothing: fine.
+// Find what fails in every tier, in any run of the candidate: a loss that is not finite, or
+// gradients that are all zero or not finite. Absent if nothing fails.
 std::optional<CheckRecord> check_finite(const LossArm& candidate);
 std::optional<CheckRecord> check_gradients(const LossArm& candidate);
 
-// Tier T0 of the gate: the same bits at every step. Pure.
-
-// The first step and tensor whose bits differ; nothing if those that both recorded are equal over
-// the steps that both have.
+// The first step and tensor whose bits differ. Absent if all bits that both sides recorded are
+// equal over the steps that both have.
 struct BitDifference {
   int step = 0;
   std::string tensor;
 };
 std::optional<BitDifference> first_difference(const Steps& left, const Steps& right);
 
-// Refused, not failed, where the reference does not repeat its own bits.
+// Tier T0: the same bits at every step. Inconclusive, not failed, if the reference does not repeat
+// its own bits.
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
-// Tier T1 of the gate: no further from the reference than its own runs are apart, twice. Pure.
-
-// How many times what two runs of the reference differ by a candidate may differ: 2 for one run,
-// and 0.2 more each time that its runs double, so that the furthest of several equal runs is
-// outside no more often than one. Note [The envelope]
+// The envelope is this factor times the largest difference between two reference runs. The factor
+// is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. So the furthest
+// of several equal runs leaves the envelope no more often than a single run. See Note [The
+// envelope].
 double envelope_factor(std::size_t candidate_runs);
 
 // Note [The envelope]
-// Takes the candidate's run that is furthest, at any step, from the reference run nearest to it,
-// and holds it to envelope_factor times the largest difference between two reference runs, three at
-// least. Nearest, since the promise is that equal runs fail in at most 0.5 % of gates with three
-// reference runs and in 0.3 % with four: held to the first reference run they fail in 0.6 % with
-// three under noise that lasts and grows, to the farthest in 1.0 %, to the mean of four in 0.35 %
-// under a random walk. The factor grows for the same reason: at 2 throughout, four equal runs fail
-// in 0.5 % with three reference runs under noise that lasts and grows, in 0.65 % with four under a
-// random walk. Simulated in tests/reports/gate.
+// Tier T1: the candidate is at most envelope_factor times as far from the reference as the
+// reference's own runs are from each other. For each candidate run the check takes the distance to
+// the nearest reference run, at any step. It compares the largest such distance with
+// envelope_factor times the largest difference between two reference runs. It needs three reference
+// runs.
+// The promise is that equal runs fail in at most 0.5 % of gates with three reference runs and in
+// 0.3 % with four. The nearest reference run is needed for that, as simulations show. Compared with
+// the first reference run, equal runs fail in 0.6 % with three under noise that lasts and grows;
+// with the farthest in 1.0 %; with the mean of four in 0.35 % under a random walk. The growing
+// factor is needed too: with a constant 2, four equal runs fail in 0.5 % with three reference runs
+// under noise that lasts and grows, and in 0.65 % with four under a random walk. The simulations
+// are in tests/reports/gate.
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
-// Tier T2 of the gate: mean losses that differ by less than a margin, for long runs, other devices
-// and other numbers of ranks. Pure.
-
-// Two one-sided tests at 5 % on the runs' mean losses over the last `window_steps` (half of the
-// steps if absent), four runs an arm at least. The margin is the user's or four standard
-// deviations of a run, whichever is wider.
+// Tier T2: mean losses differ by less than a margin. For long runs, other devices and other numbers
+// of ranks. Runs two one-sided tests at 5 % on the runs' mean losses over the last `window_steps`
+// (half of the steps if absent), with at least four runs per arm. The margin is the larger of the
+// user's and four standard deviations of a run.
 CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
                               std::optional<double> margin, std::optional<int> window_steps);
 
-// Adds a point's own parity, judged where it was measured, to what its recorded steps say.
-// Pure.
-
-// Equal losses are a proof only if every parameter got a gradient. Nothing: each did, or the point
-// did not finish.
+// Equal losses prove something only if every parameter got a gradient. Absent if each did, or if
+// the point did not finish.
 std::optional<CheckRecord> check_proof(const PointRecord& point);
 
-// Fails a check of bits that passed where the point's parity with `reference`, or with what
-// `reference` itself is equal to, says otherwise: not every bit is kept in the steps.
+// Fails a passed bit check if the point's own parity contradicts it: the parity with `reference`,
+// or with a policy that `reference` is equal to. Parity was judged during measurement, and the
+// steps do not keep every bit.
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference);
 
 }  // namespace rematch

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// One row after another; each is a named refusal or a point.
+// Converts one row at a time to a point, or throws FormatError.
 class Reader {
  public:
   Reader(const std::string& file, const LossColumns& columns) : file_(file), columns_(columns) {}

@@ -1,4 +1,4 @@
-// The loss of one training run by step, read from a text that any trainer can write: CSV with a
+// The loss of one training run by step, read from text that any trainer can write: CSV with a
 // header, or JSON lines. Strict about everything that could hide a difference. Pure.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// The columns' names in the file; matched without case if no name matches exactly.
+// The columns' names in the file. If no name matches exactly, letter case is ignored.
 struct LossColumns {
   std::string step = "step";
   std::string loss = "loss";
@@ -18,13 +18,13 @@ struct LossColumns {
 
 struct LossPoint {
   std::int64_t step = 0;
-  std::optional<double> loss;  // absent: not finite
+  std::optional<double> loss;  // absent if not finite
   int line = 0;                // from 1
-  int column = 0;              // of the loss, in bytes from 1
+  int column = 0;              // of the loss, in bytes, from 1
 };
 
-// A row with a step and without a loss, as loggers write them for a validation; pandas leaves the
-// cell empty for a loss that is not a number as well.
+// A row with a step but no loss, such as a logger's row for a validation. pandas also leaves the
+// cell empty if the loss is not a number.
 struct EmptyLoss {
   std::int64_t step = 0;
   int line = 0;
@@ -32,20 +32,20 @@ struct EmptyLoss {
 
 struct RunLosses {
   std::string file;
-  std::string sha256;             // of its text
-  std::vector<LossPoint> points;  // by step; no step twice, one point at least
-  std::vector<EmptyLoss> empty;   // in the file's order
+  std::string sha256;             // hash of the file's text
+  std::vector<LossPoint> points;  // sorted by step, steps unique, at least one
+  std::vector<EmptyLoss> empty;   // in the order of the file
 };
 
 inline constexpr std::size_t kMostLosses = 1'000'000;
 
-// `file` stands before every message. Throws FormatError, with line and column, for a header
-// without the columns, a cell that is no number, a row of another width, a step that appears twice,
-// and a text without a loss.
+// Every message starts with `file`. Throws FormatError, with line and column, for a header without
+// the columns, a cell that is not a number, a row of another width, a repeated step, and a text
+// without a loss.
 RunLosses parse_loss_curve(std::string_view text, const std::string& file,
                            const LossColumns& columns);
 
-// "mine.csv:14:6"
+// Returns text such as "mine.csv:14:6".
 std::string place_of(const RunLosses& curve, const LossPoint& point);
 
 }  // namespace rematch

@@ -18,7 +18,7 @@ struct Line {
   int number = 0;  // from 1
 };
 
-// Without those that are blank.
+// Skips blank lines.
 std::vector<Line> lines_of(std::string_view text) {
   std::vector<Line> lines;
   int number = 0;
@@ -40,7 +40,7 @@ bool is_same_name(std::string_view left, std::string_view right) {
   });
 }
 
-// The place of `name` among `names`; in another letter case where none is exactly it.
+// Returns the index of `name` in `names`. Ignores letter case if there is no exact match.
 std::optional<std::size_t> find_name(const std::vector<std::string>& names,
                                      const std::string& name) {
   const auto exact = std::find(names.begin(), names.end(), name);
@@ -66,7 +66,8 @@ char delimiter_of(std::string_view header) {
   return ',';
 }
 
-// The cells of one line; a cell in double quotes may hold the delimiter, and a quote as two.
+// Splits one line into cells. A cell in double quotes may contain the delimiter, and a doubled
+// quote.
 class CsvLine {
  public:
   CsvLine(const Line& line, char delimiter, const std::string& file)
@@ -141,7 +142,8 @@ Header header_of(const std::vector<LossCell>& cells, const Line& line, const std
           index_of(columns.loss, "--loss-column")};
 }
 
-// Python writes what JSON has no word for: NaN, Infinity. Outside strings they become null strings.
+// Python writes NaN and Infinity, which JSON does not have. Outside strings they are put into
+// quotes.
 std::string with_quoted_numbers(std::string_view line) {
   std::string result;
   bool in_string = false;

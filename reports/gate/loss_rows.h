@@ -1,4 +1,4 @@
-// The rows of a loss file, still as text: CSV or JSON lines. What they mean is loss_curve.h's.
+// Reads the rows of a loss file, CSV or JSON lines, as text. loss_curve.h interprets them.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace rematch {
 
-// The text of a file at a place; empty if there is none.
+// The text of one cell and its column in the file. An absent cell has empty text.
 struct LossCell {
   std::string text;
-  int column = 1;  // in bytes from 1
+  int column = 1;  // in bytes, from 1
 };
 
 struct LossRow {
@@ -21,10 +21,10 @@ struct LossRow {
   LossCell loss;
 };
 
-// "mine.csv:14:6: ", for the start of a message.
+// Returns the start of a message: "mine.csv:14:6: ".
 std::string at_place(const std::string& file, int line, int column);
 
-// Both throw FormatError.
+// Both throw FormatError if the text is malformed or lacks a column.
 std::vector<LossRow> csv_loss_rows(std::string_view text, const std::string& file,
                                    const LossColumns& columns);
 std::vector<LossRow> json_loss_rows(std::string_view text, const std::string& file,

@@ -1,4 +1,4 @@
-// The schemas of this folder as text, embedded by rematch_embed.
+// The text of this folder's schemas, embedded by rematch_embed.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// (kind, text), sorted by kind.
+// Pairs of (kind, text), sorted by kind.
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_schemas();
 
 }  // namespace rematch

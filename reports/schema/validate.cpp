@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-using Document = nlohmann::json;  // what valijson's adapter reads
+using Document = nlohmann::json;  // type that valijson's adapter reads
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 using Error = valijson::ValidationResults::Error;
 
@@ -34,14 +34,14 @@ Document parsed_schema(std::string_view kind) {
   return Document::parse(*text);
 }
 
-constexpr int kMostReferences = 20;  // one to another; the committed schemas have two
+constexpr int kMostReferences = 20;  // length of a chain; the committed schemas need two
 
 struct Place {
-  std::string kind;  // whose definitions a reference without a file means
+  std::string kind;  // schema in which references without a file are looked up
   Document node;
 };
 
-// "#/definitions/status" or "point.schema.json#/definitions/status".
+// Follows "#/definitions/status" or "point.schema.json#/definitions/status".
 Place follow(const Place& place) {
   const std::string reference = place.node.at("$ref").get<std::string>();
   const std::size_t hash = std::min(reference.find('#'), reference.size());
@@ -61,7 +61,7 @@ Place resolved(Place place) {
   return place;
 }
 
-// The schema of an object's member, or of a list's elements.
+// Returns the schema of an object's member, or of a list's elements.
 std::optional<Document> next_node(const Document& node, const std::string& step) {
   if (!node.is_object()) return std::nullopt;
   if (node.contains("properties") && node["properties"].contains(step)) {
@@ -121,7 +121,7 @@ std::string types_of(const Document& node) {
   return text;
 }
 
-// "from 0 to 4", "at least 1".
+// Returns text such as "from 0 to 4" or "at least 1".
 std::string range_words(const Document& node, const char* least, const char* most) {
   if (node.contains(least) && node.contains(most)) {
     return node[least] == node[most] ? node[least].dump()
@@ -135,8 +135,8 @@ bool has_either(const Document& node, const char* left, const char* right) {
   return node.contains(left) || node.contains(right);
 }
 
-// The demand of `kind`'s schema on the value at `path`, references followed; absent if none. A path
-// steps from a value to one of its members or, by an index, elements.
+// Returns what `kind`'s schema requires of the value at `path`, with references followed; absent if
+// it requires nothing. Each step of a path is a member's name or an element's index.
 std::optional<Document> schema_at(std::string_view kind, const std::vector<std::string>& path) {
   Place place = resolved({std::string(kind), parsed_schema(kind)});
   for (const std::string& step : path) {
@@ -147,8 +147,8 @@ std::optional<Document> schema_at(std::string_view kind, const std::vector<std::
   return place.node;
 }
 
-// The library says only which keyword was not met: its words, as a reader would say it;
-// `description` itself where there is no such saying.
+// The library only says which keyword failed. Returns a message for users instead, or `description`
+// itself if the keyword is not known here.
 std::string expected_words(const std::string& description, const Document& node) {
   const auto says = [&](std::string_view part) {
     return description.find(part) != std::string::npos;
@@ -173,7 +173,7 @@ std::string expected_words(const std::string& description, const Document& node)
   return description;
 }
 
-// A schema may refer to another by its file name; both are built in.
+// A schema may refer to another schema by its file name. All schemas are built in.
 const Document* fetch_schema(const std::string& file) {
   const std::string_view name = file;
   const std::size_t slash = name.rfind('/') + 1;  // npos + 1 is 0
@@ -185,7 +185,7 @@ const Document* fetch_schema(const std::string& file) {
 
 void free_schema(const Document* document) { std::unique_ptr<const Document> owner(document); }
 
-// "rematch.report/1.0": the kind, or nothing if that is not what it looks like.
+// Returns the kind in text such as "rematch.report/1.0"; absent for other text.
 std::optional<std::string_view> kind_of(const Json& json) {
   const auto found = json.find("schema");
   if (found == json.end() || !found->is_string()) return std::nullopt;
@@ -203,7 +203,7 @@ std::string quoted(const Document& value) {
                      kLongestQuote);
 }
 
-// The steps of valijson's <root>[points][0][key].
+// Returns the steps of valijson's <root>[points][0][key].
 std::vector<std::string> steps_of(const Error& error) {
   std::vector<std::string> steps;
   for (std::size_t depth = 1; depth < error.context.size(); ++depth) {
@@ -213,7 +213,7 @@ std::vector<std::string> steps_of(const Error& error) {
   return steps;
 }
 
-// "points[0].key"; `value` follows the steps.
+// Returns text such as "points[0].key". Moves `value` along the steps.
 std::string readable_path(const std::vector<std::string>& steps, const Document*& value) {
   std::string path;
   for (const std::string& step : steps) {
@@ -228,7 +228,7 @@ std::string readable_path(const std::vector<std::string>& steps, const Document*
   return on_one_line(path, kLongestPath);
 }
 
-// The library's "Missing required property 'key'." names what is not there.
+// Returns the key of the library's message "Missing required property 'key'."
 std::optional<std::string> missing_key(const std::string& description) {
   constexpr std::string_view kStart = "Missing required property ";
   if (!description.starts_with(kStart) || !description.ends_with('.')) return std::nullopt;

@@ -11,15 +11,15 @@
 namespace rematch {
 namespace {
 
-constexpr double kNormalSpread = 1.4826;  // MAD of a normal distribution to its standard deviation
-constexpr double kNoisyHalfWidth = 0.05;  // of the median: wider intervals decide little
+constexpr double kNormalSpread = 1.4826;  // a normal distribution's standard deviation over its MAD
+constexpr double kNoisyHalfWidth = 0.05;  // over the median; wider intervals decide little
 constexpr double kNoisyWithinRound = 0.10;
 constexpr double kDrifting = 0.03;
 constexpr std::size_t kEnoughRounds = 3;
-constexpr std::size_t kDriftSamples = 6;  // two in a third
+constexpr std::size_t kDriftSamples = 6;  // two per third
 
-// Two-sided 95 % quantiles of Student's t. Few rounds estimate their own spread badly, and this is
-// what it costs.
+// Two-sided 95 % quantiles of Student's t. They are wide for few rounds, because few rounds
+// estimate their own spread badly.
 double student_t_95(std::size_t degrees) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
                                  2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,
@@ -42,7 +42,7 @@ double log_choose(std::size_t from, std::size_t chosen) {
          std::lgamma(static_cast<double>(from - chosen) + 1);
 }
 
-// Probability that at least `wanted` of `trials` draws succeed, each with `chance`.
+// Returns the probability that at least `wanted` of `trials` draws succeed, each with `chance`.
 double at_least(std::size_t wanted, std::size_t trials, double chance) {
   if (chance >= 1) return 1;
   if (chance <= 0) return wanted == 0 ? 1 : 0;
@@ -55,14 +55,14 @@ double at_least(std::size_t wanted, std::size_t trials, double chance) {
 }
 
 // Note [Exact bootstrap of the median]
-// If n sorted values are drawn n times with replacement, the probability of each pair of values to
-// be the two in the middle (one value twice for odd n) follows from counting: no draws, no seed, no
-// noise from resampling. Sums `weight * f(median)` over all of them.
+// Draw n sorted values n times with replacement. The probability that a given pair of values lies
+// in the middle (one value twice for odd n) follows from counting, so no draws, seed or resampling
+// noise are needed. Calls f(weight, median) for each pair; the weights sum to 1.
 template <class Function>
 void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const std::size_t size = sorted.size();
   const double n = static_cast<double>(size);
-  const std::size_t half = (size + 1) / 2;  // rank of the lower middle
+  const std::size_t half = (size + 1) / 2;  // rank of the lower middle value
   const auto rank_at_most = [&](std::size_t index) {
     return at_least(half, size, static_cast<double>(index) / n);
   };
@@ -86,8 +86,9 @@ void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   }
 }
 
-// Standard deviation of the median over all resamples of `values` with replacement, made wider by
-// n / (n - 1): a bootstrap of n values sees their spread about their own mean.
+// Returns the standard deviation of the median over all resamples of `values` with replacement,
+// times sqrt(n / (n - 1)). A bootstrap of n values measures their spread about their own mean,
+// which is too small by this factor.
 double bootstrap_error_of_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const double center = median(values);
@@ -169,7 +170,7 @@ Estimate median_difference_over_rounds(const Rounds& rounds) {
 
 Estimate median_over_rounds(const Rounds& rounds) {
   Estimate estimate = median_difference_over_rounds(rounds);
-  // Three rounds far apart give a half width above the median itself, and no time is below 0.
+  // Three rounds far apart may give a half width above the median, but no time is below 0.
   if (estimate.interval) estimate.interval->low = std::max(0.0, estimate.interval->low);
   return estimate;
 }

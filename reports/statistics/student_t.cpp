@@ -38,7 +38,8 @@ double beta_fraction(double a, double b, double x) {
   return result;
 }
 
-// Regularized incomplete beta function; `x` and `1 - x` come apart, so that neither loses digits.
+// The regularized incomplete beta function. `x` and `1 - x` are separate arguments, so that neither
+// loses digits.
 double incomplete_beta(double a, double b, double x, double one_minus_x) {
   if (x <= 0) return 0;
   if (one_minus_x <= 0) return 1;
@@ -52,7 +53,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The squared standard error of the mean: the sample variance over the number of values.
+// Returns the squared standard error of the mean: the sample variance over the number of values.
 double squared_error(const std::vector<double>& values) {
   if (values.size() < 2) throw std::invalid_argument("a spread needs two values");
   const double mean = mean_of(values);
@@ -106,7 +107,7 @@ MeanDifference welch_difference(const std::vector<double>& above,
   result.error = std::sqrt(sum);
   const double shares = first * first / static_cast<double>(above.size() - 1) +
                         second * second / static_cast<double>(below.size() - 1);
-  // No spread at all: as many degrees as there could be.
+  // Without any spread, uses the largest possible number of degrees.
   result.degrees =
       shares > 0 ? sum * sum / shares : static_cast<double>(above.size() + below.size() - 2);
   return result;

@@ -1,36 +1,39 @@
-// Student's t, Fisher's F, and what testing many rows at once costs. For differences of a few noisy
-// runs, whose spread is itself an estimate.
+// Student's t, Fisher's F, and the correction for testing many rows at once. For differences of a
+// few noisy runs, whose spread is itself an estimate.
 #pragma once
 
 #include <vector>
 
 namespace rematch {
 
-// Probability that Student's t with `degrees` of freedom (above 0, not only whole) exceeds `t`.
+// Returns the probability that Student's t with `degrees` of freedom exceeds `t`. `degrees` must be
+// above 0 and may be fractional.
 double student_t_tail(double t, double degrees);
 
-// The t that is exceeded with probability `tail`, which lies in (0, 0.5].
+// Returns the t that is exceeded with probability `tail`, which lies in (0, 0.5].
 double student_t_quantile(double tail, double degrees);
 
-// Probability that the ratio of two sample variances of equal spread, with so many degrees of
-// freedom above and below (Fisher's F), is at least `ratio`; infinity is a ratio too.
+// Returns the probability that the ratio of two sample variances of equal spread is at least
+// `ratio` (Fisher's F), given the degrees of freedom of numerator and denominator. `ratio` may be
+// infinite.
 double variance_ratio_tail(double ratio, double degrees_above, double degrees_below);
 
-// A difference of two means over its standard error, with Welch's degrees of freedom: the arms may
-// spread differently.
+// A difference of two means, its standard error, and Welch's degrees of freedom. The arms may have
+// different spreads.
 struct MeanDifference {
   double difference = 0;
   double error = 0;
   double degrees = 0;
 };
-// Both need two values at least.
+// Throws std::invalid_argument unless both have at least two values.
 MeanDifference welch_difference(const std::vector<double>& above, const std::vector<double>& below);
 
-// How likely a difference as large as this is where the true one is at most `margin`, either way.
+// Returns the largest probability of a difference this large if the true difference is within
+// `margin` on either side.
 double probability_within(const MeanDifference& difference, double margin);
 
-// Holm's correction: if every p-value is compared with `limit` after it, the chance of even one
-// false claim among all rows is at most `limit`, however the rows depend on each other.
+// Holm's correction. If every adjusted p-value is compared with `limit`, the chance of even one
+// false claim among all rows is at most `limit`, whether or not the rows depend on each other.
 std::vector<double> holm_adjusted(const std::vector<double>& p_values);
 
 }  // namespace rematch
