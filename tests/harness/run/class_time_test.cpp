@@ -1,5 +1,5 @@
-// Where the time of a real point's step goes: every class that executed has its time, no other, and
-// copies of what is offloaded have theirs.
+// Tests the times of a real point's op classes: every executed class has a time, and no other class
+// does. Copies of offloaded values have times too.
 #include <set>
 
 #include "harness/measure/memory.h"
@@ -50,13 +50,13 @@ TEST_CASE("a timed point knows the time of every class that its steps execute") 
     CHECK_FALSE(with_time.empty());
     CHECK((with_time == executed));
   }
-  // The timed samples are of other steps than the ops are, so the lower bound is a loose one.
+  // The samples and the op times come from different steps, so the lower bound is loose.
   CHECK(sum < whole_run);
   CHECK(10 * sum > timed.time->samples.front().front());
   CHECK(timed.time->samples.front().size() == 2);
 }
 
-// Copies on a CPU are done when the call returns.
+// On a CPU a copy is done when its call returns.
 TEST_CASE("a point on the CPU waits for all copies of what it offloads") {
   const PointRecord record = run_passes(class_request(Pass::kExact, "offload_inputs(full)"));
   REQUIRE(record.status == PointStatus::kOk);

@@ -99,7 +99,7 @@ TEST_CASE("a time record keeps every sample and summarises by round") {
   const TimeRecord time = summarize_rounds({round({10, 10, 10}), round({12, 12, 90})});
   CHECK(time.samples.size() == 2);
   CHECK(time.samples[1].size() == 3);
-  // Round medians 10 and 12; the stall of 90 moves neither.
+  // The round medians are 10 and 12. The stall of 90 moves neither.
   CHECK(time.step_median == std::chrono::milliseconds(11));
   CHECK(time.phases.at("forward") == std::chrono::milliseconds(11));
   CHECK(time.quality.has_value());
@@ -112,7 +112,7 @@ TEST_CASE("times by class are medians over the rounds") {
     rounds[round_index].classes[kForward][OpClass::kMatmul] =
         std::chrono::milliseconds(round_index == 0 ? 90 : 5 + round_index);
   }
-  // 90, 6 and 7: the stall of the first round moves nothing.
+  // The median of 90, 6 and 7: the stall in the first round has no effect.
   const TimeRecord time = summarize_rounds(rounds);
   CHECK(time.classes[kForward].at(OpClass::kMatmul) == std::chrono::milliseconds(7));
   CHECK(time.classes[kForward].size() == 1);

@@ -1,4 +1,5 @@
-// A point on CUDA: executed ops are those of the CPU, its peak is in its allocator's statistics.
+// Tests a point on CUDA: it executes the CPU's ops, and its peak is the one in its allocator's
+// statistics.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -60,8 +61,8 @@ TEST_CASE("a point on CUDA executes what the CPU executes, with equal bits and a
   CHECK(on_cuda[1].memory->peak_allocated < on_cuda[0].memory->peak_allocated);
 }
 
-// Each family of models with eager and fused ops in float32, and with eager ops in bfloat16, where
-// attention is another kernel.
+// Each family of models with eager and fused ops in float32, and with eager ops in bfloat16, which
+// uses another attention kernel.
 std::vector<testing::MatrixModel> models_to_compare() {
   std::vector<testing::MatrixModel> models = testing::matrix_models();
   for (std::size_t index = 0, num_models = models.size(); index < num_models; ++index) {
@@ -76,7 +77,7 @@ std::vector<testing::MatrixModel> models_to_compare() {
 void check_bits_of_every_policy(const testing::MatrixModel& model) {
   testing::PolicyMatrix matrix(model, kDevice);
   const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);
-  std::set<std::string> plans;  // policies often make the same one
+  std::set<std::string> plans;  // policies often make the same plan
   for (const std::string& policy : testing::matrix_policies()) {
     for (const Schedule schedule : matrix.schedules(policy)) {
       if (!plans.insert(plan_sha256(*matrix.plan_of(policy)) + to_string(schedule).data()).second) {
@@ -91,7 +92,7 @@ void check_bits_of_every_policy(const testing::MatrixModel& model) {
   CHECK(plans.size() > 10);
 }
 
-// One section a family, so that families can run beside one another: run_cuda_test NAME -c
+// Each family has its own section, so that families can run in parallel: run_cuda_test NAME -c
 // llama_small.
 TEST_CASE("on CUDA every policy of the catalogue has the bits of no checkpointing on every model",
           "[gpu]") {
@@ -113,7 +114,7 @@ TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it
   const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
   const at::Tensor a = at::empty({64, 64}, options);
   at::Tensor out = at::empty({64, 64}, options);
-  at::mm_out(out, a, a);  // what the first one loads
+  at::mm_out(out, a, a);  // loads what the first call needs
   synchronize(a.device());
   const std::unique_ptr<ActivityRecorder> recorder = record_activity();
   at::mm_out(out, a, a);

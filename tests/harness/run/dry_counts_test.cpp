@@ -1,4 +1,4 @@
-// Every policy on every family of models on the dry device: the executed ops are the predicted
+// Every policy on every family of models on the dry device: the executed ops must be the predicted
 // ones.
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@
 namespace rematch::testing {
 namespace {
 
-// The ops of a phase under the names that Note [One op, two names] gives them.
+// The ops of a phase, under the names of Note [One op, two names].
 using Executed = std::vector<std::map<std::string, std::int64_t>>;
 
 Executed executed_ops(const Prediction& figures) {
@@ -25,7 +25,7 @@ Executed executed_ops(const Prediction& figures) {
 
 using Plans = std::vector<std::pair<std::string, Schedule>>;
 
-// The plans that policies make, each with one policy that makes it; none first.
+// Lists each different plan once, with one policy that makes it. none comes first.
 Plans different_plans(PolicyMatrix& matrix) {
   std::set<std::pair<std::string, Schedule>> plans;
   Plans found;
@@ -38,7 +38,8 @@ Plans different_plans(PolicyMatrix& matrix) {
   return found;
 }
 
-// A quick run takes every plan on one model, and on the others no plan and a sixteenth of all.
+// A quick run measures every plan on one model. On the other models it measures none and a
+// sixteenth of the others.
 Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   constexpr std::size_t kSlice = 16;
   if (every_plan || is_deep()) return all;
@@ -47,7 +48,8 @@ Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   return some;
 }
 
-// A gradient of attention that does not lie in memory as on meta is copied before it is viewed.
+// If a gradient of attention has other strides on CUDA than on meta, it is copied before it is
+// viewed.
 TEST_CASE("on CUDA every policy of the catalogue executes the ops that are predicted", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::size_t num_models = 0;

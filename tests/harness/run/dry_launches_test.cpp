@@ -1,4 +1,4 @@
-// Which kernels the steps of a 30-block DiT launch, by name, on the dry device.
+// Counts by name the kernels that steps of a 30-block DiT launch on the dry device.
 #include <cstdio>
 #include <string_view>
 #include <utility>
@@ -36,13 +36,13 @@ struct Launches {
   std::int64_t backward = 0;
 };
 
-// Flash attention's kernels, of which those that split over the keys take one more that adds up;
-// for float32, which it does not take, those of LibTorch's memory-efficient one.
+// Flash attention's kernels. The kernels that split over the keys need one more kernel to add up.
+// Flash attention does not support float32, so float32 uses LibTorch's memory-efficient kernels.
 constexpr std::string_view kForwardKernels[] = {"fmha_cutlassF_f32", "16flash_fwd_kernel",
                                                 "24flash_fwd_splitkv_kernel"};
 constexpr std::string_view kBackwardKernels[] = {"fmha_cutlassB_f32", "flash_bwd_dq_dk_dv_loop"};
 
-// Adds up the kernels of these names and prints them for scripts/test, which repeats such lines.
+// Adds up the kernels of these names. Prints them for scripts/test, which repeats such lines.
 template <std::size_t kNum>
 std::int64_t count(const std::string& step, const std::string_view (&names)[kNum]) {
   std::int64_t sum = 0;
@@ -71,7 +71,7 @@ Launches ten_steps(const VariantSettings& settings, const Variant& variant) {
   return {count(step, kForwardKernels), count(step, kBackwardKernels)};
 }
 
-// Two attention ops a block, ten steps: 30 x 2 x 10.
+// Each block has two attention ops, and ten steps run: 30 x 2 x 10.
 TEST_CASE("30 blocks launch 600 attention kernels in ten forward passes, twice as many under full",
           "[device]") {
   REMATCH_NEEDS_CUDA();

@@ -1,5 +1,5 @@
-// Memory of points on the dry device: the allocator's peaks at full size, and how points end that
-// get too little.
+// Memory of points on the dry device: the allocator's peaks at full size, and how points end
+// without enough memory.
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -13,10 +13,11 @@
 namespace rematch::testing {
 namespace {
 
-// Shrinks the device until even the model does not fit.
+// Shrinks the device until not even the model fits. Returns the phases in which the point failed.
 std::set<Phase> phases_that_run_out(const Point& point) {
   std::set<Phase> phases;
-  c10::getDeviceAllocator(at::kCUDA)->emptyCache();  // else the peak is the point's before
+  // Otherwise the peak would be the previous point's.
+  c10::getDeviceAllocator(at::kCUDA)->emptyCache();
   const PointRecord whole = run(point);
   REQUIRE(whole.status == PointStatus::kOk);
   const auto total = static_cast<double>(cuda_device()->memory.count);
@@ -27,7 +28,7 @@ std::set<Phase> phases_that_run_out(const Point& point) {
     const PointRecord record = run(point);
     c10::cuda::CUDACachingAllocator::setMemoryFraction(1, 0);
     CAPTURE(share, record.reason);
-    if (record.status == PointStatus::kOk) continue;  // the cache's rest was enough
+    if (record.status == PointStatus::kOk) continue;  // freeing the cache was enough
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
@@ -40,7 +41,8 @@ std::set<Phase> phases_that_run_out(const Point& point) {
 TEST_CASE("a device that runs out in forward, recompute or backward is a result with its phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
-  // Few parameters, which the host draws; 512 MiB each of what feed-forward makes in a block.
+  // The model has few parameters, because the host draws them. In each block, feed-forward
+  // allocates tensors of 512 MiB.
   const Dimensions many_tokens = {
       {"layers", 8}, {"dim", 64}, {"ffn", 1024}, {"tokens", 4096}, {"batch", 32}};
   const std::set<Phase> without = phases_that_run_out(point_of("llama_small", many_tokens, "none"));
@@ -70,15 +72,16 @@ TEST_CASE("memory that a library or the runtime does not get is out of memory as
   CHECK(record.status == PointStatus::kCrash);
 }
 
-// At full size in width and tokens; two layers are as many kinds of layer as the whole model has,
-// and the host draws their parameters in a tenth of the time.
+// Full size in width and tokens. Two layers cover every kind of layer of the whole model, and the
+// host draws their parameters in a tenth of the time.
 Dimensions full_size(Dimensions dimensions) {
   if (!is_deep()) dimensions["layers"] = 2;
   return dimensions;
 }
 
-// What kernels allocate inside is in no prediction, so it is held to the bytes between ops. cuBLAS
-// has a workspace of 32 MiB for each thread that multiplies: the caller's and autograd's.
+// Predictions exclude what kernels allocate inside, so the prediction is compared with the bytes
+// between ops. cuBLAS has a workspace of 32 MiB for each thread that multiplies: the caller's and
+// autograd's.
 TEST_CASE(
     "at full size tensors ask the allocator for what is predicted, and libraries for the rest",
     "[device]") {

@@ -9,7 +9,7 @@
 namespace rematch::testing {
 namespace {
 
-// A range of a thread when it opened: the one around it on that thread, and the phase.
+// A thread's range at the moment it opened, with the enclosing range of that thread and the phase.
 struct Opened {
   std::string name;
   std::string inside;
@@ -17,7 +17,7 @@ struct Opened {
   std::thread::id thread;
 };
 
-// Requires that ranges close in their order on each thread, and that none stays open.
+// Requires that ranges nest properly on each thread and that none stays open.
 std::vector<Opened> opened_ranges(const std::vector<NvtxEvent>& events) {
   std::vector<Opened> opened;
   std::map<std::thread::id, std::vector<std::string>> open;
@@ -53,7 +53,7 @@ std::int64_t total(const std::map<std::string, std::int64_t>& counts) {
   return sum;
 }
 
-// On a device autograd runs backward, and what it recomputes, on a thread of its own.
+// On a device, autograd runs backward and recompute on its own thread.
 TEST_CASE("every recomputed op is in its region's range and in backward's, on autograd's thread",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -79,7 +79,7 @@ TEST_CASE("every recomputed op is in its region's range and in backward's, on au
       } else if (phase == "recompute") {
         ++recomputed;
         REQUIRE(range.thread != caller);
-        // "recompute blocks.1 aten::mm" in "recompute region blocks.1".
+        // For example, "recompute blocks.1 aten::mm" in "recompute region blocks.1".
         const std::string place = range.name.substr(0, range.name.rfind(' '));
         REQUIRE(range.inside == "recompute region" + place.substr(phase.size()));
       }

@@ -48,7 +48,8 @@ std::int64_t count_of(const std::map<Key, std::int64_t>& counts, const Key& name
   return found == counts.end() ? 0 : found->second;
 }
 
-// Two layers in two steps: 4 attention ops forward, and again where their block is recomputed.
+// Two layers in two steps run 4 attention ops in forward, and 4 more if their blocks are
+// recomputed.
 TEST_CASE("kernels are counted by class and phase as the ops that launch them", "[device]") {
   REMATCH_NEEDS_CUDA();
   constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
@@ -79,12 +80,12 @@ std::optional<Point> point_if_not_refused(const std::string& policy) {
   return point;
 }
 
-// The kernels' own classes are held against the executed ops' in each phase by the kernel record,
-// and the executed ops against the prediction here.
+// The kernel record compares the kernels' classes with the executed ops' in each phase. This test
+// compares the executed ops with the prediction.
 TEST_CASE("every policy of the catalogue launches what is predicted, by class and phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
-  std::set<std::string> plans;  // policies often make the same one
+  std::set<std::string> plans;  // policies often make the same plan
   for (const std::string& policy : matrix_policies()) {
     std::optional<Point> point = point_if_not_refused(policy);
     if (!point || !plans.insert(plan_sha256(point->variant.plan)).second) continue;
@@ -104,7 +105,7 @@ TEST_CASE("every policy of the catalogue launches what is predicted, by class an
   CHECK(plans.size() >= 20);
 }
 
-// Its shared key heads would run as matmuls in LibTorch's own attention.
+// The model shares key heads, so LibTorch's own attention would run as matmuls.
 TEST_CASE("times name the attention kernel that LibTorch chose, if it was left to it", "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "none");
@@ -198,7 +199,7 @@ TEST_CASE("timed steps tell the peaks of the allocator, which are those of the m
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
-  point.settings.timed_as = Determinism::kRepeatableBits;  // the program of the memory pass
+  point.settings.timed_as = Determinism::kRepeatableBits;  // the same program as in the memory pass
   const PointRecord timed = run(point, Pass::kTime, 2);
   const PointRecord exact = run(point);
   CAPTURE(timed.reason, exact.reason);

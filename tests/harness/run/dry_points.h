@@ -1,5 +1,5 @@
-// Points for tests on a CUDA device, the dry one with two cards of an H200's kind: made, and run by
-// the passes in this process.
+// Makes points for tests on a CUDA device and runs them through the passes in this process. The dry
+// device has two cards of the H200's kind.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// A profile's passes on the dry device: times mean nothing there, launches and what kernels
-// allocate inside do.
+// A profile's passes on the dry device. Times mean nothing there, but launches and temporaries
+// inside kernels are real.
 #include "harness/measure/memory.h"
 #include "harness/profile/device_profile.h"
 #include "harness/profile/step_ops.h"
@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-// The largest temporary of the ops of a name; nothing where none has that name.
+// Returns the largest temporary of the ops with this name. Absent if there is no such op.
 std::optional<Bytes> most_of(const std::string& name, const std::vector<const std::string*>& names,
                              const std::vector<Bytes>& temporaries) {
   std::optional<Bytes> most;
@@ -22,8 +22,8 @@ std::optional<Bytes> most_of(const std::string& name, const std::vector<const st
   return most;
 }
 
-// Flash attention's backward sums dq in float32, padded to 128 tokens and 64 columns (32 of a head
-// here), and holds a float32 for each row of each head.
+// Flash attention's backward sums dq in float32, padded to 128 tokens and 64 columns (a head has 32
+// here). It also holds one float32 for each row of each head.
 TEST_CASE("a profile weighs what kernels allocate inside, and counts what each op launches",
           "[device]") {
   REMATCH_NEEDS_CUDA();

@@ -1,4 +1,4 @@
-// Kernel counts from CUPTI's records that go wrong, as the dry device plants them.
+// Kernel counts with faulty CUPTI records, which the dry device plants.
 #include <string>
 
 #include "tests/harness/run/dry_points.h"
@@ -17,7 +17,7 @@ PointRecord counted(const std::string& policy) {
   return record;
 }
 
-// How many kernels are recorded before one in the middle of the first counted step. One step is
+// Returns the number of kernels recorded before the middle of the first counted step. One step is
 // recorded before the counted ones.
 unsigned kernels_before_middle(const PointRecord& record) {
   std::int64_t sum = 0;
@@ -28,7 +28,8 @@ unsigned kernels_before_middle(const PointRecord& record) {
   return static_cast<unsigned>(of_step + of_step / 2);
 }
 
-// Seven in a row are of several classes: a norm alone has five elementwise kernels.
+// Seven consecutive kernels cover several classes, because a norm alone has five elementwise
+// kernels.
 TEST_CASE("a kernel record that is lost makes the counts invalid, whichever it is", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;

@@ -1,4 +1,4 @@
-// The allocator's snapshot of a point: what PyTorch's viewer finds in it, read by Python alone.
+// The allocator's snapshot of a point: what PyTorch's viewer finds in it, read by plain Python.
 #include <cstdio>
 #include <memory>
 
@@ -11,7 +11,7 @@
 namespace rematch::testing {
 namespace {
 
-// What tests/support/read_snapshot.py prints of it.
+// Returns what tests/support/read_snapshot.py prints of the file.
 Json read_snapshot(const std::string& file) {
   const std::string command = "python3 " + in_tree("tests/support/read_snapshot.py") + " " + file;
   const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), pclose);
@@ -28,8 +28,8 @@ PointRecord run_with_snapshot(const Point& point, const std::string& file) {
   return run_passes(request);
 }
 
-// After a step the allocator holds what the memory pass counts between steps, but for the batch:
-// two tensors of 64-bit token ids.
+// After a step the allocator holds what the memory pass counts between steps, minus the batch: two
+// tensors of 64-bit token ids.
 TEST_CASE("a snapshot is plain Python data, and its bytes are the counted ones", "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;

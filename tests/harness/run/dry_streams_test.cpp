@@ -1,4 +1,5 @@
-// Steps on another stream than the default one: what is recomputed is launched where it ran first.
+// Steps on a stream other than the default: recompute must launch on the stream of the original
+// ops.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -49,7 +50,7 @@ TEST_CASE("backward that is asked for from another stream recomputes on forward'
   StepListener nobody;
   training.step(0, nobody);
 
-  // The step's forward alone is on the second stream.
+  // Only the step's forward runs on the second stream.
   struct SecondStream final : StepListener {
     at::Tensor forward(const std::function<at::Tensor()>& loss) override {
       const c10::cuda::CUDAStreamGuard guard(second);

@@ -50,7 +50,7 @@ TEST_CASE("a rate that no such device has makes the point invalid") {
   CHECK_THAT(point.reason, Catch::Contains("900 TFLOP/s") && Catch::Contains("890 TFLOP/s"));
   point.status = PointStatus::kOom;
   point.reason = "out of memory";
-  refuse_impossible_rate(point);  // what happened first stays
+  refuse_impossible_rate(point);  // the first failure is kept
   CHECK(point.reason == "out of memory");
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("CUDA has two allocators, chosen by flag or by LibTorch's variable") {
   CHECK_THAT(allocator("cpu", "caching", ""), Catch::Contains("choice of device cuda"));
 }
 
-// LibTorch goes by the older variable where both are set.
+// LibTorch uses the older variable if both are set.
 TEST_CASE("LibTorch's variable for the allocator is the one that is set") {
   unsetenv("PYTORCH_CUDA_ALLOC_CONF");
   unsetenv("PYTORCH_ALLOC_CONF");

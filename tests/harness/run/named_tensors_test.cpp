@@ -1,5 +1,5 @@
-// MaxText's policies keep tensors by name: the same ones whatever ops make them. See Note
-// [MaxText's names] in policies/catalogue/families/maxtext.cpp.
+// MaxText's policies keep tensors by name. They must keep the same tensors whatever ops make them.
+// See Note [MaxText's names] in policies/catalogue/families/maxtext.cpp.
 #include "tests/support/catch.h"
 #include "tests/support/policy_matrix.h"
 
@@ -17,8 +17,8 @@ std::int64_t kept_bytes(const std::string& policy, const PolicyMatrix& model) {
   return model.facts(policy).held.kept.count;
 }
 
-// A tensor that a system keeps by its name has another op behind it where ops are fused, and one
-// more where a part computes in float32.
+// With fused ops, another op makes a tensor that a system keeps by name. If a part computes in
+// float32, one more op follows.
 TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat16") {
   const std::vector<MatrixModel> models = matrix_models();
   const std::size_t num_presets = models.size() / 2;
@@ -38,7 +38,7 @@ TEST_CASE("named tensors are the same with fused ops, and half as wide in bfloat
   }
 }
 
-// The sum of a product and its adapter's is what a part hands on, and neither product is kept.
+// A part passes on the sum of a product and its adapter's product. Neither product is kept.
 TEST_CASE("named tensors are the same with adapters") {
   for (MatrixModel model : matrix_models()) {
     if (model.preset != "llama_small") continue;

@@ -1,5 +1,6 @@
-// Every policy on every family of models: executed ops, bytes and refusals against approved files,
-// predicted on meta and measured on the CPU, where the bits must be those of no checkpointing.
+// Every policy on every family of models: executed ops, bytes and rejections are compared with
+// approved files. They are predicted on meta and measured on the CPU, where bits must equal those
+// without checkpointing.
 #include "tests/support/policy_matrix.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ std::string predicted_matrix(const MatrixModel& model) {
   return text;
 }
 
-// Lines of a file, for looking rows up.
+// The lines of a file, to look rows up.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
   std::size_t begin = 0;
@@ -41,8 +42,8 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A quick run measures every sixteenth policy, others on each model; in bfloat16 half of
-// those.
+// A quick run measures every sixteenth policy, a different set on each model. In bfloat16 it
+// measures half as many.
 Names policies_to_measure(std::size_t first, std::size_t slice) {
   const Names all = matrix_policies();
   if (is_deep()) return all;
@@ -102,8 +103,8 @@ TEST_CASE("a run executes and holds what the matrix says, with the bits of no ch
   }
 }
 
-// bfloat16 casts what float32 does not, so regions hold other ops. No file: meta says what is
-// right.
+// bfloat16 adds casts that float32 does not have, so regions hold other ops. There is no approved
+// file: the prediction on meta is the reference.
 TEST_CASE("in bfloat16 a run executes and holds what is predicted, with equal bits") {
   std::vector<MatrixModel> models = matrix_models();
   for (std::size_t i = 0; i < models.size(); ++i) {

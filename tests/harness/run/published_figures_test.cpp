@@ -1,4 +1,4 @@
-// reports/results/published_figures.md: what it says is predicted is what predict says.
+// Checks that predict gives the figures that reports/results/published_figures.md calls predicted.
 #include <cmath>
 #include <map>
 
@@ -22,7 +22,7 @@ struct Asked {
   std::map<std::string, std::int64_t> dimensions;
 };
 
-// By policy. Sizes as CUDA's caching allocator counts them.
+// Returns variants by policy. Sizes are rounded as in CUDA's caching allocator.
 std::map<std::string, Variant> predict(const Asked& asked) {
   VariantSettings settings;
   std::map<std::string, std::int64_t> dimensions = asked.dimensions;
@@ -109,12 +109,13 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   CHECK(moments == Approx(11.97).margin(0.01));
   CHECK(peak(llama.at("none"), kGiB) + moments == Approx(38.3).margin(0.05));
   CHECK(peak(full, kGiB) + moments == Approx(24.8).margin(0.05));
-  // 28 layers' inputs of 2 x 4096 tokens, 3072 channels, 2 bytes; the last one's stays.
+  // The inputs of 28 layers, with 2 x 4096 tokens, 3072 channels and 2 bytes each. The last one is
+  // not offloaded.
   const auto& offloaded = llama.at("offload_inputs(full)");
   const double inputs = 27.0 * 2 * 4096 * 3072 * 2 / kGiB;
   CHECK(after_forward(full) - after_forward(offloaded) == inputs * kGiB);
-  // All gradients are there when the peak comes, and inputs no more. Without gradients, as where
-  // the optimizer steps in backward, it comes with the loss.
+  // At the peak all gradients exist, and no inputs any more. Without gradients, as with an
+  // optimizer that steps in backward, the peak would be at the loss.
   CHECK(peak(offloaded, kGiB) == peak(full, kGiB));
   const auto at_loss = [&](const Variant& variant) {
     const auto& memory = variant.prediction.memory;

@@ -1,6 +1,6 @@
-// Every row of `rematch list --systems`, resolved on a model that it fits: where its regions lie
-// and which matmuls and attentions they keep, as the system's own code decides. Sources are those
-// of the catalogue's files.
+// Resolves every row of `rematch list --systems` on a model that it fits. Checks where its regions
+// are and which matmuls and attentions they keep, as the system's own code decides. The catalogue's
+// files name the sources.
 #include <map>
 #include <set>
 
@@ -32,8 +32,9 @@ std::string kept(const RegionType& type, OpClass op_class) {
   return text.empty() ? "-" : text;
 }
 
-// "0 2: SrS r": regions of one type, matmuls and attentions of it in call order, S kept and r
-// recomputed, o kept on the host; "; to the end" where early stop is off. Types apart by " | ".
+// "0 2: SrS r": the regions of one type, then its matmuls and attentions in call order. S is kept,
+// r recomputed, o kept on the host. "; to the end" means that early stop is off. Types are
+// separated by " | ".
 std::string decisions(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.types.size(); ++i) {
@@ -51,10 +52,10 @@ std::string decisions(const Plan& plan) {
 }
 
 struct Row {
-  const char* spelling;  // of the table
+  const char* spelling;  // as in the table
   const char* typed;
   const char* model;
-  const char* decisions;  // empty: refused
+  const char* decisions;  // empty: rejected
 };
 
 constexpr const char* kLlama = "llama_small";        // wq wk wv wo w1 w3 w2
@@ -81,7 +82,7 @@ constexpr Row kRows[] = {
      "0 2: rrrrrrrrrr rr"},
     {"fastvideo(type=block_skip)", "fastvideo(type=block_skip)", kWan, kFullWan},
     {"fastvideo(type=full)", "fastvideo(type=full)", kWan, kFullWan},
-    // One count over four blocks of seven and the head; SDPA's names taken literally.
+    // One count runs over four blocks of seven and the head. SDPA's names are taken literally.
     {"fastvideo:ops", "fastvideo:ops", kLlama, "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
     {"fastvideo:ops_block", "fastvideo:ops_block", kWan, kAttention},
     {"fastvideo:attn_only", "fastvideo:attn_only", kWan, kAttention},
@@ -91,7 +92,8 @@ constexpr Row kRows[] = {
     {"titan:none", "titan:none", kLlama, "no region"},
     {"titan:full", "titan:full", kLlama, kFullNoStop},
     {"titan:selective", "titan:selective", kLlama, kSelective},
-    // wo is left out by name and wq by wo's shape; the others count anew: wk 1, wv 2, w1 3, ...
+    // wo is excluded by name and wq by wo's shape. The others are counted from 1: wk 1, wv 2, w1 3,
+    // ...
     {"titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "titan:selective(force_recompute_mm_shapes_by_fqns=[attention.output])", kLlama,
      "0 1 2 3: rSrrSrS S; to the end"},
@@ -101,8 +103,8 @@ constexpr Row kRows[] = {
     {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFullNoStop},
     {"titan(selective_ac_option=op)", "titan(selective_ac_option=op)", kLlama, kSelective},
     {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecondNoStop},
-    // Experts apart from attention, dense blocks whole. The gate is left out, grouped matmuls are
-    // never counted, the shared expert's w1 w3 w2 are 1 2 3.
+    // Experts are separate from attention, and dense blocks are whole. The gate is excluded,
+    // grouped matmuls are never counted, and the shared expert's w1 w3 w2 are 1 2 3.
     {"titan:split_flex_compiled", "titan:split_flex_compiled", kMoe,
      "0 2: SrSrSrS S; to the end | 1.attention 3.attention: SrSr S; to the end | 1.moe 3.moe: "
      "rrrrSrS -; to the end"},
@@ -199,7 +201,8 @@ constexpr Row kRows[] = {
      kLlama, kCore},
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
      "1.moe 3.moe: rrrrrrr -; to the end"},
-    // wq and wkv_b, not wkv_a. What backward does not read, as wo's product, is not kept either.
+    // Keeps wq and wkv_b, but not wkv_a. Does not keep what backward does not read, such as wo's
+    // product.
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[mla_up_proj])", kDeepseek,
      "0: rSrrSSr S; to the end | 1 2 3: rSrrrSSSSSr S; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
@@ -210,18 +213,18 @@ constexpr Row kRows[] = {
     {"maxtext:none", "maxtext:none", kLlama, "no region"},
     {"maxtext:full", "maxtext:full", kLlama, kFull},
     {"maxtext:save_out_proj", "maxtext:save_out_proj", kLlama, "0 1 2 3: rrrSrrr r"},
-    // Query and key are kept behind the rotary embedding, so not as matmuls.
+    // Query and key are kept after the rotary embedding, so their matmuls are not.
     {"maxtext:save_qkv_proj", "maxtext:save_qkv_proj", kLlama, "0 1 2 3: rrSrrrr r"},
     {"maxtext:save_dot_except_mlp", "maxtext:save_dot_except_mlp", kLlama, "0 1 2 3: rrSSrrr r"},
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kLlama,
      "0 1 2 3: rrSSrrS r"},
     {"maxtext:save_dot_with_context_except_mlp", "maxtext:save_dot_with_context_except_mlp", kLlama,
      "0 1 2 3: rrSSrrr S"},
-    // No gate, so mlpwo is the second.
+    // There is no gate, so mlpwo is the second matmul.
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kWan,
      "0 1 2 3: rrSSrrSSrS rr"},
     {"maxtext:minimal", "maxtext:minimal", kLlama, "0 1 2 3: rrSSSSS r"},
-    // Behind the routers' gates and the routed experts the shared ones.
+    // The shared experts follow the routers' gates and the routed experts.
     {"maxtext:minimal", "maxtext:minimal", kMoe, "0 2: rrSSSSS r | 1 3: rrSSrrrrSSS r"},
     {"maxtext:minimal", "maxtext:minimal", kDeepseek, "0: rrrSSSS r | 1 2 3: rrrSrrrrSSS r"},
     {"maxtext:minimal_with_context", "maxtext:minimal_with_context", kLlama, "0 1 2 3: rrSSSSS S"},
@@ -250,7 +253,7 @@ constexpr Row kRows[] = {
     {"huggingface(every_n_layers=1)", "huggingface(every_n_layers=1)", kLlama, kFull},
     {"huggingface(every_n_layers=N)", "huggingface(every_n_layers=2)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},
-    // One count over mm and grouped mm; the gate is left out: SrSr rSrS rSr.
+    // One count runs over mm and grouped mm. The gate is excluded: SrSr rSrS rSr.
     {"automodel:selective", "automodel:selective", kMoe, "0 2: SrSrSrS S | 1 3: SrSrrSrSrSr S"},
     {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
      "2 3: rrrrrrr r"},
@@ -284,7 +287,7 @@ TEST_CASE("every row of the systems' table decides on a model as the system does
   }
 }
 
-// What is executed again because a list says so, as "scope op".
+// Returns the ops that a list makes recompute, as "scope op".
 std::set<std::string> listed(const Plan& plan) {
   std::set<std::string> names;
   for (const RegionType& type : plan.types) {
@@ -297,8 +300,8 @@ std::set<std::string> listed(const Plan& plan) {
   return names;
 }
 
-// qkv_up_proj_and_rope_apply is one function there: both projections up, both rotary embeddings,
-// query and key put together.
+// In Megatron, qkv_up_proj_and_rope_apply is one function: both projections up, both rotary
+// embeddings, and the concatenation of query and key.
 TEST_CASE("Megatron's up projection of latent attention turns query and key again") {
   const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",
                                         "attention.kv_up aten::mm", "attention.kv_up aten::cat",

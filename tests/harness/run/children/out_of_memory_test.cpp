@@ -1,5 +1,5 @@
-// A machine with less and less memory: the point ends as a result that says in which phase, and
-// what was asked for.
+// Runs points on a machine with less and less memory. Each must end as a result that names the
+// phase and the requested size.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
@@ -37,13 +37,13 @@ PointRecord run_within(const PointRequest& request, std::optional<Bytes> limit) 
   limit_cpu_memory(limit);
   PointRecord record = run_passes(request);
   limit_cpu_memory(std::nullopt);
-  // After an error autograd's queue of this thread keeps the nodes it has not come to, and what
-  // they hold, until the next backward.
+  // After an error, autograd's queue of this thread keeps the nodes it has not reached, and their
+  // tensors, until the next backward.
   at::ones({1}).requires_grad_().sum().backward();
   return record;
 }
 
-// The phases in which the request fails as memory shrinks from its peak to its parameters.
+// Returns the phases in which the request fails as memory shrinks from its peak to its parameters.
 std::set<Phase> phases_that_fail(const PointRequest& request) {
   const PointRecord whole = run_within(request, std::nullopt);
   REQUIRE(whole.status == PointStatus::kOk);
@@ -53,7 +53,8 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
   for (std::int64_t share = 1; share < 40; ++share) {
     const PointRecord record = run_within(request, Bytes{peak - peak * share / 50});
     CAPTURE(share, record.reason);
-    CHECK(current_cpu_memory().total.count == before.count);  // nothing of the failed step stays
+    // The failed step left nothing behind.
+    CHECK(current_cpu_memory().total.count == before.count);
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
@@ -66,10 +67,11 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
   return phases;
 }
 
-// Many tokens and few parameters: activations are what does not fit.
+// Many tokens and few parameters, so that activations do not fit.
 const Dimensions kManyTokens = {{"layers", 2}, {"dim", 32},    {"heads", 2},    {"kv_heads", 1},
                                 {"ffn", 512},  {"vocab", 256}, {"tokens", 128}, {"batch", 2}};
-// The other way round: the optimizer's state, born in the first step, does not fit.
+// Many parameters and few tokens, so that the optimizer's state, allocated in the first step, does
+// not fit.
 const Dimensions kManyParameters = {{"layers", 2}, {"dim", 64},    {"heads", 2},  {"kv_heads", 1},
                                     {"ffn", 512},  {"vocab", 512}, {"tokens", 2}, {"batch", 1}};
 

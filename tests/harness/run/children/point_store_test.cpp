@@ -1,4 +1,4 @@
-// Which finished points of an earlier run a later one may take over.
+// Tests which finished points of an earlier run a later run may reuse.
 #include "harness/run/children/point_store.h"
 
 #include <chrono>
@@ -20,7 +20,7 @@ Provenance provenance_here() {
   return provenance;
 }
 
-// What `later` finds of the point that the run of provenance_here() saved.
+// Returns whether `later` finds the point that the run of provenance_here() saved.
 bool finds(const Provenance& later, Figures figures, bool fresh = false) {
   const testing::ScratchFolder scratch;
   PointStore(scratch.file("points"), provenance_here(), false)
@@ -50,14 +50,14 @@ TEST_CASE("another program, or one that is not known, measures again") {
   }
 }
 
-// Exact figures repeat on any card of a kind; times belong to one card.
+// Exact figures repeat on any card of the same kind. Times belong to one card.
 TEST_CASE("another card of the same kind takes over exact figures and measures times again") {
   const auto other_card = [](Provenance& later) { later.environment.device_uuid = "GPU-other"; };
   CHECK(finds_after(other_card, Figures::kExact));
   CHECK_FALSE(finds_after(other_card, Figures::kTimes));
 }
 
-// A job that copies the binary to its node gives it a later date; its bytes are the same.
+// A job that copies the binary to its node gives it a later date, but the bytes are the same.
 TEST_CASE("the age of the file says nothing") {
   namespace fs = std::filesystem;
   const testing::ScratchFolder scratch;

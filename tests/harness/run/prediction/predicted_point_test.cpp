@@ -1,4 +1,4 @@
-// What is held against the prediction, on made-up points of two steps.
+// Checks of measurements against predictions, on invented points of two steps.
 #include "harness/run/prediction/predicted_point.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kNumSteps = 2;
 constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
 
-// Three mm a step in recompute, which the engine is to repeat exactly.
+// The plan recomputes three mm per step, which the engine must run exactly.
 Variant variant_of_three() {
   Variant variant;
   variant.predicted_counts.by_op[kRecompute] = {{"aten::mm", 3}};
@@ -55,7 +55,7 @@ TEST_CASE("counts of all steps equal the prediction's exactly, or the point is i
   CHECK(missing.effect->detail == "aten::mm in recompute: executed 0, predicted 6");
 }
 
-// See Note [One op, two names]: a trace on meta has views where a step has aliases too.
+// See Note [One op, two names]: a trace on meta has only views, but a step has aliases too.
 TEST_CASE("an op that runs under its other name is the op that was predicted") {
   Variant variant = variant_of_three();
   variant.predicted_counts.by_op[kRecompute]["aten::view"] = 5;
@@ -84,7 +84,7 @@ TEST_CASE("how a point ended stays, and without counts nothing is claimed") {
   CHECK_FALSE(uncounted.effect->counts_equal_prediction.has_value());
 }
 
-// Two regions of one type, of whose saves one of 64 bytes is dead.
+// Two regions of one type. One of its saves, of 64 bytes, is dead.
 TEST_CASE("a point gets the counts of all its steps and the dead saves of all regions") {
   Variant variant = variant_of_three();
   PlannedOp dead;
@@ -124,7 +124,8 @@ TEST_CASE("a step time implies a rate, and without one there is none") {
   CHECK_FALSE(point.most_flops_per_second.has_value());
 }
 
-// 8e12 flops in 40 ms, a quarter of them repeated: 200 TFLOP/s, 150 of them the model's, of 989.5.
+// 8e12 flops in 40 ms, a quarter of them recomputed: 200 TFLOP/s, 150 of them the model's, of
+// 989.5.
 TEST_CASE("a step's share of its card's peak is told with and without recompute") {
   Variant variant;
   variant.identity.dtype = "bfloat16";
@@ -143,7 +144,7 @@ TEST_CASE("a step's share of its card's peak is told with and without recompute"
   CHECK(point.model_flops_utilization.value() == Catch::Detail::Approx(150 / 989.5));
 }
 
-// Flops of a step without and with full's recompute.
+// Returns the flops of a step without recompute and with that of full.
 std::pair<std::int64_t, std::int64_t> step_flops(
     const std::string& model, const std::map<std::string, std::int64_t>& dimensions) {
   VariantSettings settings;
@@ -154,9 +155,9 @@ std::pair<std::int64_t, std::int64_t> step_flops(
   return {variants[0].step_flops, variants[1].step_flops};
 }
 
-// PaLM's appendix B: 6 N + 12 L H Q T flops a token, here with N the parameters that are
-// multiplied: 2 layers of 64 x 64 (q, out), 64 x 32 (k, v) and 3 x 64 x 128 (feed-forward), and a
-// head of 64 x 512. H Q is the width.
+// PaLM's appendix B: 6 N + 12 L H Q T flops per token. N counts the multiplied parameters: 2 layers
+// of 64 x 64 (q, out), 64 x 32 (k, v) and 3 x 64 x 128 (feed-forward), and a head of 64 x 512. H Q
+// is the width.
 TEST_CASE("a step's flops are those of PaLM's formula") {
   constexpr std::int64_t kTokens = 32;
   constexpr std::int64_t kBatch = 2;
@@ -173,7 +174,8 @@ TEST_CASE("a step's flops are those of PaLM's formula") {
   CHECK(hardware > model);
 }
 
-// Two of four layers send 128 tokens to two experts each, of three matrices 32 wide.
+// Two of four layers send 128 tokens to two experts each. An expert has three matrices with 32
+// rows.
 TEST_CASE("experts' products count as often as tokens are sent to them") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},

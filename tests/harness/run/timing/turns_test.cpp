@@ -1,4 +1,5 @@
-// Turns over made-up machines: who runs when, when it ends, and what stopping early does to claims.
+// Turns on invented machines: the order of arms, when rounds end, and how early stopping affects
+// verdicts.
 #include "harness/run/timing/turns.h"
 
 #include <functional>
@@ -10,7 +11,7 @@
 namespace rematch {
 namespace {
 
-// Steps of 1 ms, times a speed for each point and luck for each process.
+// A step takes 1 ms times the speed of its point and the luck of its process.
 class Machine {
  public:
   Machine(std::vector<double> speeds, double process_noise)
@@ -53,7 +54,7 @@ class Machine {
   std::normal_distribution<double> normal_;
 };
 
-// Points 0 to n - 1 and, last, point 0 again as the control.
+// Points 0 to n - 1, then point 0 again as the control.
 std::vector<Arm> arms_of(std::size_t num_points) {
   std::vector<Arm> arms;
   for (std::size_t point = 0; point < num_points; ++point) arms.push_back({point, false, {}});
@@ -122,7 +123,7 @@ GpuReading throttled(std::uint64_t mask) {
   return reading;
 }
 
-// Two points and the control, three rounds: nine turns, and those of attempts that were left.
+// Two points and the control in three rounds take nine turns, plus those of abandoned attempts.
 constexpr RoundRule kThreeRounds{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
 
 TEST_CASE("a round in which the GPU throttled is measured again as a whole, and marked") {
@@ -133,7 +134,7 @@ TEST_CASE("a round in which the GPU throttled is measured again as a whole, and 
                                                                            : kSwPowerCap);
   };
   CHECK(run_turns(arms, machine, kThreeRounds) == 3);
-  // Round 1 runs in reversed order: the control, then point 1, which throttles; then all again.
+  // Round 1 runs in reversed order: the control, then point 1, which throttles. Then all run again.
   CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
   for (const Arm& arm : arms) {
     REQUIRE(arm.rounds.size() == 3);
@@ -184,7 +185,8 @@ TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measu
   }
 }
 
-// The last attempt on disk stands; an earlier one that was disturbed goes on where it was.
+// The last attempt on disk is kept. An earlier attempt that was disturbed is followed by the next
+// one.
 TEST_CASE("attempts on disk count") {
   for (const int stored : {0, 1, 2}) {
     CAPTURE(stored);
@@ -200,7 +202,8 @@ TEST_CASE("attempts on disk count") {
   }
 }
 
-// Stopping when an interval happens to be narrow could make claims bolder than 95 % intervals are.
+// Stopping when an interval happens to be narrow could produce more false verdicts than 95 %
+// intervals do.
 TEST_CASE("with early stopping and its A/A control, equal arms differ less than once in a hundred",
           "[property]") {
   constexpr int kRuns = 400;
@@ -218,7 +221,7 @@ TEST_CASE("with early stopping and its A/A control, equal arms differ less than 
     alarms += verdict == "faster" || verdict == "slower" ? 1 : 0;
   }
   CAPTURE(stopped_early);
-  CHECK(stopped_early > kRuns / 4);  // else this says nothing of stopping
+  CHECK(stopped_early > kRuns / 4);  // otherwise the test would not cover early stopping
   CHECK(alarms < kRuns / 100);
 }
 
