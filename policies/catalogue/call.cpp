@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMaxArgument = 1'000'000;  // no model has as many layers
+constexpr int kMaxArgument = 1'000'000;  // no model has this many layers
 
 std::string_view without_quotes(std::string_view word) {
   const bool quoted = word.size() >= 2 && word.front() == word.back() &&
@@ -16,9 +16,9 @@ std::string_view without_quotes(std::string_view word) {
   return quoted ? trimmed(word.substr(1, word.size() - 2)) : word;
 }
 
-// "[a, b]", "a, b" or "['a', \"b\"]", as lists are written in TOML and on command lines, is
-// {"a", "b"}; "" and "[]" are {}. Commas inside brackets do not split. nullopt: brackets do not
-// pair.
+// Parses a list as written in TOML and on command lines: "[a, b]", "a, b" and "['a', \"b\"]" give
+// {"a", "b"}; "" and "[]" give {}. Commas inside brackets do not split. Returns nullopt if brackets
+// do not pair.
 std::optional<std::vector<std::string>> parse_words(std::string_view text) {
   text = trimmed(text);
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
@@ -32,7 +32,7 @@ std::optional<std::vector<std::string>> parse_words(std::string_view text) {
   return words;
 }
 
-// Reads the arguments that an entry's factory takes.
+// Reads the arguments that an entry's factory takes, and calls the factory.
 class Caller {
  public:
   Caller(const CatalogueEntry& entry, std::string_view arguments)

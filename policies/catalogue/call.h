@@ -1,5 +1,5 @@
-// The form in which policies are typed, `name` or `name(arguments)`, and calling a factory with
-// such arguments.
+// Parses policies as users type them, `name` or `name(arguments)`, and calls a factory with the
+// arguments.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ struct Call {
   std::optional<std::string_view> arguments;
 };
 
-// nullopt: the text does not have that form.
+// Returns nullopt if the text does not have this form.
 std::optional<Call> parse_call(std::string_view text);
 
-// The entry's policy with these arguments. Rejected: they are not what its factory takes, or the
-// factory rejects them.
+// Makes the entry's policy with these arguments. Returns Rejected if they are not what the factory
+// takes, or if the factory rejects them.
 std::variant<Policy, Rejected> make_policy(const CatalogueEntry& entry, std::string_view arguments);
 
 }  // namespace rematch

@@ -28,7 +28,7 @@ std::vector<CatalogueEntry> all_families() {
   return all;
 }
 
-// The lists of a policy file are the user's own, so each entry is meant to match something.
+// The lists of a policy file are the user's own, so every entry is expected to match something.
 void expect_all(Policy& policy) {
   std::vector<Selector> own = policy.save;
   append(own, policy.offload);
@@ -44,7 +44,7 @@ void expect_all(Policy& policy) {
 std::string unknown(std::string_view text, std::string_view name) {
   std::vector<std::string_view> names;
   for (const CatalogueEntry& entry : catalogue()) names.push_back(entry.name);
-  // A slip in a system's name, where no name of the catalogue is near.
+  // The user may have misspelled a system's name, if no catalogue name is near.
   if (const auto spelling = nearest_spelling(text); spelling && !nearest_name(name, names)) {
     return "unknown policy " + in_quotes(text) + "; did you mean '" + *spelling + "'?";
   }
@@ -52,8 +52,8 @@ std::string unknown(std::string_view text, std::string_view name) {
          " `rematch list` and `rematch list --systems` show all; a policy file ends in .json";
 }
 
-// Reports show a policy by its name alone, and a run finds its reference by it, so a file may not
-// have the name of another policy.
+// Rejects a file that has the name of a different policy. Reports show a policy only by its name,
+// and a run finds its reference by it.
 std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   auto read = read_policy_file(path);
   auto* policy = std::get_if<Policy>(&read);
@@ -64,7 +64,7 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
     expect_all(*policy);
     return read;
   }
-  namesake->name = policy->name;  // in a file not always the canonical one
+  namesake->name = policy->name;  // a file may use another spelling than the canonical one
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
                   " is another policy of `rematch list`; give this one another name"};

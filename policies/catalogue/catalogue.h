@@ -1,6 +1,6 @@
-// The named policies: the one list of them, and parsing a spelling such as `nth_last(2)`. To add
-// one, add an entry to its family's file in families/ and a test; a new family is a file there and
-// a line in catalogue.cpp.
+// The list of all named policies, and the parser of spellings such as `nth_last(2)`. To add a
+// policy, add an entry to its family's file in families/ and a test. A new family is a file there
+// and a line in catalogue.cpp.
 #pragma once
 
 #include <string>
@@ -15,16 +15,15 @@
 
 namespace rematch {
 
-// Makes a policy from the arguments that its parameters say it takes: none, a whole number from 1,
-// layer indices in ascending order, or words. A name that the factory leaves empty becomes the call
-// in its canonical spelling.
+// Makes a policy from its arguments: none, a whole number from 1, layer indices in ascending order,
+// or words. If the factory leaves the name empty, it becomes the call in its canonical spelling.
 using PolicyFactory =
     std::variant<Policy (*)(), Policy (*)(int n), Policy (*)(const std::vector<int>& layers),
                  std::variant<Policy, Rejected> (*)(const std::vector<std::string>& words)>;
 
 struct CatalogueEntry {
   // `call` is the name with its parameters, "nth_last(N)". Parameters in square brackets are a list
-  // that has to be given, if only as [].
+  // that must be given; an empty list is [].
   CatalogueEntry(std::string_view call, std::string_view sentence, PolicyFactory factory)
       : name(call.substr(0, call.find('('))),
         parameters(call.substr(name.size())),
@@ -37,25 +36,25 @@ struct CatalogueEntry {
   PolicyFactory make;
 };
 
-// In the order that people see.
+// Entries are in the order in which people see them.
 const std::vector<CatalogueEntry>& catalogue();
 
-// One policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling (systems.h), or
-// the path of a JSON policy file (ends in .json). Unknown names are rejected with the nearest known
-// one.
+// Parses one policy: a catalogue name with arguments, `nth_last(2)`, a system's spelling
+// (systems.h), or the path of a JSON policy file (which ends in .json). Rejects an unknown name and
+// suggests the nearest known one.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
-// A comma-separated list; commas inside brackets do not split. Rejects duplicates and empties.
+// Parses a comma-separated list. Commas inside brackets do not split. Rejects duplicates and empty
+// entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// A plan's effects, as JSON: which layers are checkpointed and kept, what happens to each op and
-// why, and the bytes and recomputed ops in total. For people: reports/render/tables/plan_table.h.
-
-// `note` is the policy's, where the policy is at hand. Throws std::invalid_argument if the plan was
-// made for another model than the trace.
+// Returns the effects of a plan as JSON: which layers are checkpointed and kept, what happens to
+// each op and why, and the total bytes and recomputed ops. reports/render/tables/plan_table.h
+// prints it for people. `note` is the policy's note, if the policy is available. Throws
+// std::invalid_argument if the plan was made for another model than the trace.
 Json describe_json(const Plan& plan, const Trace& trace, std::string_view note = "");
 
-// "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7"
+// Returns for example "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7".
 std::string describe_layers(const Plan& plan, const Trace& trace);
 
 }  // namespace rematch

@@ -63,8 +63,9 @@ PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vec
           {trace.scopes[first].first_op, trace.scopes[last].end_op}};
 }
 
-// Is there a block of any list among these ops, or does the run hold the scope already? A region
-// ends the first time that its last scope closes, so it cannot hold a second run of one.
+// Returns whether `next` must start a new run: a block of any list lies in between, or the run
+// already contains the scope. A region ends the first time that its last scope closes, so it cannot
+// contain two runs of a scope.
 bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   const TracedScope& scope = trace.scopes[next];
   return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
@@ -77,8 +78,8 @@ bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   });
 }
 
-// Chosen blocks in runs of at most n; a layer that is not chosen ends a run, as does one of another
-// list and a second run of the same.
+// Adds the chosen blocks in runs of at most n. A layer that is not chosen ends a run. So do a layer
+// of another list and a second run of the same layer.
 void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choice, int n,
               std::vector<PlacedRegion>& regions) {
   int in_run = 0;
@@ -121,7 +122,7 @@ std::vector<ScopeBelow> scopes_below(const Trace& trace, const TracedBlock& bloc
   return below;
 }
 
-// The outermost scopes below the block whose path, relative to it, matches a pattern.
+// Adds the outermost scopes below the block whose path, relative to the block, matches a pattern.
 void add_scopes(const Trace& trace, const TracedBlock& block, const RegionChoice& choice,
                 std::vector<PlacedRegion>& regions) {
   const std::vector<ScopeBelow> below = scopes_below(trace, block);
@@ -150,8 +151,8 @@ std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
   return names.empty() ? "none" : joined(names);
 }
 
-// All top-level scopes but the loss. Backward needs the loss's saved tensors at once, so
-// recomputing them gains nothing.
+// Returns a region of all top-level scopes except the loss. Backward needs the loss's saved tensors
+// at once, so recomputing them gains nothing.
 std::vector<PlacedRegion> root_region(const Trace& trace) {
   std::optional<ScopeId> first;
   ScopeId last;

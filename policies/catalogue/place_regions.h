@@ -1,4 +1,5 @@
-// Places a policy's regions in a trace: which layers it governs and how they become regions.
+// Places a policy's regions in a trace: decides which layers it governs and how they become
+// regions.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace rematch {
 
-// The blocks of one list, in forward order. A looped layer appears as often as it runs.
+// The blocks of one list in forward order. A looped layer appears once for each run.
 struct BlockList {
   std::string name;
   std::vector<TracedBlock> blocks;
@@ -21,32 +22,31 @@ struct BlockList {
 std::vector<BlockList> block_lists(const Trace& trace);
 
 struct PlacedRegion {
-  PlannedRegion planned;  // its type is not known yet
+  PlannedRegion planned;  // its type is not set yet
   ScopeId first_scope;
   OpRange range;
 };
 
-// In forward order, disjoint, none empty. Rejected: N or a layer index outside the model's layers,
-// a model without layers, scope patterns that match nothing.
+// Returns the regions in forward order, disjoint and not empty. Returns Rejected for an N or a
+// layer index outside the model's layers, for a model without layers, and for scope patterns that
+// match nothing.
 std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& policy,
                                                                 const Trace& trace);
 
-// Blocks that gather their sharded parameters, under a policy that does not checkpoint them.
-//
 // Note [Gathers without checkpointing]
-// Autograd holds every gathered parameter that backward reads, so a step that merely gathers block
-// by block ends forward with the whole model in memory. FSDP's reshard_after_forward drops the
-// gathered parameters of each block and gathers them again in backward. As a plan that is a region
-// which keeps everything but the gather; the same plan that torchtitan's SimpleFSDP makes with a
+// Autograd holds every gathered parameter that backward reads. A step that gathers block by block
+// therefore ends forward with the whole model in memory. FSDP's reshard_after_forward drops the
+// gathered parameters of each block and gathers them again in backward. In a plan this is a region
+// that keeps everything except the gather. torchtitan's SimpleFSDP makes the same plan with a
 // compiler pass.
 
-// Blocks with a gather of parameters that overlap none of `placed`, as regions in forward order;
-// empty if the policy holds gathered parameters.
+// Returns the blocks that gather parameters and overlap none of `placed`, as regions in forward
+// order. Returns none if the policy keeps gathered parameters.
 std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Trace& trace,
                                                   const std::vector<PlacedRegion>& placed);
 
-// Whether gathered parameters stay in memory although the policy says otherwise: a gather is in a
-// block, but outside the policy's regions, which are parts of it.
+// Returns whether gathered parameters stay in memory although the policy drops them: a block
+// overlaps the policy's regions, but its gather lies outside them.
 bool holds_gathers(const Policy& policy, const Trace& trace, const std::vector<OpRange>& regions);
 
 }  // namespace rematch

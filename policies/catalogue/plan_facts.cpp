@@ -10,7 +10,8 @@
 namespace rematch {
 namespace {
 
-// The block list of a region's layers: that of the first block inside it or around it.
+// Returns the block list of a region's layers: the list of the first block that overlaps the
+// region.
 std::string list_of(const Trace& trace, OpRange range) {
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];
@@ -19,7 +20,7 @@ std::string list_of(const Trace& trace, OpRange range) {
   return "";
 }
 
-// A saved tensor, named by the op that made it.
+// Names a saved tensor by the op that made it.
 std::string slot_name(const Trace& trace, const RegionType& type, OpRange range, PackId pack) {
   const ValueId value = trace.packs[pack].value;
   const std::optional<OpId> producer = trace.values[value].producer;
@@ -33,7 +34,7 @@ std::string slot_name(const Trace& trace, const RegionType& type, OpRange range,
   return name + ")";
 }
 
-// Bytes of the type's dead saves: what each op allocates.
+// Returns the bytes that the ops of dead saves allocate.
 Bytes dead_bytes(const RegionType& type) {
   Bytes bytes;
   for (const PlannedOp& op : type.ops) {

@@ -1,4 +1,4 @@
-// The figures behind describe(), before they are put into words.
+// Computes the figures that describe_json() and describe_layers() report.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ struct LayerFacts {
   std::vector<int> kept;
 };
 
-// A region type, played on the first region that has it.
+// A region type, simulated on the first region that has it.
 struct TypeFacts {
-  std::vector<int> regions;  // of the plan
+  std::vector<int> regions;  // indices of the plan's regions
   RegionSimulation whole_region;
   RegionSimulation on_demand;
-  Bytes dead;                      // kept for nothing
-  Bytes on_host;                   // but of the plan's last region
+  Bytes dead;                      // bytes of dead saves
+  Bytes on_host;                   // bytes on the host; the plan's last region offloads nothing
   std::vector<std::string> slots;  // by pack index: "aten::mm (op 7, attention)"
 };
 

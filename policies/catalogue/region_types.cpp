@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// A save is dead if no value of it is saved for backward, nor read by anything that must be
-// recomputed for what is.
+// Marks dead saves. A save is dead if none of its values is saved for backward or read by an op
+// that must be recomputed.
 void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
   std::vector<RegionUse> roots;
@@ -32,7 +32,8 @@ void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   }
 }
 
-// An inverse policy keeps all that is of use; without it autograd would not hold the rest either.
+// Drops dead saves of an inverse policy, which keeps only useful results. Plain autograd would not
+// hold them either.
 void drop_dead_saves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save) continue;
@@ -42,7 +43,7 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
   }
 }
 
-// Nor is it worth a copy.
+// Drops dead offloads, because copying them is useless.
 void drop_dead_offloads(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save || op.treatment != Treatment::kOffload) continue;
@@ -52,7 +53,7 @@ void drop_dead_offloads(std::vector<PlannedOp>& ops) {
   }
 }
 
-// A result that the region overwrites in place later cannot be kept, so its op runs again.
+// Recomputes results that the region later overwrites in place, because they cannot be kept.
 void recompute_what_is_overwritten(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   const std::vector<bool> kept = kept_values(graph, ops);
   for (std::size_t i = 0; i < ops.size(); ++i) {

@@ -13,7 +13,8 @@
 
 namespace rematch {
 
-// Regions that behave alike share one order, so it is chosen once. Refers to what it is made of.
+// Regions with the same behaviour share one order, so the order is chosen once. The references must
+// outlive the maker.
 class RegionTypeMaker {
  public:
   RegionTypeMaker(const Policy& policy, const TraceIndex& index, const OpTreater& treater)

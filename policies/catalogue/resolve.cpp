@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Without the hash of its trace.
+// Makes the plan without the hash of its trace.
 Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index,
                const OpTreater& treater, const std::vector<PlacedRegion>& regions) {
   Plan plan;
@@ -24,7 +24,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   plan.model = trace.model;
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
-  // Of blocks that only gather, all that is of use is kept but the gather and its views.
+  // In blocks that only gather, every useful result is kept except the gather and its views.
   Policy rest;
   rest.inverse = true;
   const OpTreater rest_treater(rest, trace);
@@ -50,7 +50,8 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   return plan;
 }
 
-// The same regions as full's, and the same treatments: reasons are for people.
+// Returns whether the plan has the regions and treatments of full. Ignores reasons, which are for
+// people.
 bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Trace& trace) {
   const Policy full;  // every block a region, nothing saved
   const auto all = place_regions(full, trace);
@@ -104,7 +105,8 @@ std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no
   std::vector<OpRange> ranges;
   for (const PlacedRegion& region : regions) ranges.push_back(region.range);
   if (auto rejected = treater.check_matches(ranges)) {
-    // The user named modules, not the ops that the catalogue lists for them.
+    // The user named modules, not the ops that the catalogue lists for them, so the message names
+    // modules.
     return Rejected{missing_modules(policy, trace_, ranges).value_or(rejected->message)};
   }
   Plan plan = make_plan(policy, trace_, index_, treater, regions);

@@ -13,15 +13,16 @@ namespace rematch {
 
 enum class NoEffect : std::uint8_t { kReject, kAllow };
 
-// No clock, no device, no hidden state: the same policy and trace give the same plan. Rejected: a
-// layer index or N outside the model's layers; a save list that matches nothing (the message names
-// the ops of the regions: `mm` on a biased linear is `addmm`); a plan that equals `none`'s or
-// `full`'s though the policy does not say so (unless allowed).
+// Has no clock, no device and no hidden state: the same policy and trace give the same plan.
+// Returns Rejected in three cases: a layer index or N is outside the model's layers; a save list
+// matches nothing; or, unless allowed, the plan equals the plan of `none` or `full` although the
+// policy does not intend that. If a save list matches nothing, the message names the ops of the
+// regions, because for example `mm` on a biased linear is `addmm`.
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
-// The same for many policies of one trace: hashes it once, which takes longer than all the rest.
-// Refers to the trace.
+// Resolves many policies for one trace. Hashes the trace once, which takes longer than everything
+// else. Refers to the trace.
 class Resolver {
  public:
   explicit Resolver(const Trace& trace);
@@ -35,7 +36,7 @@ class Resolver {
   std::string trace_sha256_;
 };
 
-// The plan of the policy `none`. It has regions where blocks gather their parameters: see Note
+// Returns the plan of the policy `none`. It has regions if blocks gather their parameters: see Note
 // [Gathers without checkpointing].
 Plan resolve_none(const Trace& trace);
 

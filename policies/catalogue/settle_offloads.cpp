@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Who holds what on the device from forward to backward.
+// Tells what holds each storage on the device from forward to backward.
 class Holders {
  public:
   Holders(const Trace& trace, const std::vector<OpRange>& ranges,
@@ -25,7 +25,8 @@ class Holders {
   }
 
   int num_readers(StorageId storage) const { return readers_[storage]; }
-  // By the program, autograd outside regions, or a region that saves it.
+  // Returns whether the program, autograd outside regions, or a region that saves it holds the
+  // storage.
   bool is_held(StorageId storage) const { return is_held_[storage]; }
 
  private:
@@ -51,7 +52,7 @@ class Holders {
   }
 
   const Trace& trace_;
-  IdTable<StorageId, int> readers_;  // regions
+  IdTable<StorageId, int> readers_;  // number of regions
   IdTable<StorageId, bool> is_held_;
 };
 

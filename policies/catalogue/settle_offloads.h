@@ -1,4 +1,4 @@
-// The offloading of a policy once the regions of the model are known: a copy is made only if it
+// Decides a policy's offloads once the regions of the model are known. A copy is made only if it
 // frees device memory.
 #pragma once
 
@@ -14,15 +14,15 @@ namespace rematch {
 
 bool asks_to_offload(const Policy& policy);
 
-// Saves what would stay on the device anyway, and chooses the inputs that wait on the host if the
-// policy wants that. `types[i]` is what the plan says of the region at `ranges[i]`.
+// Changes an offload to a save if the result stays on the device anyway. Also chooses the inputs to
+// offload, if the policy asks for that. `types[i]` is the type of the region at `ranges[i]`.
 void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex& index,
                      const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
 
-// Bytes that leave the device between forward and backward.
+// Returns the bytes that leave the device between forward and backward.
 Bytes offloaded_bytes(const Plan& plan, const Trace& trace);
 
-// Why a policy that asks to offload moves nothing of the model; for messages.
+// Explains, for messages, why a policy that asks to offload moves nothing in this model.
 std::string why_nothing_is_offloaded(const Policy& policy, const Plan& plan);
 
 }  // namespace rematch

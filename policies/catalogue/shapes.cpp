@@ -27,7 +27,7 @@ bool is_inside(OpRange inner, OpRange outer) {
 
 OpRange range_of(const TracedScope& scope) { return {scope.first_op, scope.end_op}; }
 
-// A region where it lies in its trace.
+// A region at its place in the trace.
 struct LocatedType {
   PlannedRegion planned;
   OpRange range;
@@ -55,7 +55,7 @@ void put_regions(std::vector<LocatedType> regions, Plan& plan) {
   }
 }
 
-// Copies the treatments of the ops that the region and the range share. `ops` are the range's.
+// Copies the treatments of the ops that the region and the range share. `ops` belong to the range.
 void copy_treatments(const LocatedType& from, OpRange range, std::vector<PlannedOp>& ops) {
   for (const OpId id :
        IdRange(std::max(from.range.first, range.first), std::min(from.range.end, range.end))) {
@@ -66,14 +66,14 @@ void copy_treatments(const LocatedType& from, OpRange range, std::vector<Planned
   }
 }
 
-// Keeps all that is of use.
+// Returns a policy that keeps every useful result.
 Policy keep_all() {
   Policy policy;
   policy.inverse = true;
   return policy;
 }
 
-// The layer around a scope, if there is one.
+// Returns the layer around a scope, if there is one.
 std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     for (const TracedBlock& block : trace.blocks) {
@@ -83,7 +83,7 @@ std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope)
   return {};
 }
 
-// Makes the plan of one shape have a region wherever the engine may open one.
+// Gives the plan of one shape a region wherever the engine may open one.
 class ShapeCompleter {
  public:
   ShapeCompleter(const Trace& trace, Plan plan)
@@ -135,7 +135,7 @@ class ShapeCompleter {
   std::vector<LocatedType> regions_;
 };
 
-// The plan for another trace with the same ops in all regions.
+// Returns the plan for another trace that has the same ops in all regions.
 Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_sha256) {
   Plan result = plan;
   result.model = trace.model;
@@ -185,7 +185,7 @@ Bytes peak_without_checkpointing(const Trace& trace) {
       .peak_bytes();
 }
 
-// Shapes that cannot be told apart get the plan of the largest one.
+// Gives shapes that cannot be distinguished the plan of the largest one.
 void unite_same_shapes(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   RegionScopes regions;
   for (const Plan& plan : plans) {
@@ -215,7 +215,7 @@ std::vector<std::string> names_of_ops(const RegionType& type) {
   return names;
 }
 
-// Whether the ops of `shorter` end where those of `longer` go on.
+// Returns whether the ops of `shorter` are a strict prefix of the ops of `longer`.
 bool is_beginning(const LocatedType& shorter, const LocatedType& longer) {
   if (shorter.planned.first_scope != longer.planned.first_scope) return false;
   if (shorter.planned.last_scope == longer.planned.last_scope) return false;
@@ -224,7 +224,7 @@ bool is_beginning(const LocatedType& shorter, const LocatedType& longer) {
   return names.size() < others.size() && std::equal(names.begin(), names.end(), others.begin());
 }
 
-// One region for each of its layers, with the treatments of the region.
+// Returns one region per layer of the region, with the region's treatments.
 std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
   const Policy policy = keep_all();
   const OpTreater treater(policy, trace);
@@ -248,8 +248,8 @@ std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
   return parts;
 }
 
-// Where one region ends and another goes on after the same ops, the engine could not tell which of
-// them runs. So the longer one is cut into its layers. Returns whether there was one.
+// If one region ends where another continues after the same ops, the engine cannot tell which of
+// them runs. This cuts the longer one into its layers. Returns whether it cut any region.
 bool cut_where_others_end(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   bool any = false;
   std::vector<LocatedType> all;

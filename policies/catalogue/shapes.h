@@ -10,22 +10,25 @@
 
 namespace rematch {
 
-// Plan i belongs to trace i and has one shape. The shapes of the result have this order.
+// Combines plan i, which belongs to trace i and has one shape, into one plan. The shapes keep this
+// order.
 //
 // Note [What a shape needs beside its own plan]
-// The engine does not know the shape before it has seen ops. It may open a region where the shape
-// that runs has none. So every scope where some shape has a region gets a region in all shapes that
-// run the scope. Where the shape's own plan has none, the region keeps all that backward needs.
-// Regions of its own plan inside such a scope become parts of the region.
+// The engine does not know the shape before it has seen ops, so it may open a region where the
+// running shape has none. Every scope where some shape has a region therefore gets a region in all
+// shapes that run the scope. If the shape's own plan has no region there, the added region keeps
+// everything that backward needs. If its own plan has regions inside such a scope, they become
+// parts of the added region.
 //
 // Regions of two shapes may begin at the same scope and have the same ops until one of them ends.
-// The longer one is cut into a region for each layer.
+// The longer region is then cut into one region per layer.
 //
-// Shapes whose ops are the same in all these scopes cannot be told apart. They get one plan: the
-// one of the shape that needs the most bytes without checkpointing.
+// Shapes whose ops are the same in all these scopes cannot be distinguished. They all get the plan
+// of the shape that needs the most bytes without checkpointing.
 //
-// Rejected: another number of plans than of traces; a plan of another trace, or of several shapes;
-// shapes that would issue other collectives in backward, where ranks that run different shapes
+// Returns Rejected if the numbers of plans and traces differ, or if a plan belongs to another trace
+// or has several shapes. Also returns Rejected if shapes would issue different collectives in
+// backward, because ranks that run different shapes would wait for each other forever.
 // would wait for each other forever.
 std::variant<Plan, Rejected> combine_shapes(const std::vector<Trace>& traces,
                                             const std::vector<Plan>& plans);

@@ -1,4 +1,4 @@
-// The table of the systems' spellings. Read from their public sources as of mid 2026.
+// The table of the systems' spellings, taken from their public sources as of mid 2026.
 #include "policies/catalogue/systems.h"
 
 namespace rematch {

@@ -16,13 +16,13 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
-// Python's spellings of the two, as YAML and command lines have them.
+// Converts Python's True and False, which YAML files and command lines use, to true and false.
 std::string_view without_capital(std::string_view value) {
   if (value == "True") return "true";
   return value == "False" ? "false" : value;
 }
 
-// The arguments of a call by key. An argument without "=" is a key with an empty value.
+// Returns the arguments of a call by key. An argument without "=" is a key with an empty value.
 std::optional<Values> values_of(const std::optional<std::string_view>& arguments) {
   Values values;
   if (!arguments || arguments->empty()) return values;
@@ -38,12 +38,13 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
   return values;
 }
 
-// The values of a spelling's placeholders in the call; nullopt: the call has another spelling.
+// Returns the values of a spelling's placeholders in the call, or nullopt if the call has another
+// spelling.
 std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
   Values captured;
-  if (pattern.arguments && is_placeholder(*pattern.arguments)) {  // takes all there is
+  if (pattern.arguments && is_placeholder(*pattern.arguments)) {  // takes all arguments
     if (!typed.arguments || typed.arguments->empty()) return std::nullopt;
     captured[std::string(*pattern.arguments)] = *typed.arguments;
     return captured;
@@ -69,9 +70,10 @@ std::string with_captured(std::string_view stands_for, const Values& captured) {
   return text;
 }
 
+// Rewrites modalities' own spellings as the table has them:
 // "modalities(ac_variant=X_activation_checkpointing,layers_fqn=F,...)" and
-// "modalities:X_activation_checkpointing(...)" as the table has them: without layers_fqn, and a
-// component behind a colon in short. nullopt: it has neither.
+// "modalities:X_activation_checkpointing(...)". Drops layers_fqn and shortens a component after a
+// colon. Returns nullopt if the call has neither.
 std::optional<std::string> short_modalities(const Call& typed) {
   constexpr std::string_view kSystem = "modalities";
   constexpr std::string_view kSuffix = "_activation_checkpointing";
@@ -99,7 +101,7 @@ std::optional<std::string> short_modalities(const Call& typed) {
 
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
-// The system's name is right, so only what follows it is compared.
+// Compares only what follows the system's name, because the name is correct.
 std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
   const std::string system(system_of(call));
   std::vector<std::string_view> modes;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxNamesInMessage = 12;
 
-// Runs whatever a list says: a view costs nothing, and an in-place op must act on the value that
-// is there. wait_tensor returns its argument without saying so.
+// Returns whether the op runs whatever a list says. A view costs nothing, and an in-place op must
+// act on the present value. wait_tensor returns its argument without declaring it.
 bool is_always_executed(const TracedOp& op) {
   return op.is_view || !op.writes.empty() || collective_part(op.name) == CollectivePart::kWait;
 }
@@ -29,7 +29,7 @@ std::optional<OpClass> class_of(const Selector& selector) {
   return op_class;
 }
 
-// As many as a reader of one line reads.
+// Keeps as many names as fit in a readable line.
 std::string first_of(std::vector<std::string> names) {
   const bool is_cut = names.size() > kMaxNamesInMessage;
   if (is_cut) names.resize(kMaxNamesInMessage);
@@ -69,8 +69,9 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
 
 // Note [Attention by any name]
 // The systems list fused attention by the names that some backends give it. No public list has the
-// CPU's name, so there their policies silently recompute attention. Such a list means attention: a
-// listed attention op that the trace does not have stands for its class, and the reason says so.
+// CPU's name, so on a CPU their policies silently recompute attention. Such a list means attention.
+// A listed attention op that the trace does not have therefore stands for its class, and the reason
+// says so.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
   if (policy_.exact_names || op_class_of(selector.op) != OpClass::kAttentionForward) return false;
@@ -78,7 +79,7 @@ bool OpTreater::goes_by_another_name(const Selector& selector) const {
                       [name](const TracedOp& op) { return without_overload(op.name) == name; });
 }
 
-// The selector that picked an op, with the op's name here if the selector has another.
+// Returns the selector that picked an op. Adds the op's own name if the selector has another.
 std::string OpTreater::text(const Matches& matches, OpId op) const {
   const Match& match = matches.by_op[op];
   std::string text = to_string(*match.selector);
@@ -104,7 +105,7 @@ OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
   return found;
 }
 
-// The innermost block around a scope; null if there is none.
+// Returns the innermost block around a scope, or null if there is none.
 const TracedBlock* OpTreater::block_of(std::optional<ScopeId> scope) const {
   while (scope && block_of_scope_[*scope] == nullptr) scope = trace_.scopes[*scope].parent;
   return scope ? block_of_scope_[*scope] : nullptr;
@@ -163,7 +164,7 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   return decide_by_lists(op);
 }
 
-// On the device or on the host, for what is kept.
+// Decides whether a kept result stays on the device or goes to the host.
 OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) const {
   if (decision.treatment == Treatment::kSave && policy_.offload_saved) {
     decision.treatment = Treatment::kOffload;
@@ -194,7 +195,7 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
         return Decision{Treatment::kRecompute, "collective: issued again"};
       }
       return std::nullopt;
-    case CollectivePart::kStartWithHandle:  // nobody could tell when a second one is done
+    case CollectivePart::kStartWithHandle:  // nothing could tell when a second one is done
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:
       return std::nullopt;
@@ -231,7 +232,7 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
                   "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
 }
 
-// Ops of a wanted class come first: `aten::addmm` for a user who wrote `aten::mm`.
+// Lists ops of a wanted class first, such as `aten::addmm` for a user who wrote `aten::mm`.
 std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
                                 const std::vector<Selector>& wanted) const {
   std::set<OpClass> classes;

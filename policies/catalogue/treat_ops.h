@@ -1,4 +1,5 @@
-// The treatment of every op of a region, and why: a policy's lists against a trace.
+// Decides the treatment of every op of a region, with a reason, by applying a policy's lists to a
+// trace.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +16,30 @@
 
 namespace rematch {
 
-// Matches a policy's selectors against a trace once, for all regions. Keeps references: the
-// policy and the trace must outlive it.
+// Matches a policy's selectors against a trace once for all regions. Keeps references: the policy
+// and the trace must outlive it.
 class OpTreater {
  public:
   OpTreater(const Policy& policy, const Trace& trace);
 
-  // The ops of one region; dead saves are not marked yet. Scopes are relative to their block, so
-  // that regions of equal layers are equal: "attention.core". In a region of several layers, the
-  // layer's place in it comes first: "+1.attention.core". Outside blocks and in a root region it is
-  // the whole path.
+  // Returns the ops of one region; dead saves are not marked yet. Scopes are relative to their
+  // block, so that regions of equal layers are equal: "attention.core". In a region of several
+  // layers, the layer's place in the region comes first: "+1.attention.core". Outside blocks and in
+  // a root region, scopes are whole paths.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
-  // Rejected: the policy lists ops to keep, or to recompute, and no region has any of them.
+  // Returns Rejected if the policy lists ops to keep, or to recompute, and no region has any of
+  // them.
   std::optional<Rejected> check_matches(const std::vector<OpRange>& ranges) const;
 
  private:
   struct Match {
-    const Selector* selector = nullptr;  // the first of the list that picks the op; null for none
-    bool by_class = false;               // it names an op that has another name here
+    // the first selector of the list that picks the op; null for none
+    const Selector* selector = nullptr;
+    bool by_class = false;  // the selector names an attention op that the trace does not have
   };
   struct Matches {
-    IdTable<OpId, Match> by_op;  // empty for an empty list
+    IdTable<OpId, Match> by_op;  // empty if the list is empty
     bool any(OpId op) const { return !by_op.empty() && by_op[op].selector != nullptr; }
   };
   struct Decision {
@@ -52,7 +55,7 @@ class OpTreater {
   std::string text(const Matches& matches, OpId op) const;
   Matches match(const std::vector<Selector>& list) const;
   Decision decide(OpId op, int& alternated) const;
-  // Nothing: the lists decide.
+  // Returns nullopt if the lists decide.
   std::optional<Decision> decide_collective(const TracedOp& op) const;
   Decision decide_by_lists(OpId op) const;
   Decision placed(Decision decision, const TracedOp& op) const;

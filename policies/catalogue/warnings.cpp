@@ -15,7 +15,7 @@ namespace {
 
 using Ranges = std::vector<OpRange>;
 
-// Without a region nothing is missed.
+// Returns true if there is no region, because then nothing is missing.
 bool picks_in(const Selector& selector, const Trace& trace, const Ranges& ranges) {
   const IdTable<OpId, bool> picked = matches(selector, trace);
   return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
@@ -38,8 +38,7 @@ bool has_scopes(const BlockChoice& blocks, const std::vector<std::string>& patte
   return std::holds_alternative<std::vector<PlacedRegion>>(place_regions(parts, trace));
 }
 
-// Attention by a name that the trace does not have is meant as the class. See Note [Attention by
-// any name].
+// Returns whether the selector may stand for the attention class. See Note [Attention by any name].
 bool stands_for_class(const Selector& selector, const Policy& policy) {
   return !policy.exact_names && op_class_of(selector.op) == OpClass::kAttentionForward;
 }
@@ -94,7 +93,7 @@ std::string text_of(const Policy::Expectation& expected) {
   return "nothing in its regions matches " + joined(names_of(expected.ops));
 }
 
-// Backward starts with the last layer and needs at once what its region dropped.
+// Backward starts with the last layer, so it needs at once what that layer's region dropped.
 void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
                         std::vector<std::string>& warnings) {
   if (policy.regions.kind == RegionChoice::Kind::kRoot || trace.blocks.empty()) return;
@@ -118,7 +117,7 @@ void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
                      "(whole_region), so its peak is like none's");
 }
 
-// The list says aten::mm, but linears with a bias are aten::addmm.
+// A list may name aten::mm while linears with a bias are aten::addmm.
 void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const Ranges& ranges,
                                std::vector<std::string>& warnings) {
   if (!policy.alternate || any_picks_in(policy.alternate->selectors, trace, ranges)) return;

@@ -1,12 +1,12 @@
-// Selective checkpointing that keeps every second matmul: torchtitan's policy and those derived
+// Selective checkpointing that keeps every second matmul: torchtitan's policy and policies derived
 // from it.
 //
 // Note [Every second matmul]
 // The count starts anew in each region and is incremented before the test, so calls 1, 3, 5 are
-// kept. The counted names are exact: aten::mm, in torchtitan aten::linear too, in NeMo Automodel
-// grouped matmuls too; never aten::addmm. The lists name fused attention as the systems do. Source:
-// reference implementations of torchtitan (distributed/activation_checkpoint.py), modalities and
-// NeMo Automodel.
+// kept. The counted names are exact: aten::mm, in torchtitan also aten::linear, in NeMo Automodel
+// also grouped matmuls, but never aten::addmm. The lists name fused attention as the systems do.
+// Source: reference implementations of torchtitan (distributed/activation_checkpoint.py),
+// modalities and NeMo Automodel.
 #include <algorithm>
 
 #include "policies/base/text.h"
@@ -24,13 +24,13 @@ constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
-// torchtitan tests an op for this before it looks at its save list.
+// torchtitan tests an op for this before it reads its save list.
 constexpr const char* kHostCopies =
     "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
     "and no model here makes such a copy, so no op is kept for that";
 
-// torchtitan excludes the router's gate by its weight's shape, so a projection of that shape is
-// excluded too.
+// torchtitan excludes the router's gate by the shape of its weight. A projection with the same
+// shape is therefore excluded too.
 Alternation every_second(const Texts& counted, Keep keep = Keep::kOdd) {
   Alternation alternate;
   alternate.selectors = selectors(counted);
@@ -50,14 +50,15 @@ Texts titan_attention() {
           "higher_order::flex_attention"};
 }
 
-// These move tokens to their experts and back; torchtitan keeps their results, so none runs twice.
+// These ops move tokens to their experts and back. torchtitan keeps their results, so none runs
+// twice.
 Texts expert_exchanges() {
   return {"_c10d_functional::all_to_all_single", "deepep::dispatch", "deepep::combine",
           "hybridep::dispatch", "hybridep::combine"};
 }
 
-// torchtitan's save list without the matmuls that it counts. aten::max over a dimension, gathers
-// and all-reduces are not in the list.
+// torchtitan's save list without the matmuls that it counts. The list does not contain aten::max
+// over a dimension, gathers and all-reduces.
 Texts titan_saves() {
   Texts saves = titan_attention();
   append(saves, {"aten::_flash_attention_forward", "aten::_efficient_attention_forward",
@@ -87,8 +88,8 @@ Policy sac_titan_all() {
   return titan_keeping(saves);
 }
 
-// torchtitan excludes linears by any part of their module path; here the paths are scopes. Only
-// aten::mm is excluded: a linear with a bias is aten::addmm, which is always kept.
+// torchtitan excludes linears by any part of their module path. Scopes take the place of these
+// paths here. Only aten::mm is excluded: a linear with a bias is aten::addmm, which is always kept.
 std::variant<Policy, Rejected> sac_titan_excluding(const std::vector<std::string>& scopes) {
   Policy policy = sac_titan();
   policy.alternate->exclude.clear();
@@ -107,7 +108,7 @@ Policy sac_titan_2024() {
   return policy;
 }
 
-// Until early 2026 each of torchtitan's models had a list of its own.
+// Each of torchtitan's models had its own list until early 2026.
 std::variant<Policy, Rejected> sac_titan_2025(const std::vector<std::string>& words) {
   const Texts dense = {"llama3", "qwen3"};
   Texts models = dense;
@@ -126,7 +127,7 @@ std::variant<Policy, Rejected> sac_titan_2025(const std::vector<std::string>& wo
   return policy;
 }
 
-// modalities' SAVE_DICT; a key may be written without "ops." and ".default".
+// Reads keys of modalities' SAVE_DICT. A key may be written without "ops." and ".default".
 std::variant<Policy, Rejected> sac_modalities(const std::vector<std::string>& words) {
   const Texts keys = {"aten.mm", "aten._scaled_dot_product_flash_attention",
                       "aten._scaled_dot_product_efficient_attention",

@@ -1,11 +1,11 @@
-// Any policy with another rule for the collectives in its regions.
+// Policies that change how another policy treats the collectives in its regions.
 //
 // Note [Collectives of a policy]
-// torch.utils.checkpoint runs a collective again like any op that its list does not save, and so do
-// torchtitan (whose list saves reduce-scatters and all-to-alls, and no all-gather) and Megatron-LM
-// (whose sequence parallel gathers again in backward). Ranks agree on the order because the plan is
-// one and autograd's order is. Gathers of sharded parameters are not among these: FSDP's
-// reshard_after_forward decides over them, whatever a policy lists.
+// torch.utils.checkpoint runs a collective again like any op that its list does not save.
+// torchtitan does the same; its list saves reduce-scatters and all-to-alls, but no all-gather. So
+// does Megatron-LM, whose sequence parallel gathers again in backward. Ranks agree on the order,
+// because they share one plan and autograd's order. Gathers of sharded parameters are not affected:
+// FSDP's reshard_after_forward decides about them, whatever a policy lists.
 #include <string>
 
 #include "policies/base/text.h"

@@ -1,5 +1,5 @@
-// The entries of the catalogue by family, and what their factories share. Private to
-// policies/catalogue; everybody else includes catalogue.h.
+// The entries of the catalogue by family, and helpers that their factories share. Private to
+// policies/catalogue; other code includes catalogue.h.
 #pragma once
 
 #include <string_view>
@@ -18,19 +18,20 @@ std::vector<CatalogueEntry> maxtext_policies();
 std::vector<CatalogueEntry> collective_policies();
 std::vector<CatalogueEntry> offloading_policies();
 
-// The policy that the one word names, under the name of the entry that takes it in brackets.
-// `file_keys` says what to write in a policy file instead.
+// Returns the policy that the single word names, renamed to the call that takes it in brackets.
+// `file_keys` tells the user what to write in a policy file instead.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);
 
-// Selectors of the catalogue's own, written as text: "*.ffn::matmul#1".
+// Parses the catalogue's own selectors, written as text: "*.ffn::matmul#1".
 std::vector<Selector> selectors(const std::vector<std::string_view>& texts);
 
-// Every block is a region that keeps what these select and recomputes the rest.
+// Returns a policy under which every block is a region that keeps the selected ops and recomputes
+// the rest.
 Policy keeping(const std::vector<std::string_view>& texts);
 
-// One for each module that recompute_modules can name.
+// Returns one expectation for each module that recompute_modules can name.
 std::vector<Policy::Expectation> module_expectations();
 
 template <typename Item>

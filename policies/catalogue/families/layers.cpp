@@ -32,7 +32,8 @@ Policy first_or_last(Kind kind, int n) {
   return policy;
 }
 
-// N = 1 means every layer (kSkipNth: no layer), so its user intends the plan of full (of none).
+// With N = 1, nth_first and nth_last mean every layer, and skip_nth means none. The user then
+// intends the plan of full or none.
 Policy every_nth(Kind kind, int n) {
   Policy policy = first_or_last(kind, n);
   policy.no_effect_is_intended = n == 1;

@@ -1,15 +1,19 @@
-// MaxText's remat policies: named tensors are kept, the rest is recomputed.
+// MaxText's remat policies, which keep named tensors and recompute the rest.
 //
 // Note [MaxText's names]
-// MaxText names a tensor that a part of the model returns, so where the part has a scope the name
-// is that scope's result: the same tensor with eager and fused ops, in the dtype in which it is
-// read, with biases or adapters. query_proj and key_proj are named after qk-norm and rotary
-// embedding, so keeping them spares both; value_proj is the third result of qkv; latent attention
-// returns its query in one scope, key and value in another. context is the attention's output with
-// its statistics. mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this
-// order; one without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or the
-// sums where those have adapters. A branch's dropout is in its part's scope here, so with dropout
-// the part returns the dropped-out tensor and its mask. Source: MaxText's layers/decoders.py,
+// MaxText names tensors that a part of the model returns. If the part has a scope, the name is that
+// scope's result. This is the same tensor with eager and fused ops, in the dtype in which it is
+// read, with biases or adapters.
+// - query_proj and key_proj are named after qk-norm and rotary embedding, so keeping them avoids
+// recomputing both. value_proj is the third result of qkv. Latent attention returns its query in
+// one scope, and key and value in another.
+// - context is the attention's output with its statistics.
+// - mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this order. A
+// feed-forward without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or the
+// sums if these have adapters.
+// A branch's dropout lies in its part's scope here, so with dropout the part returns the
+// dropped-out tensor and its mask. Source: MaxText's layers/decoders.py, layers/attentions.py and
+// configs/base.yml.
 // layers/attentions.py and configs/base.yml.
 #include "policies/catalogue/families/families.h"
 
@@ -36,7 +40,7 @@ Policy keeping_qkv_and(const Texts& more) {
   return keeping(texts);
 }
 
-// The dense feed-forward's matmuls too.
+// Also keeps the dense feed-forward's matmuls.
 Policy minimal(Texts more) {
   append(more, {"*attention.output::result", "*.ffn::matmul", "*.ffn.adapted::result",
                 "*.moe.shared_experts::matmul"});

@@ -1,4 +1,4 @@
-// Policies that name what they do not treat as the rest: modules to recompute, or ops to keep.
+// Policies that name the exceptions to a rule: modules to recompute, or ops to keep.
 #include <algorithm>
 
 #include "policies/base/text.h"
@@ -8,18 +8,18 @@ namespace rematch {
 namespace {
 
 // Note [Output discarding]
-// Megatron-LM recomputes a heavy module as a region of its own: it keeps the module's input, and
-// its output too, since the next module saved it. It drops a light module's output as well and
-// computes it again when the consumer's backward wants it. Here a heavy module is a region over its
-// scopes. A light one is the ops to recompute in a block region that keeps everything else and runs
-// by demand (RegionType::by_demand), so nothing but the module is executed again. Next to a light
-// module a heavy one is ops of the block region too, so its output is dropped: no more ops are
-// executed again and no more bytes are held.
+// Megatron-LM recomputes a heavy module as a separate region. It keeps the module's input, and also
+// its output, because the next module saved it. It drops a light module's output as well, and
+// recomputes it when the consumer's backward needs it. A heavy module is here a region over its
+// scopes. A light module is here the set of ops to recompute in a block region that keeps
+// everything else. This region runs by demand (RegionType::by_demand), so only the module is
+// executed again. Next to a light module, a heavy one also becomes ops of the block region, so its
+// output is dropped. This executes no more ops again and holds no more bytes.
 struct Module {
   std::string_view name;
   bool is_heavy = false;
-  std::vector<std::string> scopes;  // all ops in them
-  std::vector<Selector> ops;        // and these
+  std::vector<std::string> scopes;  // all ops in these scopes
+  std::vector<Selector> ops;        // and these ops
 };
 
 const std::vector<Module>& modules() {
@@ -37,8 +37,8 @@ const std::vector<Module>& modules() {
        {},
        selectors({"*.moe.experts::aten::silu", "*.moe.experts::aten::mul",
                   "*.moe.experts::rematch::silu_mul"})},
-      // The query's projection too, and both rotary embeddings; the key's is in kv_down, whose
-      // projection is kept.
+      // Includes the query's projection and both rotary embeddings. The key's rotary embedding is
+      // in kv_down, whose projection is kept.
       {"mla_up_proj",
        false,
        {"attention.query", "attention.kv_up"},
@@ -57,7 +57,7 @@ Policy::Expectation expectation_of(const Module& module) {
   return {module.scopes, module.ops, "", std::string(module.name)};
 }
 
-// Views cost nothing, and collectives are never issued twice.
+// Omits views, which cost nothing, and collectives, which are never issued twice.
 void recompute_ops_of(const Module& module, Policy& policy) {
   std::vector<const char*> kinds = {"elementwise", "reduction", "norm", "matmul", "copy"};
   if (module.is_heavy) append(kinds, {"attention_forward", "embedding", "random", "other"});
@@ -97,8 +97,8 @@ std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>&
     }
   }
   if (words == std::vector<std::string>{"core_attn"}) {
-    // As one op, attention saves its inputs and a number a row. Its recompute drops only its
-    // output, which the projection after it saves too.
+    // Fused attention saves its inputs and one number per row. Recomputing it drops only its
+    // output, and the projection after it saves that too.
     policy.expectations.push_back(
         {{},
          selectors({"matmul"}),
@@ -116,7 +116,7 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
     policy.expectations.push_back({.ops = {policy.save.back()}});
   }
   append(policy.save, selectors({"random"}));
-  policy.no_effect_is_intended = words.empty();  // where nothing is drawn, it is full
+  policy.no_effect_is_intended = words.empty();  // without random draws it equals full
   return policy;
 }
 

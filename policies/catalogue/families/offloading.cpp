@@ -1,11 +1,12 @@
-// Policies that keep tensors on the host: any policy with its regions' inputs or all that it keeps
-// there, and module inputs by name.
+// Policies that keep tensors on the host: any policy with its regions' inputs or everything that it
+// keeps there, and module inputs by name.
 //
 // Note [What systems offload]
 // torchtune, DeepSpeed and Hugging Face's trainers checkpoint every layer and keep its input on the
-// host. MaxText offloads named tensors, torchtitan's graph trainer what its save list keeps, from
-// 4096 bytes up. Megatron-LM recomputes nothing and offloads the inputs of modules: what the
-// module's first op reads, here by the op that made it.
+// host. MaxText offloads named tensors. torchtitan's graph trainer offloads what its save list
+// keeps, from 4096 bytes up. Megatron-LM recomputes nothing and offloads the inputs of modules,
+// which are the tensors that the module's first op reads. They are identified here by the op that
+// made them.
 #include <algorithm>
 #include <string>
 
@@ -39,7 +40,7 @@ Policy sac_and_offload() {
 
 struct ModuleInput {
   std::string_view module;
-  std::vector<std::string_view> made_by;  // empty: the inputs of regions
+  std::vector<std::string_view> made_by;  // ops that make the input; empty: the inputs of regions
 };
 
 const std::vector<ModuleInput>& module_inputs() {

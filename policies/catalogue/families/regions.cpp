@@ -1,9 +1,9 @@
 // Policies whose regions are not blocks: runs of layers, the whole model, or parts of a block.
 //
 // Note [Split regions]
-// sac_split makes attention and feed-forward regions of their own, with the norms outside both, as
-// torchtitan did for a while where flex attention met selective checkpointing (its pull request
-// 1683).
+// sac_split makes attention and feed-forward separate regions, with the norms outside both.
+// torchtitan did this for a while to combine flex attention with selective checkpointing (its pull
+// request 1683).
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -28,7 +28,7 @@ Policy root() {
   return policy;
 }
 
-// FastVideo's mode `ops` as it ships: it takes dispatcher names literally and counts matmuls over
+// FastVideo's mode `ops` as shipped. It takes dispatcher names literally and counts matmuls over
 // the whole model. Biased linears are aten::addmm, which it does not list.
 Policy ops_root() {
   Policy policy = root();
@@ -44,7 +44,7 @@ const std::vector<std::string> kAttentionScopes = {"attention", "self_attention"
                                                    "cross_attention"};
 const std::vector<std::string> kFfnScopes = {"ffn", "moe"};
 
-// `selectors`, none of which has a scope, inside each of the scopes only.
+// Restricts `selectors`, which must not have scopes, to each of the scopes.
 std::vector<Selector> inside(const std::vector<std::string>& scopes,
                              const std::vector<Selector>& selectors) {
   std::vector<Selector> narrowed;
@@ -63,7 +63,8 @@ bool fits_in_a_part(const Policy& policy) {
                      [](const Selector& selector) { return selector.scope_pattern.empty(); });
 }
 
-// How the parts count matmuls, which a policy says once for all its regions: "" if they agree.
+// Describes how the two parts count matmuls differently, which one policy cannot express. Returns
+// "" if they agree.
 std::string difference(const Policy& a, const Policy& b) {
   if (!a.alternate || !b.alternate) return "";
   if (a.alternate->keep != b.alternate->keep) {
@@ -76,7 +77,8 @@ std::string difference(const Policy& a, const Policy& b) {
   return "";
 }
 
-// One part under its own policy; no regions: none. Rejected: a policy that cannot rule a part.
+// Returns the policy of one part. "none" gives a policy without regions. Returns Rejected for a
+// policy that cannot govern a part.
 std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::string>& scopes,
                                        std::string_view name) {
   auto parsed = parse_policy(name);
@@ -99,7 +101,7 @@ std::variant<Policy, Rejected> part_of(const char* part, const std::vector<std::
   return parsed;
 }
 
-// "attn: X" and "ffn: Y" in any order, with ':' or '='.
+// Parses "attn: X" and "ffn: Y", in any order, with ':' or '='.
 std::optional<std::array<std::string, 2>> parse_parts(const std::vector<std::string>& words) {
   std::array<std::string, 2> names;
   for (const std::string_view word : words) {
@@ -150,7 +152,7 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
   return policy;
 }
 
-// Compiled: blocks with experts in two regions, others in one.
+// The compiled variant splits blocks with experts into two regions, and leaves other blocks whole.
 Policy sac_split_flex_compiled() {
   Policy policy = std::get<Policy>(parse_policy("sac_titan_2025(deepseek_v3)"));
   policy.regions.kind = RegionChoice::Kind::kScopes;

@@ -1,5 +1,4 @@
-// Policies under which every block is a region that keeps the results of some ops and recomputes
-// the rest.
+// Policies that make every block a region, keep the results of some ops and recompute the rest.
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {
@@ -29,7 +28,7 @@ std::vector<CatalogueEntry> save_list_policies() {
        [] {
          return keeping({"attention_forward", "_c10d_functional::reduce_scatter_tensor"});
        }},
-      // Language models name the scope `attention`, DiTs `self_attention`.
+      // Language models name the scope `attention`, and DiTs `self_attention`.
       {"attn_only_self",
        "keep fused self attention, recompute cross attention and the rest: the 221 MB a block that "
        "FastVideo published",
