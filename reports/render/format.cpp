@@ -18,10 +18,10 @@ std::string format_fixed(double value, int decimals) {
 
 namespace {
 
-// More is said as a multiple: nobody reads "+374395 %".
+// Larger changes are shown as a multiple, because "+374395 %" is hard to read.
 constexpr double kLargestPercent = 10;
 
-// Three significant digits of a number below a thousand or so.
+// Formats a number below about a thousand with three significant digits.
 std::string three_digits(double value) {
   if (value < 9.995) return format_fixed(value, 2);
   if (value < 99.95) return format_fixed(value, 1);

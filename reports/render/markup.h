@@ -1,4 +1,4 @@
-// Text that is safe inside HTML and SVG, elements and quoted attributes alike.
+// Makes text safe inside HTML and SVG, both in elements and in quoted attributes.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,12 @@
 
 namespace rematch {
 
-// Escapes what means something in markup. Control characters other than newline and bytes that are
-// not UTF-8 become U+FFFD: XML has no way to write them.
+// Escapes characters with a meaning in markup. Control characters other than newline, and bytes
+// that are not UTF-8, become U+FFFD, because XML cannot express them.
 std::string escape_markup(std::string_view text);
 
-// Bytes of the UTF-8 character at the front of `text`; 0 if there is none or it is malformed.
+// Returns the number of bytes of the UTF-8 character at the front of `text`; 0 if `text` is empty
+// or malformed.
 std::size_t utf8_length(std::string_view text);
 
 }  // namespace rematch

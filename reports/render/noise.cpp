@@ -10,11 +10,11 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostNames = 3;  // of points in a sentence
+constexpr std::size_t kMostNames = 3;  // names of points in a sentence
 
 struct Finding {
   const char* quality;
-  const char* words;  // after a number of points
+  const char* words;  // follows a number of points
   const char* advice;
 };
 constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
@@ -26,9 +26,9 @@ constexpr std::array<Finding, 6> kFindings = {
      {"shared_device", "on a shared GPU", "end the other processes on the GPU"},
      {"thrashing", "thrashing", "give the points that thrash more memory or less load"}}};
 
-// The common properties of a comparison's points.
+// Findings about the times of a comparison's points.
 struct Findings {
-  std::vector<std::string> names;             // of points whose times are not to be trusted
+  std::vector<std::string> names;             // points whose times cannot be trusted
   std::map<std::string, int> num_by_quality;  // "noisy"
   double worst_spread = 0;                    // of steps within a process, over their median
   std::size_t num_ratios = 0;
@@ -70,7 +70,8 @@ std::string control_words(const Comparison& comparison) {
   return words;
 }
 
-// "2 of 6 ratios are unsure: time again with more rounds. "
+// Returns a sentence about ratios that are unsure, with advice if no point's times are at fault;
+// else "".
 std::string ratio_words(const Findings& findings) {
   if (findings.num_unsure == 0) return "";
   const std::string words = format_part(findings.num_unsure, findings.num_ratios) +
@@ -100,8 +101,8 @@ std::string quality_words(const Findings& findings) {
 }  // namespace
 
 bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval) {
-  // Recomputing everything makes a step about a third longer: an interval from a time to twice it
-  // holds every policy.
+  // Recomputing everything makes a step about a third longer, so an interval from a time to twice
+  // that time contains every policy.
   constexpr double kWidest = 2;
   if (!ratio_interval) return false;
   const auto [low, high] = *ratio_interval;

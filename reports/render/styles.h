@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// Name of the file, up to its dot, and text.
+// Pairs of (file name up to its dot, text).
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_styles();
 
 }  // namespace rematch

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// The properties of a comparison by name: the candidates for an axis.
+// The properties of a comparison by name. Each is a candidate for an axis.
 using Settings = std::map<std::string, std::string>;
 
 Settings settings_of(const PointIdentity& identity) {
@@ -42,7 +42,7 @@ bool comes_before(const std::string& left, const std::string& right) {
   return one.has_value() != other.has_value() ? one.has_value() : left < right;
 }
 
-// Each value of `leader` comes with one value of `name`.
+// True if each value of `leader` determines the value of `name`.
 bool follows_from(const std::string& name, const std::string& leader,
                   const std::vector<Settings>& all) {
   std::map<std::string, std::string> partner;
@@ -57,7 +57,7 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// If one dimension follows from others, "tokens" is the one to show.
+// Orders axes. If dimensions follow from each other, "tokens" is the one that is shown.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;
@@ -99,7 +99,7 @@ std::string words_at(const SweepModel& model, const Settings& settings) {
   return words.empty() ? model.heading : words;
 }
 
-// The part that all titles of comparisons share.
+// Returns the part that the titles of all comparisons share.
 std::string common_words(const std::vector<Settings>& all) {
   std::string words;
   for (const auto& [name, value] : all.front()) {
@@ -147,7 +147,7 @@ SweepCell cell_of(const ComparedPoint& compared, const PointRecord* reference) {
   return cell;
 }
 
-// Policies by the order in which they are first met; with their schedules where one has several.
+// Collects policies in the order of their first appearance, with schedules if a policy has several.
 void name_policies(SweepModel& model) {
   std::map<std::string, std::set<Schedule>> schedules;
   for (const SweepShape& shape : model.shapes) {

@@ -1,5 +1,5 @@
-// A report of many comparisons as a sweep: for each model, the axes along which its comparisons
-// differ, and what each policy came to at each place. Data alone; pages draw it.
+// A report of many comparisons as a sweep. For each model it holds the axes along which comparisons
+// differ, and the result of each policy at each place. Data only; pages draw it.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,23 @@
 
 namespace rematch {
 
-// The result of one policy in one comparison. Ratios are to the reference: `none`, and `full` where
-// `none` did not finish.
+// The result of one policy in one comparison. Ratios are relative to the reference: `none`, or
+// `full` if `none` did not finish.
 struct SweepCell {
-  const ComparedPoint* compared = nullptr;  // null: the comparison does not have the policy
+  const ComparedPoint* compared = nullptr;  // null if the comparison lacks the policy
   std::optional<double> peak_ratio;
   std::optional<double> step_ratio;
-  bool is_step_sure = true;  // the ratio is told from noise
+  bool is_step_sure = true;  // noise alone does not explain the ratio
 };
 
-// By what a sweep varies: "tokens", with its values in order, numbers by size.
+// A property that the sweep varies, such as "tokens", with its values sorted. Numbers are sorted by
+// size.
 struct SweepAxis {
   std::string name;
   std::vector<std::string> values;
 };
 
-// A comparison at its place.
+// A comparison and its place in the sweep.
 struct SweepShape {
   const Comparison* comparison = nullptr;
   std::vector<std::size_t> place;  // its value's index on each axis
@@ -36,14 +37,15 @@ struct SweepShape {
   std::vector<SweepCell> cells;  // one for each policy of the model
 };
 
-// Pointers are into the report and its comparisons.
+// One model of a sweep. The pointers point into the report and its comparisons.
 struct SweepModel {
   std::string heading;  // "wan_small on cpu"
-  std::string common;   // what all of its comparisons have: "dim 256, float32, seed 1"
-  // The one with most values first, the seed last. What follows from another axis is none.
+  std::string common;   // shared by all its comparisons: "dim 256, float32, seed 1"
+  // The axis with most values comes first, the seed last. A property that follows from another is
+  // no axis.
   std::vector<SweepAxis> axes;
-  std::vector<std::string> policies;  // with the schedule where the model has several
-  std::vector<SweepShape> shapes;     // in the report's order
+  std::vector<std::string> policies;  // with the schedule if the model has several
+  std::vector<SweepShape> shapes;     // in the order of the report
   std::vector<const UnmeasuredComparison*> unmeasured;
 };
 
@@ -52,12 +54,12 @@ inline constexpr const char* kSeedAxis = "seed";
 std::vector<SweepModel> sweep_models(const Report& report,
                                      const std::vector<Comparison>& comparisons);
 
-// Some comparisons differ in their shape alone, or are missing.
+// True if some comparisons differ only in their shape, or are missing.
 bool is_sweep(const std::vector<SweepModel>& models);
 
-// "tokens 8, batch 1"; the model's heading where nothing varies.
+// Returns text such as "tokens 8, batch 1"; the model's heading if nothing varies.
 std::string shape_words(const SweepModel& model, const SweepShape& shape);
-// Those of the model's axes that it is planned at.
+// Returns the values of the model's axes that the comparison was planned at.
 std::string shape_words(const SweepModel& model, const UnmeasuredComparison& comparison);
 
 }  // namespace rematch

@@ -11,9 +11,9 @@
 namespace rematch {
 namespace {
 
-// Below this share of the peak, activations are not what binds it.
+// If activations hold a smaller share of the peak than this, they do not limit it.
 constexpr double kNegligibleShare = 0.01;
-// Holders are named until this much of the peak is explained.
+// Holders are named until they explain this share of the peak.
 constexpr double kMostOfThePeak = 0.8;
 
 double share(Bytes part, Bytes whole) {
@@ -37,11 +37,11 @@ std::string held_there(const MemoryRecord& memory) {
   return "in " + describe_place(memory) + (holders.empty() ? "" : ", held by " + holders);
 }
 
-// " for 23 % more time", or why there is no such figure.
+// Returns text such as " for 23 % more time", or why there is no such figure.
 std::string price(const PointRecord& point) {
   if (!point.time || !point.time->ratio) return "; time not measured";
   const StepRatioRecord& ratio = *point.time->ratio;
-  // The peak is compared with none's; where none has no time, another stands in.
+  // The peak is compared with none's. If none has no time, another policy replaces it.
   const std::string than = ratio.reference == "none" ? "" : " than " + ratio.reference;
   if (ratio.verdict == "slower") {
     return " for " + format_percent(ratio.ratio - 1) + " more time" + than;
@@ -53,7 +53,7 @@ std::string price(const PointRecord& point) {
   return is_too_noisy(ratio.interval) ? "; too noisy to time here" : "; time unsure";
 }
 
-// Recomputes at least as many ops of every class as `full` does.
+// True if the point recomputes at least as many ops of every class as `full` does.
 bool recomputes_as_much(const PointRecord& point, const PointRecord& full) {
   if (!point.counts || !full.counts) return false;
   if (point.counts->counted_steps != full.counts->counted_steps) return false;
@@ -74,7 +74,7 @@ std::string describe_difference(const ParityRecord& parity) {
   return text;
 }
 
-// The verdict on a point whose figures are worthless.
+// Returns the verdict on a point whose figures are unusable; absent for other points.
 std::optional<Verdict> judge_validity(const PointRecord& point) {
   if (point.status == PointStatus::kSkipped) {
     return Verdict{VerdictKind::kFailed, "SKIPPED: " + point.reason};

@@ -1,5 +1,5 @@
-// The meaning of a point's figures in words: is it worth its time, and if not, why.
-// Pure; bytes and counts decide, times only say at which price.
+// Explains a point's figures in words: whether it is worth its time, and if not, why. Pure. Bytes
+// and counts decide; times only tell the price.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class VerdictKind : std::uint8_t {
   kFailed,       // did not finish
   kDifferent,    // other bits than the reference, or no proof of equal ones
   kMiscounted,   // executed other ops than its plan predicts
-  kReference,    // it is the one the others are held against
+  kReference,    // the others are compared with it
   kNoReference,  // nothing to compare with
   kFits,         // finished where the reference did not
   kNoEffect,     // the plan changes nothing
@@ -29,19 +29,20 @@ struct Verdict {
   std::string text;
 };
 
-// `none` and `full` are the points of these policies with the same model, data and device; null
-// where the report has none. `full` has the same schedule.
+// `none` and `full` are the points of these policies with the same model, data and device; null if
+// the report lacks them. `full` has the same schedule.
 Verdict judge_point(const PointRecord& point, const PointRecord* none, const PointRecord* full);
 
-// Bytes of the peak that no policy can remove: everything but saved and recomputed activations.
-// A peak in the optimizer is out of reach whole.
+// Returns the bytes of the peak that no policy can remove: all but saved and recomputed
+// activations. For a peak in the optimizer that is the whole peak.
 Bytes out_of_reach(const MemoryRecord& memory);
 
-// "the backward of blocks.3", "the optimizer"; "an unknown phase" where it was not recorded.
+// Returns text such as "the backward of blocks.3" or "the optimizer"; "an unknown phase" if it was
+// not recorded.
 std::string describe_place(const MemoryRecord& memory);
 
-// The largest holders at the peak, as many as make up most of it: "parameters 62 %, gradients 31
-// %".
+// Returns the largest holders at the peak that together make up most of it: "parameters 62 %,
+// gradients 31 %".
 std::string describe_holders(const MemoryRecord& memory);
 std::string describe_holders(const HeldBytes& held, Bytes peak);
 

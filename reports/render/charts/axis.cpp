@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kLabelGap = 8;
 constexpr double kSmallestRatio = 1e-12;
-constexpr double kTolerance = 1e-9;  // of rounding
+constexpr double kTolerance = 1e-9;  // for rounding errors
 
 struct Unit {
   const char* name;
@@ -33,21 +33,21 @@ Unit unit_of(Quantity quantity, double largest) {
   return chosen;
 }
 
-// 1, 2, 5, 10, 20 and so on, both ways; the zeroth is 1.
+// Returns 1, 2, 5, 10, 20 and so on for 0, 1, 2, ..., and 0.5, 0.2, 0.1, ... for negative indices.
 double one_two_five(int index) {
   constexpr std::array kFactors = {1.0, 2.0, 5.0};
   const int decade = static_cast<int>(std::floor(index / 3.0));
   return kFactors.at(static_cast<std::size_t>(index - 3 * decade)) * std::pow(10, decade);
 }
 
-// The last of every `stride`-th of them that is at most `value`.
+// Returns the largest index, a multiple of `stride`, whose number is at most `value`.
 int last_at_most(double value, int stride) {
   int index = stride * static_cast<int>(std::floor(3 * std::log10(value) / stride) - 1);
   while (one_two_five(index + stride) <= value * (1 + kTolerance)) index += stride;
   return index;
 }
 
-// The first of them that is at least `least`.
+// Returns the first of these numbers that is at least `least`.
 double round_step(double least) {
   int index = last_at_most(least, 1);
   if (one_two_five(index) < least * (1 - kTolerance)) ++index;
@@ -70,7 +70,8 @@ Axis linear_axis(Quantity quantity, double low, double high, int most_ticks) {
   return axis;
 }
 
-// Powers of ten where 1, 2 and 5 of each would be too many, then every other of these.
+// Places ticks at 1, 2 and 5 of each power of ten. If that is too many, places them at the powers
+// of ten, then at every other power, and so on.
 Axis decades_axis(double low, double high, int most_ticks) {
   int first = 0;
   int last = 0;
@@ -91,7 +92,7 @@ Axis decades_axis(double low, double high, int most_ticks) {
 }
 
 Axis ratio_axis(double low, double high, int most_ticks) {
-  // Below this ratio of its ends a logarithmic axis looks like a linear one.
+  // Below this ratio of its ends a logarithmic axis looks linear.
   constexpr double kRoundNumbersBelow = 2.5;
   for (double* end : {&low, &high}) *end = std::clamp(*end, kSmallestRatio, 1 / kSmallestRatio);
   if (high / low < 1 + kTolerance) {
@@ -156,7 +157,7 @@ Range range_of(const std::vector<Estimate>& estimates, double most_room) {
 
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint) {
-  constexpr double kHalf = 4;  // of a cap or of an arrow's foot
+  constexpr double kHalf = 4;  // half width of a cap or an arrow's foot
   constexpr double kArrow = 7;
   constexpr double kWidth = 1.5;
   const std::array ends = {axis(interval[0]), axis(interval[1])};
@@ -193,7 +194,7 @@ void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines)
     if (lines == GridLines::kDrawn) {
       picture.add_line({x, area.top}, {x, area.bottom}, Paint::kGrid);
     }
-    // The outermost labels stay inside the picture.
+    // Keep the outermost labels inside the picture.
     const double half = text_width(tick.text) * picture.growth / 2;
     const double middle = std::clamp(x, half, std::max(half, picture.width - half));
     if (middle - half < free_from) continue;

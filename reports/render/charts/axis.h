@@ -1,5 +1,5 @@
-// Axes: from quantities to positions, with ticks at round numbers of a unit; and the bars of
-// intervals along them.
+// Axes: map quantities to positions, with ticks at round numbers of a unit. Also draws intervals
+// along an axis.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace rematch::chart {
 
 // kBytes is counted in bytes, kDuration in nanoseconds. kRatio has a logarithmic axis that never
-// reaches 0: half and twice are equally far from 1.
+// reaches 0, so half and twice are equally far from 1.
 enum class Quantity : std::uint8_t { kBytes, kDuration, kCount, kNumber, kRatio };
 
 struct Tick {
@@ -30,15 +30,16 @@ struct Axis {
   double start = 0;  // position of `low`
   double end = 1;    // position of `high`
 
-  // The position of a value. Values off the axis stay at its end, so nothing leaves a plot.
+  // Returns the position of a value. Values beyond the axis are clamped to its end, so nothing
+  // leaves a plot.
   double operator()(double value) const;
   bool holds(double value) const { return value >= low && value <= high; }
-  // "peak allocated, MiB"
+  // Returns a title with the unit: "peak allocated, MiB".
   std::string titled(const std::string& words) const;
 };
 
-// An axis that holds [low, high], with at most `most_ticks` + 2 ticks. Ends that are equal or not
-// finite, and those of a ratio that are not above 0, are moved to something that can be drawn.
+// Makes an axis that contains [low, high], with at most `most_ticks` + 2 ticks. Ends that cannot be
+// drawn are moved: equal or non-finite ends, and ends of a ratio that are not above 0.
 Axis make_axis(Quantity quantity, double low, double high, int most_ticks);
 
 // The range of some values.
@@ -55,26 +56,27 @@ struct Estimate {
   std::array<double, 2> interval = {0, 0};
 };
 
-// The range of the values with room for their usual intervals. An interval that reaches beyond all
-// others by more than `most_room` would squeeze the values together; it is cut off.
+// Returns the range of the values, extended to show their intervals. The extension is at most half
+// the range of the values, or at most twice the median interval if that is larger and within
+// `most_room`. Longer intervals would squeeze the values together, so they are cut off.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
-// The bar of an interval, upright or not, at `across` of the other axis. It ends in an arrow where
-// the axis ends before it.
+// Draws the bar of an interval at `across` of the other axis. An end beyond the axis becomes an
+// arrow.
 enum class Direction : std::uint8_t { kAcross, kUpright };
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint);
 
-// Room that a y axis needs left of its plot.
+// Returns the room that a y axis needs left of its plot.
 double y_labels_width(const Axis& axis, double growth = 1);
 
-// Place the axis along `area` and draw its grid lines and labels; labels that would touch are left
-// out. Those of an x axis are below `area`, those of a y axis left of it.
+// Place the axis along `area` and draw its grid lines and labels. Labels that would touch are left
+// out. Labels of an x axis are below `area`, those of a y axis left of it.
 enum class GridLines : std::uint8_t { kNone, kDrawn };
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
 void draw_y_axis(Picture& picture, Axis& axis, const Box& area);
 
-// The area of a plot and its axes, which draw_x_axis() and draw_y_axis() place along it.
+// The area of a plot and its axes. draw_x_axis() and draw_y_axis() place the axes along the area.
 struct Plot {
   Box area;
   Axis x;
@@ -83,12 +85,13 @@ struct Plot {
   Position operator()(const Position& value) const { return {x(value.x), y(value.y)}; }
 };
 
-// The axes of a plot in a column, with their titles in grey, that of the y axis above it from
-// `left` on. Labels of the x axis begin `foot` below the area.
+// Draws the axes of a plot with their titles in grey. The y axis' title is above it and starts at
+// `left`. The x axis' labels begin `foot` below the area.
 void draw_axes(Picture& picture, Plot& plot, double left, const std::string& y_title,
                const std::string& x_title, GridLines lines, double foot = 0);
 
-// From the bottom of a plot to the baseline of its x labels, and of the axis' title below them.
+// Distance from the bottom of a plot to the baseline of its x labels, and of the axis' title below
+// them.
 inline constexpr double kLabelsBelow = 17;
 inline constexpr double kTitleBelow = 35;
 

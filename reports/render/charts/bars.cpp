@@ -14,10 +14,10 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The parts of a bar, one for each look; nothing if they were not measured.
+// The parts of a bar, one per look; absent if they were not measured.
 using Parts = std::optional<std::vector<double>>;
 
-// Saturates: a file may say anything, and sums of it too.
+// Saturates, because a file may contain any number, and sums of them are larger still.
 std::int64_t whole(double value) {
   constexpr double kLargest = 9e18;
   return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
@@ -37,7 +37,7 @@ Row row_of(const ComparedPoint& compared) {
           {}};
 }
 
-// A row for each point, and a legend of the looks that any of them shows.
+// Adds a row for each point, and a legend entry for each look that some row shows.
 void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, std::span<const Look> looks,
               const std::function<Parts(const PointRecord&)>& parts_of,
               std::string (*text_of)(double)) {
@@ -65,7 +65,7 @@ void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, std::span<c
   }
 }
 
-// " in 8 steps", where all points counted as many.
+// Returns text such as " in 8 steps" if all points counted the same number of steps, else "".
 std::string over_steps(const std::vector<ComparedPoint>& points) {
   int steps = 0;
   for (const ComparedPoint& compared : points) {
@@ -77,7 +77,8 @@ std::string over_steps(const std::vector<ComparedPoint>& points) {
   return steps == 0 ? "" : " in " + std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// A line a phase, in a step's order: "\nforward 96.0 MiB: saved_activations 43 %, optimizer 31 %".
+// Returns a line break and a line for each phase, in a step's order: "forward 96.0 MiB:
+// saved_activations 43 %, optimizer 31 %".
 std::string peaks_of_phases(const MemoryRecord& memory) {
   std::string lines;
   for (const char* phase : {"forward", "loss", "recompute", "backward", "optimizer"}) {
@@ -90,7 +91,7 @@ std::string peaks_of_phases(const MemoryRecord& memory) {
   return lines;
 }
 
-// A timed step does not tell recompute from the backward that asks for it.
+// A timed step cannot separate recompute from the backward that triggers it.
 constexpr std::array kPhaseLooks = {
     Look{"forward", Paint::kBlue}, Look{"loss", Paint::kPurple}, Look{"recompute", Paint::kOrange},
     Look{"backward", Paint::kTeal}, Look{"optimizer", Paint::kGrey}};
@@ -101,7 +102,7 @@ constexpr std::array kClassLooks = {
     Look{"reduction", Paint::kYellow}, Look{"copy", Paint::kPink},
     Look{"other", Paint::kGrey}};
 
-// Several classes of ops or kernels share a look, and those of a newer version are "other".
+// Several classes of ops or kernels share a look. Classes of a newer version are shown as "other".
 std::size_t look_of(std::string_view name) {
   if (name.starts_with("attention")) name = "attention";
   if (name == "memory") name = "copy";
@@ -125,7 +126,7 @@ Parts kernel_times(const PointRecord& record, std::size_t phase) {
   return times;
 }
 
-// A step without times in any phase was not measured.
+// Absent if no phase has times, because the step was not measured.
 Parts op_times(const PointRecord& record, std::size_t phase) {
   if (!record.time || std::all_of(record.time->classes.begin(), record.time->classes.end(),
                                   [](const auto& classes) { return classes.empty(); })) {
@@ -138,7 +139,7 @@ Parts op_times(const PointRecord& record, std::size_t phase) {
   return times;
 }
 
-// Adds the row with its dot and its value in words, and the verdict to the legend.
+// Adds the row with its dot and its value as text, and the verdict to the legend.
 void add_ratio(Rows& chart, Row row, double ratio,
                const std::optional<std::array<double, 2>>& interval, const std::string& verdict,
                int decimals) {
@@ -225,7 +226,7 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   };
   add_bars(chart, points, kPhaseLooks, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    const auto step = measured_step(*points[index].point);  // no sum of phases' medians
+    const auto step = measured_step(*points[index].point);  // not the sum of the phases' medians
     if (step) chart.rows[index].value = format_duration(*step);
   }
   return chart;

@@ -1,4 +1,4 @@
-// The charts by name, each as one picture that stands alone.
+// The charts by name, each as a standalone picture.
 #pragma once
 
 #include <string>
@@ -14,20 +14,21 @@
 
 namespace rematch::chart {
 
-// "front", "memory", "attention", ...
+// Returns the names: "front", "memory", "attention", ...
 std::vector<std::string> chart_names();
 
-// Rejected: no such chart, or the comparison lacks what it shows.
+// Returns Rejected for an unknown chart, or if the comparison lacks the chart's data.
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
                                            const Environment& environment);
 
-// By the metric's name. Rejected: no such metric, or the record has no ratio of it.
+// Draws the chart of a metric's name. Returns Rejected for an unknown metric, or if the record has
+// no ratio of it.
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const CompareRecord& record);
 
-// All points of a searched front. Rejected: a chart other than "front".
+// Draws all points of a searched front. Returns Rejected for every chart but "front".
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const FrontRecord& record);
 
-// The limit that a front is drawn against: the device's memory, on a CPU the host's.
+// Returns the memory limit that a front shows: the device's memory, or on a CPU the host's.
 std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment);
 
 }  // namespace rematch::chart

@@ -8,9 +8,9 @@
 namespace rematch::chart {
 namespace {
 
-// The losses of points with the same bits.
+// The losses that several points share because their bits are equal.
 struct Losses {
-  std::vector<std::string> names;  // of the points
+  std::vector<std::string> names;  // names of the points
   const std::vector<StepRecord>* steps;
 
   std::string words() const {
@@ -27,7 +27,7 @@ bool has_same_bits(const std::vector<StepRecord>& a, const std::vector<StepRecor
       [](const StepRecord& x, const StepRecord& y) { return x.loss_bits == y.loss_bits; });
 }
 
-// In the order in which they first appear.
+// Groups points by their losses, in the order in which these first appear.
 std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   std::vector<Losses> all;
   for (const ComparedPoint& compared : points) {
@@ -45,8 +45,8 @@ std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   return all;
 }
 
-// Between the lowest and the highest loss of the reference's runs at each step; nothing where one
-// of them is not finite.
+// The range of the reference's losses over its runs, for each step. Absent at a step where one of
+// them is not finite.
 struct Band {
   const ComparedPoint& compared;
   std::vector<std::optional<Range>> steps;
@@ -69,7 +69,7 @@ std::optional<Range> range_at(const ComparedPoint& compared, std::size_t step) {
   return range;
 }
 
-// The band of the first point that ran repeatedly.
+// Returns the band of the first point that ran repeatedly.
 std::optional<Band> band_of(const std::vector<ComparedPoint>& points) {
   for (const ComparedPoint& compared : points) {
     const std::size_t num_steps = compared.point->steps.size();
@@ -92,13 +92,14 @@ std::string words_of(const Band& band) {
   return runs + ", which differ by " + widest.data() + " at most";
 }
 
-// More curves than hues: the last hue stands for the rest.
+// If there are more curves than hues, the last hue is used for the rest.
 constexpr std::array kHues = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
                               Paint::kPurple, Paint::kPink,   Paint::kGrey};
 
 Paint hue_of(std::size_t curve) { return kHues.at(std::min(curve, kHues.size() - 1)); }
 
-// Loss at each step less that of `reference`; null: the loss itself. Hints say the loss.
+// Draws the loss at each step minus that of `reference`. With null it draws the loss itself. Hints
+// always show the loss.
 Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band,
                  const std::vector<StepRecord>* reference) {
   const auto offset = [&](std::size_t step) -> std::optional<double> {
@@ -123,7 +124,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  const auto flush = [&] {  // a stretch without a gap, closed along its lower edge
+  const auto flush = [&] {  // one stretch without a gap, closed along its lower edge
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);
     area.corners.clear();
@@ -143,11 +144,11 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   return panel;
 }
 
-// A plot is some 300 pixels wide; finer samples would not be seen.
+// A plot is about 300 pixels wide, so finer samples would not be visible.
 constexpr std::size_t kMostSamples = 150;
 
-// Bytes of the first `num_layers` holders; a double, because sums of what a file says can be
-// anything.
+// Returns the bytes of the first `num_layers` holders. It is a double, because a file's numbers may
+// have any sum.
 double stacked(const MemoryTimeline& timeline, std::size_t num_layers, std::size_t sample) {
   double sum = 0;
   for (std::size_t layer = 0; layer < num_layers; ++layer) {
@@ -161,7 +162,7 @@ double total(const MemoryTimeline& timeline, std::size_t sample) {
   return stacked(timeline, kStackedHolders.size(), sample);
 }
 
-// The highest of each run of samples, so that the peak is always among them.
+// Returns the highest sample of each run of samples, so that the peak is always included.
 std::vector<std::size_t> drawn_samples(const MemoryTimeline& timeline) {
   const std::size_t num_samples = timeline.op_index.size();
   const std::size_t num_drawn = std::min(num_samples, kMostSamples);
@@ -194,7 +195,7 @@ std::vector<Stretch> phases_of(const MemoryTimeline& timeline,
   return strip;
 }
 
-// "peak 38.8 MiB in the backward of blocks.7"
+// Returns text such as "peak 38.8 MiB in the backward of blocks.7".
 std::string peak_words(const MemoryRecord& memory) {
   if (!memory.peak_allocated) return "peak not measured";
   const std::string words = "peak " + format_bytes(*memory.peak_allocated);
@@ -217,7 +218,8 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   const auto at = [&](std::size_t sample, double bytes) {
     return Position{static_cast<double>(timeline.op_index[sample]), bytes};
   };
-  // From the top layer down, each as a whole area: a layer covers what is above it.
+  // Draws from the top layer down, each as one area from the bottom, so that a layer covers those
+  // above it.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
     const Look& look = kHolderLooks.at(layer);
@@ -258,7 +260,7 @@ Lines losses(const std::vector<ComparedPoint>& points) {
   chart.panels.push_back(loss_panel(all, band, nullptr));
   chart.panels.back().y_title = "Loss";
   chart.panels.back().height = 190;
-  // On the axis of the losses a band of a thousandth cannot be seen.
+  // On the axis of the losses a band of a thousandth is invisible.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
   chart.panels.back().y_title = "Loss less that of " + band->compared.name() + "'s first run";

@@ -29,14 +29,14 @@ std::optional<std::array<double, 2>> interval_of(
                     static_cast<double>((*interval)[1].count())};
 }
 
-// Adds the key if any spot is one of those that it explains.
+// Adds the key if it explains any of the spots.
 template <class Holds>
 void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds holds, Key key) {
   if (std::any_of(spots.begin(), spots.end(), holds)) legend.push_back(std::move(key));
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // Closer than this the predicted marker would lie under the measured one.
+  // At a smaller distance the measured marker would hide the predicted one.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;
@@ -80,7 +80,7 @@ std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
   return legend;
 }
 
-// Several lines: what the plan keeps, its peak and step time, predicted and measured.
+// Returns several lines: what the plan keeps, its peak and step time, predicted and measured.
 std::string hint_of(const Front& front, const FrontPoint& point, const std::string& name) {
   const PlanFigures& figures = point.figures;
   std::string text = name + "\n" + short_saves(point) + "\nrecomputes " +
@@ -172,7 +172,7 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
     plane.spots.push_back(spot_of(front, point, point.plan.policy, /*is_own=*/false));
     plane.spots.back().rank = 2;
   }
-  // A budget is nearer to what the reader asks than the device.
+  // A budget matters more to the reader than the device's memory.
   if (record.budget) {
     plane.limit = {"Budget", *record.budget};
   } else if (record.device_memory) {
@@ -185,7 +185,7 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
 
 namespace {
 
-// How many layers "0, 2, 13-31" names.
+// Counts the layers that text such as "0, 2, 13-31" names.
 double num_layers(const LayerRun& run) {
   double number = 0;
   for (std::size_t at = 0; at < run.layers.size();) {
@@ -202,15 +202,15 @@ double num_layers(const LayerRun& run) {
 
 constexpr const char* kCheaper = "other ops";
 
-// "attention", "matmuls of ffn", of "+1.ffn.gate::aten::mm#2": what a layer recomputes cheaply is
-// not told apart.
+// Returns the role of a saved op: "attention", or "matmuls of ffn" for "+1.ffn.gate::aten::mm#2".
+// All ops that are cheap to recompute have one role.
 std::string role_of(std::string_view saved) {
   const std::size_t colons = saved.find("::");
   if (colons == std::string_view::npos) return kCheaper;
   std::string_view scope = saved.substr(0, colons);
   std::string_view op = saved.substr(colons + 2);
   op = op.substr(0, op.find('#'));
-  if (scope.starts_with('+')) {  // of a layer of a region over several
+  if (scope.starts_with('+')) {  // "+1." is a layer inside a region of several layers
     const std::size_t dot = scope.find('.');
     scope.remove_prefix(dot == std::string_view::npos ? scope.size() : dot + 1);
   }
@@ -221,7 +221,7 @@ std::string role_of(std::string_view saved) {
   return module.empty() ? "matmuls" : "matmuls of " + module;
 }
 
-// "attention, matmuls of ffn"; "other ops" where nothing costly is kept.
+// Returns text such as "attention, matmuls of ffn"; "other ops" if nothing costly is kept.
 std::string roles_of(const std::vector<std::string>& saves) {
   std::set<std::string> roles;
   for (const std::string& saved : saves) roles.insert(role_of(saved));
@@ -229,7 +229,7 @@ std::string roles_of(const std::vector<std::string>& saves) {
   return joined(std::vector<std::string>(roles.begin(), roles.end()));
 }
 
-// Colours of treatments, given out in the order in which points have them.
+// Assigns colours to treatments in the order in which points use them.
 class Treatments {
  public:
   Paint paint_of(const LayerRun& run) {
@@ -257,7 +257,7 @@ class Treatments {
     return paint;
   }
 
-  std::map<std::string, Paint> paints_;  // by the roles of the ops kept
+  std::map<std::string, Paint> paints_;  // by the roles of the kept ops
   std::size_t next_ = 0;
   std::vector<Key> legend_;
 };

@@ -13,7 +13,7 @@ constexpr double kPanelRight = 8;
 constexpr double kBottom = 40;  // the x axis
 constexpr double kStripHeight = 5;
 constexpr double kStripGap = 3;
-// Markers of more samples than these would touch.
+// With more samples than this, markers would touch.
 constexpr std::size_t kMostMarkers = 60;
 
 double foot_of(const Panel& panel) { return panel.strip.empty() ? 0 : kStripHeight + kStripGap; }
@@ -23,7 +23,7 @@ double height_of(const Panel& panel) {
          kBottom;
 }
 
-// The positions that areas and curves of a panel reach.
+// Returns the positions that areas and curves of a panel reach.
 std::vector<Position> corners_of(const Panel& panel) {
   std::vector<Position> corners;
   for (const Area& area : panel.areas) {
@@ -47,7 +47,7 @@ Axis y_axis_of(const Panel& panel) {
   return make_axis(panel.quantity, range.low, range.high, panel.height < 150 ? 3 : 5);
 }
 
-// The run ends where it ends, not at a round number.
+// Ends the x axis at the last step instead of at a round number.
 Axis x_axis_of(const Panel& panel) {
   double last = 1;
   for (const Position& corner : corners_of(panel)) last = std::max(last, corner.x);

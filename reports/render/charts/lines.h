@@ -1,5 +1,5 @@
-// The grammar of panels over the steps of a training run or the ops of one step: curves, areas and
-// a strip below them. Knows nothing of points and reports.
+// Draws panels over the steps of a training run or the ops of one step: curves, areas and a strip
+// below them. Independent of points and reports.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 namespace rematch::chart {
 
 struct Sample {
-  std::optional<double> y;  // nothing: a cross on the x axis, and a gap in the curve
+  std::optional<double> y;  // absent: a cross on the x axis, and a gap in the curve
   std::string hint;
 };
 
-// Over 0, 1, 2 and so on.
+// A curve over x = 0, 1, 2 and so on.
 struct Curve {
   std::vector<Sample> samples;
   Paint paint = Paint::kBlue;
@@ -30,7 +30,7 @@ struct Area {
   std::string hint;
 };
 
-// A part of the strip.
+// A part of the strip below a plot.
 struct Stretch {
   double from = 0;
   double to = 0;
@@ -44,14 +44,14 @@ struct Peak {
 };
 
 struct Panel {
-  std::string name;   // in bold above the panel; empty: none
+  std::string name;   // in bold above the panel; may be empty
   std::string note;   // beside the name, in grey
   std::string words;  // a line below the name
   std::string hint;
   std::string x_title;
-  std::string y_title;  // the unit follows, where there is one
+  std::string y_title;  // followed by the unit, if any
   Quantity quantity = Quantity::kNumber;
-  std::optional<double> at_least;  // the y axis holds 0 and this value
+  std::optional<double> at_least;  // the y axis includes 0 and this value
   double height = 118;             // of the plot
   std::vector<Area> areas;         // later ones cover earlier ones
   std::vector<Curve> curves;       // earlier ones cover later ones
@@ -69,11 +69,11 @@ struct Lines {
   bool is_empty() const { return panels.empty(); }
 };
 
-// Two lines above a panel: its name and note, and its words.
+// Draws two lines above a panel: its name and note, and its words.
 void draw_head(Picture& picture, const Panel& panel, const Box& frame);
 inline constexpr double kHead = 34;  // their height
 
-// The panels, one beside the other in as many columns. Panels of one column share their x
+// Draws the panels side by side in num_columns columns. Panels of one column share their x
 // positions.
 Picture draw(const Lines& chart);
 

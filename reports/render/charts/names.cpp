@@ -9,14 +9,14 @@
 namespace rematch::chart {
 namespace {
 
-// Names beyond these would hardly find room beside their spots.
+// More names than this would hardly find room beside their spots.
 constexpr std::size_t kMostPlaced = 120;
 constexpr char kFirstLetter = 'a';
 constexpr std::size_t kMostLetters = 26;
 
 double distance(const Position& a, const Position& b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
-// Everything that a name must not cover.
+// Returns everything that a name must not cover.
 std::vector<Box> obstacles_in(const Picture& picture) {
   std::vector<Box> obstacles;
   for (const Shape& shape : picture.shapes) {
@@ -33,10 +33,11 @@ std::optional<Label> place(const Picture& picture, const Name& name,
   return place_label(name.label, name.at, places.clearance, picture.growth, obstacles, places.area);
 }
 
-// If a letter has no room either, the name joins the nearest one's entry.
+// Adds a letter at the marker and the name to the legend. If a letter has no room either, the name
+// joins the entry of the nearest letter.
 void add_letters(Picture& picture, const std::vector<Name>& names, std::vector<Box> obstacles,
                  const NamePlaces& places) {
-  std::vector<std::pair<Position, std::size_t>> placed;  // letters, and their entries of the legend
+  std::vector<std::pair<Position, std::size_t>> placed;  // letters and their legend entries
   std::vector<Name> rest;
   for (const Name& name : names) {
     Name letter = name;
@@ -104,7 +105,7 @@ std::optional<Label> place_label(Label label, Position at, double clearance, dou
       {-kDiagonal, -kDiagonal, Anchor::kEnd, kAbove},
       {-kDiagonal, kDiagonal, Anchor::kEnd, kBelow},
   }};
-  constexpr double kFurther = 10;  // where the nearest places are taken
+  constexpr double kFurther = 10;  // used if the nearest places are taken
   for (const double distance : {clearance, clearance + kFurther}) {
     for (const auto& [right, down, anchor, drop] : kPlaces) {
       label.at = {at.x + distance * right, at.y + distance * down};

@@ -1,6 +1,6 @@
-// Names beside the markers of a chart. One that has no room there at either size of text, or would
-// have to be cut, is an entry of the legend under a letter that stands at its marker: no point is
-// without a name.
+// Names beside the markers of a chart. If a name has no room there even after text has grown, or
+// would have to be cut, a letter stands at the marker and the legend has the name. So every point
+// has a name.
 #pragma once
 
 #include <optional>
@@ -18,14 +18,15 @@ struct Name {
 struct NamePlaces {
   Box area;              // names stay inside
   double clearance = 0;  // from a marker's middle to its name
-  double longest = 0;    // width of a name beside its marker
+  double longest = 0;    // longest allowed width of a name beside its marker
 };
 
-// In this order. Call it when the picture has all its shapes: names cover none of them.
+// Places names in the given order. Call it once the picture has all its shapes, because names must
+// not cover them.
 void add_names(Picture& picture, const std::vector<Name>& names, const NamePlaces& places);
 
-// The label beside a marker at `at`, at one of sixteen places, where it covers none of `obstacles`
-// and stays in `bounds`; nothing if there is no such place.
+// Returns the label beside a marker at `at`, at the first of sixteen places where it covers none of
+// `obstacles` and stays in `bounds`. Absent if there is no such place.
 std::optional<Label> place_label(Label label, Position at, double clearance, double growth,
                                  const std::vector<Box>& obstacles, const Box& bounds);
 

@@ -22,7 +22,7 @@ constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // from a marker's middle to its name
 // A limit further out than this many times the spots' peaks would squeeze them together.
 constexpr double kNearLimit = 1.6;
-// A share of the plot's width.
+// As a fraction of the plot's width.
 constexpr double kLongestName = 0.45;
 
 Range peaks_of(const Plane& chart) {
@@ -36,8 +36,8 @@ Range peaks_of(const Plane& chart) {
 }
 
 Range steps_of(const Plane& chart) {
-  // Medians fill the axis: intervals have half as much room again, or this share of the slowest
-  // step where all steps are alike.
+  // The medians determine the axis; range_of() limits the room of the intervals. If all steps are
+  // alike, the room is at most this fraction of the slowest step.
   constexpr double kLeastRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
@@ -51,7 +51,7 @@ Range steps_of(const Plane& chart) {
   return range_of(steps, kLeastRoom * slowest);
 }
 
-// "far to the right"; empty if the limit is near enough for a line.
+// Returns text such as "far to the right"; empty if the limit is near enough to be drawn.
 std::string far_side(const Limit& limit, const Range& peaks) {
   const auto bytes = static_cast<double>(limit.bytes.count);
   if (bytes > kNearLimit * peaks.high) return "far to the right";
@@ -59,7 +59,7 @@ std::string far_side(const Limit& limit, const Range& peaks) {
 }
 
 Axis axis_of(Quantity quantity, const Range& range, int most_ticks) {
-  const double margin = 0.04 * range.span();  // markers do not sit on the frame
+  const double margin = 0.04 * range.span();  // keeps markers off the frame
   return make_axis(quantity, std::max(0.0, range.low - margin), range.high + margin, most_ticks);
 }
 
@@ -98,7 +98,7 @@ void draw_steps(Picture& picture, const std::vector<Position>& corners) {
   picture.add(Path{corners, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
 }
 
-// The steps of a front, each along a step time, then down at a peak.
+// Returns the steps of a front. Each goes along a step time and then down at a peak.
 std::vector<std::array<Position, 3>> steps_through(std::vector<Position> corners,
                                                    const Plot& plot) {
   std::sort(corners.begin(), corners.end(),
@@ -139,7 +139,8 @@ void draw_spots(Picture& picture, const std::vector<const Spot*>& spots, const P
   }
 }
 
-// In order of rank. Spots of one look at one place share a name: "nth_first(2), first_n(16)".
+// Returns names in order of rank. Spots with the same look and place share a name: "nth_first(2),
+// first_n(16)".
 std::vector<Name> names_of(const std::vector<const Spot*>& spots, const Plot& plot) {
   std::vector<Name> names;
   std::map<std::tuple<double, double, Paint>, std::size_t> known;
@@ -196,7 +197,7 @@ Axis ratio_axis_of(Range range) {
   return make_axis(Quantity::kRatio, range.low / margin, range.high * margin, 4);
 }
 
-// Spots and their names, those of the front first.
+// Draws spots and their names. Names of spots on the front are placed first.
 void draw_small_spots(Picture& picture, const FrontPanel& panel, const Plot& plot) {
   constexpr double kLongestSpotName = 120;
   std::vector<const FrontSpot*> spots;

@@ -1,5 +1,5 @@
-// The grammar of fronts: peak bytes across, step time upwards, a marker a spot, the steps of the
-// front, and a memory limit. Knows nothing of points and reports.
+// Draws fronts: peak bytes across, step time upwards, a marker per spot, the steps of the front,
+// and a memory limit. Independent of points and reports.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace rematch::chart {
 
-// Positions of a spot are in bytes and nanoseconds.
+// A plan on the plane. Positions are in bytes and nanoseconds.
 struct Spot {
   std::optional<Position> predicted;  // a hollow marker, joined to the measured one
   std::optional<Position> measured;
@@ -24,7 +24,7 @@ struct Spot {
   std::string name;
   Paint name_paint = Paint::kInk;
   bool is_bold = false;
-  int rank = 0;  // lower ones get room for their names first, and lie above the others
+  int rank = 0;  // a lower rank is named first and drawn on top
   std::string hint;
 
   const Position& at() const { return measured ? *measured : *predicted; }
@@ -39,7 +39,7 @@ struct Plane {
   std::string title;
   std::vector<Spot> spots;
   std::vector<Position> front;  // corners of its steps, in bytes and nanoseconds
-  std::optional<Limit> limit;   // a line where it is near the spots; the legend has its words
+  std::optional<Limit> limit;   // drawn as a line if near the spots, else in the legend
   std::vector<Key> legend;
 
   bool is_empty() const { return spots.empty(); }
@@ -47,10 +47,8 @@ struct Plane {
 
 Picture draw(const Plane& chart);
 
-// Many small fronts on shared axes: peak and step time, each over the reference's, so that shapes
-// of any size can be held against each other.
-
-// Positions are ratios: of the peak, and of the step time.
+// A spot of many small fronts on shared axes. Its position holds ratios to the reference's peak and
+// step time, so that fronts of different sizes can be compared.
 struct FrontSpot {
   Position at;
   std::string name;
@@ -67,11 +65,11 @@ struct FrontPanel {
 struct FrontPanels {
   std::string title;
   std::vector<FrontPanel> panels;
-  Range peaks;  // of all panels that are to be held against each other, shown or not
+  Range peaks;  // over all panels on the same axes, shown or not
   Range steps;
 };
 
-// A picture of each panel, all with the same axes.
+// Draws one picture per panel, all with the same axes.
 std::vector<Picture> draw(const FrontPanels& chart);
 
 }  // namespace rematch::chart

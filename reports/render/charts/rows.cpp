@@ -16,14 +16,14 @@ constexpr double kGap = 8;
 constexpr double kInset = 6;  // room for dots at the ends of lanes
 constexpr int kMostTicks = 4;
 
-// A ratio that is not above 0 is as far away as any axis reaches.
+// Maps a ratio that is not above 0 to the farthest end of any axis.
 double logarithm(double ratio) {
   constexpr double kFarthest = 28;  // of 1e12
   return ratio > 0 ? std::clamp(std::log(ratio), -kFarthest, kFarthest) : -kFarthest;
 }
 
 Axis ratio_axis(const Rows& chart) {
-  std::vector<Estimate> estimates = {{0, {0, 0}}};  // 1 is on the axis
+  std::vector<Estimate> estimates = {{0, {0, 0}}};  // puts 1 on the axis
   for (const Row& row : chart.rows) {
     if (!row.dot) continue;
     const auto [low, high] = row.dot->interval.value_or(std::array{row.dot->value, row.dot->value});
@@ -49,7 +49,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
   name.is_bold = row.is_bold;
   name.hint = row.hint;
   double room = std::max(40.0, picture.width - note_width - value_width);
-  do {  // bold letters are wider than fit_text() knows
+  do {  // bold letters are wider than fit_text() assumes
     name.text = fit_text(row.name, room);
     room -= kGap;
   } while (extent(name).right > room + kGap && room > kGap);
@@ -61,7 +61,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
 }
 
 void draw_segments(Picture& picture, const Row& row, const Box& lane, const Axis& axis) {
-  constexpr double kSeam = 1;  // between segments, of the background's colour
+  constexpr double kSeam = 1;  // between segments, in the background's colour
   double value = 0;
   for (const Segment& segment : row.segments) {
     const double from = axis(value);

@@ -1,5 +1,5 @@
-// The grammar of charts with a row a policy: a name, a value in words, and below them a lane with
-// stacked bars, or with a dot and its interval. Knows nothing of points and reports.
+// Draws charts with one row per policy: a name, a value as text, and below them a lane with stacked
+// bars, or with a dot and its interval. Independent of points and reports.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rematch::chart {
 
-// The width of charts that stand side by side on a page, and one below the other on a telephone.
+// The width of charts that are placed side by side on a page, or one below the other on a phone.
 inline constexpr double kColumnWidth = 332;
 
 struct Segment {
@@ -33,21 +33,21 @@ struct Row {
   std::string value;  // at the right end
   std::string hint;
   bool is_bold = false;
-  std::vector<Segment> segments;  // neither segments nor dot: not measured, which the value says
+  std::vector<Segment> segments;  // without segments and dot it was not measured
   std::optional<Dot> dot;
 
-  double total() const;  // of the segments
+  double total() const;  // sum of the segments
 };
 
 struct Rows {
   std::string title;
   std::string words;       // a sentence beside the chart
-  std::string axis_title;  // the unit follows, where there is one
+  std::string axis_title;  // followed by the unit, if any
   Quantity quantity = Quantity::kCount;
   std::vector<Row> rows;
   std::vector<Key> legend;
-  std::optional<double> reference;  // a line through all lanes; of ratios it is at 1
-  double at_least = 0;              // the axis reaches this far, for charts side by side
+  std::optional<double> reference;  // a line through all lanes; for ratios at 1
+  double at_least = 0;              // the axis extends at least to here, for charts side by side
 
   bool is_empty() const;  // no row has anything to draw
 };

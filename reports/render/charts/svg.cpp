@@ -13,18 +13,18 @@
 namespace rematch::chart {
 namespace {
 
-// Bold letters are wider than the table's.
+// Bold letters are wider than the table's by this factor.
 constexpr double kBoldFactor = 1.13;
 constexpr double kLineHeight = 20;  // of a legend
 
-// Thousandths of the font size, from space to tilde.
+// Advance widths from space to tilde, in thousandths of the font size.
 constexpr std::array<int, 95> kAdvances = {
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361,  318, 337, 636, 636, 636,
     636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632,
     575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635,  611, 732, 684, 989, 685,
     611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352,  635, 634, 278, 278, 579,
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592,  525, 636, 337, 636, 838};
-constexpr int kOtherAdvance = 1000;  // beyond ASCII a letter may be as wide as it is high
+constexpr int kOtherAdvance = 1000;  // beyond ASCII a letter may be as wide as high
 
 double advance(std::string_view character) {
   const auto index = static_cast<std::size_t>(character[0]) - ' ';
@@ -32,7 +32,8 @@ double advance(std::string_view character) {
   return kTextSize * (is_known ? kAdvances[index] : kOtherAdvance) / 1000;
 }
 
-// A tenth of a unit is finer than a pixel; short numbers keep a page of hundreds of pictures small.
+// Rounds to a tenth of a unit, which is finer than a pixel. Short numbers keep a page with hundreds
+// of pictures small.
 std::string number(double value) {
   if (!std::isfinite(value)) {
     throw std::logic_error("a coordinate of a picture is not finite");
@@ -48,7 +49,7 @@ std::string attribute(const char* name, double value) {
   return std::string(" ").append(name).append("=\"").append(number(value)).append("\"");
 }
 
-// Classes f<n> and s<n> of picture_styles().
+// Returns the classes f<n> and s<n> of picture_styles().
 std::string classes(Paint fill, Paint stroke, const char* more = "") {
   std::string names = more;
   const auto add = [&names](char kind, Paint paint) {
@@ -174,7 +175,7 @@ std::string shapes_of(const Picture& picture) {
   return text;
 }
 
-// A line for each key above the picture, whose upper edge is at 0.
+// Adds one line per key above the picture, whose upper edge is at 0.
 void add_legend(const Picture& picture, Picture& whole) {
   double middle = -kLineHeight * static_cast<double>(picture.legend.size()) + kLineHeight / 3;
   for (const Key& key : picture.legend) {
@@ -192,7 +193,7 @@ void add_legend(const Picture& picture, Picture& whole) {
 
 }  // namespace
 
-// Not in the header: GCC 12 takes the move of a variant, inlined, for a use of uninitialized
+// Defined here, because GCC 12 mistakes the inlined move of a variant for a use of uninitialized
 // alternatives.
 void Picture::add(Shape shape) { shapes.push_back(std::move(shape)); }
 
@@ -265,7 +266,7 @@ std::string to_svg(const Key& key) {
 
 std::string to_svg_file(const Picture& picture) {
   constexpr double kMargin = 16;
-  constexpr double kLeastWidth = 640;  // of the file's picture on a screen
+  constexpr double kLeastWidth = 640;  // width of the file's picture on a screen
   Picture whole{picture.title};
   add_legend(picture, whole);
   const double top = -kLineHeight * static_cast<double>(picture.legend.size());

@@ -1,5 +1,5 @@
-// Pictures as data: shapes with positions and roles of colour, written as SVG. Tests look at the
-// shapes before they are text. No layout here.
+// Pictures as data: shapes with positions and colour roles, written as SVG. Tests inspect the
+// shapes before they become text. This file does no layout.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rematch::chart {
 
-// In units of the picture, y downwards.
+// A position in units of the picture, with y downwards.
 struct Position {
   double x = 0;
   double y = 0;
@@ -34,8 +34,8 @@ struct Box {
   }
 };
 
-// The role of a colour; picture.css has the values, for light and for dark surroundings. The hues
-// stay apart for every kind of colour blindness, and by lightness in print.
+// The role of a colour. picture.css has the values for light and dark surroundings. The hues remain
+// distinct for every kind of colour blindness, and by lightness in print.
 enum class Paint : std::uint8_t {
   kClear,
   kSurface,
@@ -55,11 +55,11 @@ enum class Paint : std::uint8_t {
 };
 inline constexpr int kNumPaints = 15;
 
-// A hint is shown when the mouse rests on the shape, and read aloud; it may have several lines.
+// A hint is shown when the mouse is over the shape, and read aloud. It may have several lines.
 struct Path {
   std::vector<Position> corners;
   Paint stroke = Paint::kAxis;
-  Paint fill = Paint::kClear;  // closes the path
+  Paint fill = Paint::kClear;  // a fill closes the path
   double width = 1;
   bool is_dashed = false;
   std::string hint;
@@ -84,7 +84,7 @@ struct Marker {
 
 enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
-// Text has one size; see Picture::growth.
+// All text has one size; see Picture::growth.
 inline constexpr double kTextSize = 12;
 inline constexpr double kCentered = 0.35;  // drops that put text beside, below or above `at`
 inline constexpr double kBelow = 0.78;
@@ -97,13 +97,13 @@ struct Label {
   Paint fill = Paint::kInk;
   double drop = 0;  // from `at` to the baseline, in text sizes
   bool is_bold = false;
-  bool has_halo = false;  // of the background: text over lines stays readable
+  bool has_halo = false;  // in the background's colour, keeps text over lines readable
   std::string hint;
 };
 
 using Shape = std::variant<Path, Rectangle, Marker, Label>;
 
-// An entry of a legend: a marker, or a symbol that stands in the picture, and what it means.
+// An entry of a legend: a marker or a symbol that occurs in the picture, and its meaning.
 struct Key {
   std::string text;
   MarkerKind kind = MarkerKind::kCircle;
@@ -113,13 +113,13 @@ struct Key {
 };
 
 struct Picture {
-  std::string title;  // read aloud, and the title of a picture that stands alone
+  std::string title;  // read aloud; the title of a standalone picture
   double width = 0;
   double height = 0;
   std::vector<Shape> shapes = {};  // later ones cover earlier ones
   std::vector<Key> legend = {};
-  // A picture that shrinks on a narrow screen stays legible: text and markers grow by this factor,
-  // for which the layout has room.
+  // Keeps a picture legible that shrinks on a narrow screen: text and markers grow by this factor.
+  // The layout must leave room for that.
   double growth = 1;
 
   void add(Shape shape);
@@ -127,34 +127,34 @@ struct Picture {
   void add_line(Position from, Position to, Paint stroke, double width = 1);
 };
 
-// The factor of pictures that grow; page.css has the same.
+// The factor of pictures that grow. page.css must have the same value.
 inline constexpr double kGrowth = 1.6;
 
-// The box of a shape; text by its estimated width.
+// Returns the box of a shape. The width of text is estimated.
 Box extent(const Shape& shape, double growth = 1);
 
-// Boxes of what a shape's strokes, bars and markers cover, small ones for slanted lines. Empty for
-// text, for areas and for grid lines, which run below text.
+// Returns the boxes that a shape's strokes, bars and markers cover; slanted lines become small
+// boxes. Empty for text, areas and grid lines, which run below text.
 std::vector<Box> covered_by(const Shape& shape, double growth = 1);
 
-// The width of text without a font engine: by the widths of DejaVu Sans, the widest of the usual
-// interface fonts, so that what fits here fits anywhere.
+// Estimates the width of text without a font engine. It uses DejaVu Sans, the widest of the usual
+// interface fonts, so what fits here fits in any of them.
 double text_width(std::string_view text);
 
-// Cut with an ellipsis where it is wider than `width`.
+// Cuts text that is wider than `width`, with an ellipsis.
 std::string fit_text(std::string_view text, double width);
 
-// An <svg> element for a page that has picture_styles(). Throws std::logic_error if a coordinate is
-// not finite.
+// Returns an <svg> element for a page that contains picture_styles(). Throws std::logic_error if a
+// coordinate is not finite.
 std::string to_svg(const Picture& picture);
 
-// The marker of a legend's entry as an <svg> element, or its symbol in bold.
+// Returns the marker of a legend entry as an <svg> element, or its symbol in bold.
 std::string to_svg(const Key& key);
 
-// A file that carries its own styles, background, margin and legend.
+// Returns a file with its own styles, background, margin and legend.
 std::string to_svg_file(const Picture& picture);
 
-// CSS: the values of each Paint, and the font of text.
+// Returns CSS with the values of each Paint and the font of text.
 std::string picture_styles();
 
 }  // namespace rematch::chart

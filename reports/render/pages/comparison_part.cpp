@@ -60,7 +60,7 @@ std::vector<Tile> peak_tiles(const std::vector<ComparedPoint>& points) {
   return tiles;
 }
 
-// How many of all points hold what they promise.
+// Counts how many of all points have equal bits and how many executed the predicted ops.
 std::vector<Tile> proof_tiles(const std::vector<ComparedPoint>& points) {
   Share equal;
   Share as_predicted;
@@ -109,7 +109,7 @@ Figure front_figure(const std::vector<ComparedPoint>& points, const std::optiona
   return figure;
 }
 
-// Charts of what was executed, what it costs and what holds the peak are open; the rest is folded.
+// Charts of executed ops, their cost and the peak's holders are open; the others are folded.
 void add_charts(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
   const std::vector<ComparedPoint> points = most_telling(all, kMostChartRows);
   const std::string rest = left_out_words(points.size(), all.size(), kOrder);
@@ -129,7 +129,7 @@ void add_charts(const std::vector<ComparedPoint>& all, std::vector<Figure>& figu
   for (const chart::Rows& chart : chart::class_times(points)) add(chart, Fold::kFolded);
 }
 
-// Points with a timeline, the most telling ones first.
+// Returns the points that have a timeline, sorted by rank.
 std::vector<ComparedPoint> with_timelines(const std::vector<ComparedPoint>& points) {
   std::vector<ComparedPoint> chosen;
   std::copy_if(points.begin(), points.end(), std::back_inserter(chosen),
@@ -175,7 +175,7 @@ Part comparison_part(const Comparison& comparison, const Environment& environmen
 
 namespace {
 
-// In every row that has the metric.
+// True if the metric is the same in every row that has it.
 bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   bool is_measured = false;
   for (const ComparedRow& row : record.rows) {
@@ -188,7 +188,7 @@ bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   return is_measured;
 }
 
-// Charts of nothing but ones would hide those that show something; they are a sentence.
+// Charts that show only ratios of 1 would hide the others, so those metrics become a sentence.
 std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures) {
   std::string same;
   for (const Metric metric : kAll<Metric>) {
@@ -210,7 +210,7 @@ std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures
 void add_tables(const CompareRecord& record, std::vector<Figure>& figures) {
   CompareGrids compared = compare_grids(record);
   for (auto& [title, grid] : compared.grids) {
-    table::drop_empty_columns(grid);  // those that only a GPU has
+    table::drop_empty_columns(grid);  // columns that only a GPU fills
     figures.push_back({title, "Step time: candidate over base with its 95 % interval.",
                        page::grid(grid), fold_of(grid.rows.size())});
   }

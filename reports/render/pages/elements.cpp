@@ -11,9 +11,9 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMostOpenRows = 20;
-// Longer words of a row are cut after two lines on a narrow screen, until they are asked for.
+// On a narrow screen, longer words of a row are cut after two lines until the reader expands them.
 constexpr std::size_t kLongestWords = 100;
-constexpr std::size_t kLongestOnOneLine = 28;  // of a cell
+constexpr std::size_t kLongestOnOneLine = 28;  // length of a cell
 
 std::string anchor_of(const std::string& part_anchor, std::size_t index) {
   return part_anchor + "-" + std::to_string(index);
@@ -58,7 +58,7 @@ std::string links(const std::vector<Figure>& figures, const std::string& part_an
   return text.empty() ? "" : "<p class=\"links\">" + text + "</p>\n";
 }
 
-// Names and places may break after punctuation.
+// Allows line breaks after punctuation in names and places.
 std::string breakable(const std::string& words) {
   std::string text;
   std::size_t from = 0;
@@ -70,7 +70,8 @@ std::string breakable(const std::string& words) {
   return text + escape_markup(words.substr(from));
 }
 
-// ASCII has no plus-minus sign, so tables of text write "+-".
+// Short cells are prose, where "+-" becomes a plus-minus sign. Long cells may break after
+// punctuation.
 std::string cell_markup(const std::string& cell) {
   return cell.size() <= kLongestOnOneLine ? prose(cell) : breakable(cell);
 }
@@ -82,7 +83,7 @@ std::string row_words(const table::Row& row) {
   return "<details class=\"words\"><summary>" + words + "</summary></details>";
 }
 
-// " data-title=..." of a cell that has a value.
+// Returns a " data-title=..." attribute for a cell that has a value.
 std::string title_beside(const table::Grid& grid, const table::Row& row, std::size_t column) {
   const std::string& cell = row.cells[column];
   if (column == 0 || cell.empty() || cell == table::kNotMeasured) return "";
@@ -164,7 +165,7 @@ std::string list(const std::vector<std::string>& lines) {
 }
 
 std::string grid(const table::Grid& grid, CellTitles titles) {
-  // In the order of tab keys, so that it scrolls without a mouse.
+  // A tab stop, so that it scrolls without a mouse.
   std::string text = titles == CellTitles::kAbove
                          ? "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
                          : "<div class=\"scroll wraps\" tabindex=\"0\"><table><thead><tr>";

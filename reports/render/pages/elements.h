@@ -1,5 +1,5 @@
-// The parts that every page is made of: key figures, figures with a title, tables, pictures. What a
-// reader can do without at first is folded under its title. Text that is passed in is escaped.
+// The elements of every page: key figures, titled figures, tables, pictures. Less important content
+// is folded under its title. These functions escape their text arguments.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Figure {
   FigureWidth width = FigureWidth::kWhole;
 };
 
-// A key figure: its name, its value in large, and a line below.
+// A key figure: its name, its value in large print, and a line below.
 struct Tile {
   std::string name;
   std::string value;
@@ -39,54 +39,53 @@ struct Part {
   std::vector<Figure> figures;
 };
 
-// Tables and charts with more rows are folded: nobody reads them in passing.
+// Folds tables and charts with many rows.
 Fold fold_of(std::size_t num_rows);
 
-// " Shown: 40 of 500 points, baselines first."; empty if all are shown.
+// Returns text such as " Shown: 40 of 500 points, baselines first."; empty if all are shown.
 std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order);
 
-// Words as markup, with a plus-minus sign where ASCII has "+-", and no line break before a unit.
+// Converts text to markup. "+-" becomes a plus-minus sign, and no line breaks before a unit.
 std::string prose(const std::string& words);
 
-std::string paragraph(const char* css_class, const std::string& words);  // empty for no words
+std::string paragraph(const char* css_class, const std::string& words);  // empty without words
 std::string legend(const std::vector<chart::Key>& keys);
-std::string picture(const chart::Picture& picture);  // with its legend
+std::string picture(const chart::Picture& picture);  // includes its legend
 std::string list(const std::vector<std::string>& lines);
 
-// The place of a cell's title: above its column, or on a narrow screen beside its value, so that a
+// Where the title of a cell is: above its column, or on a narrow screen beside its value, so that a
 // row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
-// The words of a row stand in a row below it. A table that is too wide scrolls sideways under its
-// first column; no word is broken.
+// The words of a row are in a row below it. A table that is too wide scrolls sideways and keeps its
+// first column. No word is broken.
 std::string grid(const table::Grid& grid, CellTitles titles = CellTitles::kAbove);
 
-// Columns of these, those beyond the first `most_open` behind a fold: "12 more fronts".
+// Arranges parts in columns. The parts after the first `most_open` are folded: "12 more fronts".
 std::string some_open(const std::vector<std::string>& parts, std::size_t most_open,
                       const std::string& others);
 
-// Tiles, words, a link to each figure, and the figures. Narrow figures that follow each other stand
-// in columns, folded ones last. Anchors of figures start with `anchor`.
+// Writes tiles, words, a link to each figure, and the figures. Consecutive narrow figures share
+// columns; folded ones come last. The anchors of figures start with `anchor`.
 std::string part(const Part& part, const std::string& anchor);
 
-// A chart of rows as a figure of a page.
-
-// More rows than a chart can be read with; tables have all.
+// A chart with more rows than this is unreadable. Tables have all rows.
 inline constexpr std::size_t kMostChartRows = 40;
 
-// As wide as a column, with the chart's title and words, and `more_words` after them.
+// Makes a figure from a chart of rows. It is one column wide and has the chart's title and words,
+// followed by `more_words`.
 Figure chart_figure(const chart::Rows& chart, Fold fold, const std::string& more_words = "");
 
-// A table whose cells are tinted by how good they are; their figures stay text.
-
+// A cell of a heat map: a table whose cells are tinted by how good they are. Their figures stay
+// text.
 struct HeatCell {
   std::string text;
-  int level = 0;  // -5, best, to 5, worst; 0 has no tint
+  int level = 0;  // -5 is best, 5 is worst; 0 has no tint
 };
 
 struct HeatColumn {
   std::string title;
-  std::string anchor;  // the title links to it; empty: no link
+  std::string anchor;  // target of the title's link; empty without a link
 };
 
 struct HeatRow {
@@ -95,7 +94,7 @@ struct HeatRow {
 };
 
 struct HeatMap {
-  std::string corner;  // what the columns are: "tokens"
+  std::string corner;  // names the columns: "tokens"
   std::vector<HeatColumn> columns;
   std::vector<HeatRow> rows;
 };

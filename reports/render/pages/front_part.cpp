@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kMostFrontPoints = 100;
 
-// Those that were run, the knee, and more by the area that they add.
+// Returns the points that were run, the knee, and further points in the order of the area that they
+// add.
 std::vector<std::size_t> telling_points(const Front& front) {
   std::vector<PlanePoint> plane;
   for (const FrontPoint& point : front.points) {

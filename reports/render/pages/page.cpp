@@ -22,11 +22,11 @@ using page::Tile;
 constexpr const char* kProvenanceAnchor = "made";
 constexpr const char* kProvenanceHeading = "How it was measured";
 
-// One part of the page, with a row of the contents.
+// One part of the page, with a row in the contents.
 struct Section {
   std::string anchor;
-  std::string heading;  // with the file's name where others stand beside it
-  std::string facts;    // a line; empty: none
+  std::string heading;  // includes the file's name if there are several files
+  std::string facts;    // one line; may be empty
   Part part;
 };
 
@@ -38,7 +38,8 @@ std::string last_parts(const std::string& path, int num_parts) {
   return from == std::string::npos ? path : path.substr(from + 1);
 }
 
-// The file's name, with as much of its path as tells it from others of that name.
+// Returns the file's name, with as much of its path as distinguishes it from other files of that
+// name.
 std::string short_name(const std::string& path, const std::vector<std::string>& paths) {
   constexpr int kMostParts = 8;
   for (int num_parts = 1;; ++num_parts) {
@@ -52,7 +53,7 @@ std::string short_name(const std::string& path, const std::vector<std::string>& 
   }
 }
 
-// Everything that goes onto one page, and what each file is called on it.
+// Everything that goes onto one page, and the name of each file on it.
 struct Sources {
   const std::vector<NamedReport>& reports;
   const std::vector<NamedCompare>& compares;
@@ -72,7 +73,7 @@ struct Sources {
   }
 };
 
-// "wan_small on cpu"; the dimensions and settings follow in the comparison's title.
+// Splits the title into a heading such as "wan_small on cpu" and the dimensions and settings.
 std::pair<std::string, std::string> heading_and_facts(const Comparison& comparison) {
   const std::size_t colon = comparison.title.find(": ");
   return {comparison.title.substr(0, colon), comparison.title.substr(colon + 2)};
@@ -88,7 +89,8 @@ std::string facts_of(const FrontRecord& record) {
   return facts + ranks_words(record);
 }
 
-// So many comparisons of a sweep have a part each; of more the overview has their tables.
+// Up to this many comparisons of a sweep get their own part. Beyond it, only the overview has their
+// tables.
 constexpr std::size_t kMostParts = 6;
 
 std::string sweep_heading(const SweepModel& model) {
@@ -145,7 +147,7 @@ std::vector<Section> sections_of(const Sources& sources) {
   return sections;
 }
 
-// Each machine once.
+// Names each machine once.
 std::string machines_of(const std::vector<NamedReport>& reports) {
   std::vector<std::string> machines;
   for (const NamedReport& source : reports) {
@@ -158,8 +160,8 @@ std::string machines_of(const std::vector<NamedReport>& reports) {
   return joined(machines, "; ");
 }
 
-// A row for each of several parts, with the key figures that any of them has. For one part alone
-// the links to its figures are enough.
+// A row for each part, with the key figures that any part has. Empty for a single part, where the
+// links to its figures suffice.
 std::string contents(const std::vector<Section>& sections, bool is_measured) {
   if (sections.size() < 2) return "";
   table::Grid grid{{{"contents", table::Alignment::kLeft}}};
@@ -192,7 +194,7 @@ std::string contents(const std::vector<Section>& sections, bool is_measured) {
          page::grid(grid, page::CellTitles::kBesideOnNarrow) + "</figure></nav>\n";
 }
 
-// The machine and its set-up, folded, and the line that measures again.
+// Returns the machine and its settings, folded, and the command that reproduces the measurement.
 std::string provenance(const Provenance& made, const std::string& name) {
   const Environment& machine = made.environment;
   std::string facts;
@@ -234,7 +236,7 @@ std::string head(const std::string& title) {
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Nothing is loaded, whatever a report says.
+      // Forbids loading anything, whatever a report contains.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n";

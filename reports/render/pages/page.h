@@ -1,6 +1,6 @@
-// Reports, compare records and searched fronts as one HTML file: no network, no script, pictures
-// inside, light and dark, for screens from a telephone's on. Everything that comes from a file is
-// escaped.
+// Renders reports, compare records and searched fronts as one HTML file. It needs no network and no
+// script, embeds its pictures, and supports light and dark screens from phone size up. All text
+// from files is escaped.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace rematch {
 
 struct NamedReport {
-  std::string name;  // as the user called it: a file
+  std::string name;  // the file, as the user named it
   Report report;
 };
 

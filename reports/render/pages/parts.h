@@ -1,4 +1,4 @@
-// The parts of a page: which key figures, figures and tables each kind of record shows.
+// The parts of a page: the key figures, figures and tables of each kind of record.
 #pragma once
 
 #include <string>
@@ -16,25 +16,25 @@ namespace rematch::page {
 // A run report's comparison: key figures, its front, every policy, charts.
 Part comparison_part(const Comparison& comparison, const Environment& environment);
 
-// A compare record: verdict, ratios that differ, tables, what explains them.
+// A compare record: verdict, ratios that differ, tables, explanations.
 Part compare_part(const CompareRecord& record);
 
 // A searched front: key figures, the front, its points and what they keep.
 Part front_part(const FrontRecord& record);
 
-// One model of a sweep: policies against axes as tables and heat maps, fronts side by side, what
-// failed, and each comparison behind a fold. `anchors`: of each shape's own part elsewhere on the
-// page. Empty: there is none, and every comparison has a folded table in this part, under anchors
-// that begin with `anchor`.
+// One model of a sweep: policies against axes as tables and heat maps, fronts side by side,
+// failures, and each comparison behind a fold. `anchors` holds the anchor of each shape's own part
+// elsewhere on the page. If it is empty, there is no such part: this part then has a folded table
+// for every comparison, under anchors that begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 
-// Its heat maps of peak, step time and verdict, with a map for each combination of the axes but the
-// first. `anchors`: of each shape, where a column leads.
+// Adds heat maps of peak, step time and verdict, with a map for each combination of the axes but
+// the first. `anchors` holds the link target of each shape.
 void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anchors,
                     std::vector<Figure>& figures);
 
-// A verdict as a cell of such a map; worse ones have higher levels.
+// Returns a verdict as a cell of such a map. Worse verdicts have higher levels.
 HeatCell verdict_cell(const ComparedPoint& compared);
 
 }  // namespace rematch::page

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostOpenMaps = 6;
 constexpr std::size_t kMostNarrowColumns = 3;
 
-// The cells of one policy at one place: several where only seeds differ.
+// The cells of one policy at one place. There are several if only seeds differ.
 using Cells = std::vector<const SweepCell*>;
 
 int level_of(double ratio, const std::array<double, kStrongestHeat>& steps) {
@@ -50,7 +50,7 @@ HeatCell step_time_cell(const Cells& cells) {
   return {format_fixed(middle, 2), level_of(middle, {0.02, 0.05, 0.1, 0.2, 0.35})};
 }
 
-// The worst of them.
+// Returns the cell with the worst verdict.
 HeatCell judged_cell(const Cells& cells) {
   HeatCell worst{table::kNotMeasured, -kStrongestHeat - 1};
   for (const SweepCell* cell : cells) {
@@ -61,13 +61,13 @@ HeatCell judged_cell(const Cells& cells) {
   return worst;
 }
 
-// Shapes of one map: those that share all but the main axis and the seed.
+// The shapes of one map. They differ only in the main axis and the seed.
 struct MapPlaces {
   std::string words;  // "batch 1"
   std::vector<std::size_t> shapes;
 };
 
-// Does a map have columns of this axis, or of all its values together?
+// True if a map has a column per value of the first axis, false if it has a single column.
 bool has_columns(const SweepModel& model) { return !model.axes.empty(); }
 
 std::size_t num_columns(const SweepModel& model) {
@@ -128,7 +128,7 @@ std::string one_map(const SweepModel& model, const MapPlaces& places,
   return "<div>" + caption + heat_map(map) + "</div>\n";
 }
 
-// A figure of a map for each combination of the axes but the first.
+// A figure with a map for each combination of the axes but the first.
 struct MapFigure {
   const char* title;
   const char* words;

@@ -15,7 +15,7 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMostFailureRows = 200;
-constexpr std::size_t kMostPlaces = 4;  // of a failure, by name
+constexpr std::size_t kMostPlaces = 4;  // places named for one failure
 constexpr std::size_t kMostOpenFronts = 6;
 constexpr std::size_t kMostFronts = 24;
 
@@ -77,7 +77,7 @@ std::string percent_text(double ratio) { return format_fixed(100 * ratio, 0) + "
 
 std::string ratio_text(double ratio) { return format_fixed(ratio, 2); }
 
-// "lowers 20, as full 4": the short words of verdicts, the most frequent first.
+// Returns the short words of verdicts, most frequent first: "lowers 20, as full 4".
 std::string counted(const std::map<std::string, std::size_t>& words) {
   std::vector<std::pair<std::string, std::size_t>> sorted(words.begin(), words.end());
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -118,7 +118,7 @@ table::Grid policy_grid(const SweepModel& model) {
   return grid;
 }
 
-// The same end for the same reason, once.
+// One outcome with one reason. Several points may share it.
 struct Failure {
   std::string policy;
   std::string outcome;
@@ -198,7 +198,7 @@ chart::FrontPanel front_panel(const SweepModel& model, const SweepShape& shape) 
   return panel;
 }
 
-// At equal distances in the sweep's order, the first and the last among them.
+// Returns indices at equal distances in the sweep's order, including the first and the last.
 std::vector<std::size_t> spread_indices(std::size_t num_all, std::size_t most) {
   std::vector<std::size_t> chosen;
   for (std::size_t index = 0; index < std::min(num_all, most); ++index) {
@@ -207,8 +207,8 @@ std::vector<std::size_t> spread_indices(std::size_t num_all, std::size_t most) {
   return chosen;
 }
 
-// The fronts of a sweep's comparisons, on shared axes of ratios to the reference. No figure where
-// no comparison has both peak and step time.
+// Draws the fronts of a sweep's comparisons on shared axes of ratios to the reference. Adds no
+// figure if no comparison has both peak and step time.
 void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
   chart::FrontPanels chart{"Front", {}, {}, {}};
   for (const SweepShape& shape : model.shapes) {

@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 using table::Alignment;
 using table::kNotMeasured;
 
-constexpr std::size_t kMostOthers = 6;  // names in a line
+constexpr std::size_t kMostOthers = 6;  // names per line
 
 std::string cell_of(const MetricRecord& metric) {
   const std::string verdict(to_string(metric.verdict));
@@ -57,7 +57,7 @@ std::string difference_text(const MetricRecord& metric) {
   return sign + text.data();
 }
 
-// Adds the difference if rounding would show one value twice.
+// Adds the difference if rounding would show the same value twice.
 std::string change_text(const MetricRecord& metric) {
   const std::string base = value_text(metric.metric, *metric.base);
   const std::string candidate = value_text(metric.metric, *metric.candidate);
@@ -96,7 +96,7 @@ std::string detail_of(const ComparedRow& row) {
         *metric.base != *metric.candidate) {
       parts.push_back(change_text(metric));
     }
-    // Notes on times are about the reports, so they stand below the table.
+    // Notes on times concern whole reports, so they are below the table.
     if (metric.note.empty() || is_compared_time(metric)) continue;
     parts.push_back(words_of(metric.metric) + ": " + metric.note);
   }
@@ -109,7 +109,7 @@ std::string detail_of(const ComparedRow& row) {
   return joined(parts, "; ");
 }
 
-// Points on one rank have none of it, and most reports have no others.
+// Leaves out the metrics of collectives if no point has them. Most reports ran on one rank.
 bool is_left_out(const CompareRecord& record, Metric metric) {
   if (metric != Metric::kCollectives && metric != Metric::kCollectiveBytes) return false;
   return std::none_of(record.rows.begin(), record.rows.end(), [&](const ComparedRow& row) {
@@ -142,7 +142,7 @@ std::string status_text(const std::optional<PointStatus>& status) {
   return status ? std::string(to_string(*status)) : "absent";
 }
 
-// When a step time counts as faster or slower; empty if times were not compared.
+// Explains when a step time counts as faster or slower; empty if times were not compared.
 std::string floor_words(const CompareRecord& record) {
   for (const FloorRecord& floor : record.floors) {
     if (floor.metric != Metric::kStepTime) continue;
@@ -255,7 +255,7 @@ CompareGrids compare_grids(const CompareRecord& record) {
 
 std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
   const CompareGrids compared = compare_grids(record);
-  // A comment on a pull request is read from its first line.
+  // Readers of a pull request see the first line first.
   const std::string verdict = "Verdict: " + record.verdict + ".";
   const bool leads = format == TableFormat::kMarkdown;
   std::string text = leads ? "**" + table::markdown_text(verdict) + "**\n\n" : "";

@@ -1,5 +1,5 @@
-// A compare record as a table for people: a line for each point that both reports have, what
-// explains its differences below it, and the points that could not be compared.
+// A compare record as a table: a line for each point that both reports have, the explanation of its
+// differences below it, and the points that could not be compared.
 #pragma once
 
 #include <cstddef>
@@ -25,24 +25,26 @@ struct CompareGrids {
   std::string left_out_words;  // empty if every row is in a grid
 };
 
-// With more rows than this, those without any difference are counted instead of shown.
+// With more rows than this, rows without any difference are counted instead of shown.
 inline constexpr std::size_t kMostEqualRows = 100;
 
 CompareGrids compare_grids(const CompareRecord& record);
 
-// How many step times are unsure, and why, for all rows together; empty if every one is decided.
+// Says for all rows together how many step times are unsure, and why. Empty if all are decided.
 std::string noise_words(const CompareRecord& record);
 
-// "base.json (base, commit 0123456) and new.json (candidate, commit 89abcde with local changes)"
+// Returns text such as "base.json (base, commit 0123456) and new.json (candidate, commit 89abcde
+// with local changes)".
 std::string sources_words(const CompareRecord& record);
 
-// "peak allocated"
+// Returns text such as "peak allocated".
 std::string words_of(Metric metric);
 
-// A line for each point that could not be compared, and why.
+// Returns a line for each point that could not be compared, with the reason.
 std::vector<std::string> uncompared_lines(const CompareRecord& record);
 
-// "seed 0 in the base, 1 in the candidate"; empty: no point of the other report is like this one.
+// Returns text such as "seed 0 in the base, 1 in the candidate"; empty if the other report has no
+// similar point.
 std::string identity_words(const UncomparedPoint& point);
 
 }  // namespace rematch

@@ -47,7 +47,7 @@ std::optional<T> end_of(const std::optional<std::array<T, 2>>& interval, std::si
   return interval ? std::optional(interval->at(end)) : std::nullopt;
 }
 
-// The cells of a line under the names of their columns.
+// The cells of a line and the names of their columns.
 class Line {
  public:
   template <class T>
@@ -63,7 +63,7 @@ class Line {
   std::vector<std::string> cells_;
 };
 
-// The names of all points together, so that each has a column.
+// The names that occur in any point, so that each gets a column.
 using Names = std::set<std::string>;
 
 void collect(const std::map<std::string, std::int64_t>& dimensions, Names& names) {
@@ -78,7 +78,7 @@ void add_dimensions(Line& line, const std::map<std::string, std::int64_t>& dimen
   }
 }
 
-// A cell for each field of a record that has a column; empty ones if it is not there.
+// Adds a cell for each field that has a column. A missing record leaves its cells empty.
 template <HasFields Record>
 void add_fields(Line& line, const Record* record) {
   const Record absent;

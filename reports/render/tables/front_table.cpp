@@ -34,7 +34,7 @@ Grid empty_grid(const std::string& name, const FrontRecord& record) {
 }
 
 std::string next_words(const FrontRecord& record, const FrontFiles& files) {
-  // Keeping everything needs no plan.
+  // A point that keeps everything needs no plan, so the knee is shown instead.
   std::size_t number = lead_point(record).value_or(record.front.knee);
   if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
   const std::string point =
@@ -44,7 +44,8 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
          " runs it.";
 }
 
-// "1.2 GiB on the host; were its copies all hidden, the step would take 780 ms"
+// Returns text such as "1.2 GiB on the host; were its copies all hidden, the step would take 780
+// ms".
 std::string host_words(const FrontRecord& record, const FrontPoint& point) {
   const StepHost& host = point.figures.host;
   if (host.copied_out.count == 0) return "";
@@ -56,7 +57,7 @@ std::string host_words(const FrontRecord& record, const FrontPoint& point) {
 
 }  // namespace
 
-// Rows that the device has no memory for say so first.
+// A row whose peak exceeds the device's memory says so first.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details) {
   const FrontPoint& none = record.front.reference();
@@ -145,7 +146,7 @@ std::string note_of(const MeasuredFigures& figures) {
   return figures.is_anchor ? "an anchor of the calibration" : "";
 }
 
-// The ratios of the interval's ends to the median.
+// Returns the ends of the interval divided by the median.
 std::optional<std::array<double, 2>> interval_ratio(const MeasuredFigures& figures) {
   if (!figures.step_interval || !figures.step_time || figures.step_time->count() == 0) {
     return std::nullopt;
@@ -177,7 +178,7 @@ table::Row measured_row(const std::string& name, const FrontPoint& point) {
           figures.status != "ok" || !figures.lost_to.empty()};
 }
 
-// How a family of baselines does beside the front's own points; empty if it is behind.
+// Says if a family of baselines is ahead of the front's own points; empty if it is behind.
 std::string family_note(const MeasuredFamily& family, const FrontMeasurement& own) {
   std::vector<std::string> notes;
   if (family.predicted > own.predicted_hypervolume) notes.emplace_back("ahead in prediction");
@@ -229,7 +230,7 @@ Grid families_grid(const FrontMeasurement& measurement) {
 }
 
 std::string calibration_warning(const FrontRecord& record) {
-  // Beyond this a profile of the same machine is of another state of it.
+  // Beyond this factor, the machine was in another state than when it was profiled.
   constexpr double kStale = 1.5;
   const Front& front = record.front;
   const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());

@@ -1,5 +1,5 @@
-// A searched front as lines and tables for a terminal or a pull request, and in sentences, which
-// the page has as well.
+// A searched front as lines and tables for a terminal or a pull request. Pages use its sentences
+// too.
 #pragma once
 
 #include <cstddef>
@@ -12,97 +12,96 @@
 
 namespace rematch {
 
-// The arguments of the commands that take a front's points.
+// File arguments of the commands that take a front's points.
 struct FrontFiles {
-  std::string front;      // where it is stored; empty: nowhere
-  std::string own_trace;  // of a user's own model, which Python runs; empty: rematch runs the model
+  std::string front;  // the stored front; may be empty
+  // The trace of a user's own model, which Python runs. Empty if rematch runs the model.
+  std::string own_trace;
 };
 
 std::string front_to_text(const FrontRecord& record, TableFormat format, std::size_t width,
                           const FrontFiles& files);
 
-// Its points, by their indices, and the baselines: peak, step time, and both compared with none.
-// Words of plans are those of short_saves(), in the line below a row.
+// Tables of points, selected by index, and of baselines: peak, step time, and both compared with
+// none. The line below a row holds the plan as short_saves() describes it.
 table::Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown);
 table::Grid baselines_grid(const FrontRecord& record);
 std::vector<std::size_t> every_point(const Front& front);
-// One row of these tables; `details` stand below it.
+// Returns one row of these tables, with `details` below it.
 table::Row point_row(const FrontRecord& record, const std::string& name, const FrontPoint& point,
                      std::vector<std::string> details);
 
-// The plan of a front that a person can type, beside the front's own answer.
-
-// "whole_region: torch.utils.checkpoint's, which every PyTorch trainer has".
+// Returns text such as "whole_region: torch.utils.checkpoint's, which every PyTorch trainer has".
 std::string schedule_words(Schedule schedule);
 
-// The row beside the points of a front, with its distance to it: "simple". The record has one.
+// Returns the row of the simple plan, named "simple", with its distance from the front. A simple
+// plan is one that a person can type. The record must have one.
 table::Row simple_row(const FrontRecord& record);
 
-// Setting, answer and simple plan alone: what search --simple prints.
+// Returns the setting, the answer and the simple plan: the output of search --simple.
 std::string simple_to_text(const FrontRecord& record, std::size_t width, const FrontFiles& files);
 
-// The measurements of a searched front, beside the predictions: as tables and sentences.
-
-// Points and baselines that were run: predicted against measured.
+// Compares the points and baselines that were run: predicted against measured.
 table::Grid measured_grid(const Front& front);
 
-// Hypervolume of the front's own points beside that of each family of baselines.
+// Compares the hypervolume of the front's own points with that of each family of baselines.
 table::Grid families_grid(const FrontMeasurement& measurement);
 
-// A warning that calibrated times are far from the profile's, and what to do; else empty.
+// Returns a warning if calibrated times are far from the profile's, with advice; else empty.
 std::string calibration_warning(const FrontRecord& record);
 
 // Describes a measured front: equal peaks, errors of the calibrated step times, the A/A interval.
 std::string measurement_words(const FrontMeasurement& measurement);
 
-// Sentences: its setting, the point that leads and why, the knee, how exact the search was.
-
-// "rematch describe --plan front.json#4", and what runs that point.
+// Returns the command that describes a point, "rematch describe --plan front.json#4", and the
+// command that runs it.
 std::string describe_command(const std::string& point, const FrontFiles& files);
 std::string run_command(const std::string& point, const FrontFiles& files);
 
-// "cpu's 8.00 GiB", "65.5 GiB (h100's 79.1 GiB less ...)". The record has the device's memory.
+// Returns text such as "cpu's 8.00 GiB" or "65.5 GiB (h100's 79.1 GiB less ...)". The record must
+// have the device's memory.
 std::string memory_of(const FrontRecord& record);
-// The budget; with --reserve what it was and what was taken off.
+// Returns the budget; with --reserve also the original budget and the reserve.
 std::string budget_of(const FrontRecord& record);
-// "512 MiB for the driver and the CUDA context, 13.1 GiB for fragmentation"
+// Returns text such as "512 MiB for the driver and the CUDA context, 13.1 GiB for fragmentation".
 std::string reserve_words(const MemoryReserve& reserve);
 
-// The point that a reader is to look at first: of what was asked, or the fastest within the
-// device's memory.
+// Returns the point that a reader should look at first: the answer to the user's question, or the
+// fastest point within the device's memory.
 std::optional<std::size_t> lead_point(const FrontRecord& record);
 
-// The index of the fastest point whose peak is at most `limit`; nothing if all are larger.
+// Returns the index of the fastest point whose peak is at most `limit`; absent if all are larger.
 std::optional<std::size_t> fastest_within(const Front& front, Bytes limit);
 
-// "layers 0-5: keep ...", cut where it is long; the front's file has all of it.
+// Returns text such as "layers 0-5: keep ...", shortened if it is long. The front's file has all of
+// it.
 std::string short_saves(const FrontPoint& point);
 
-// "llama3_8b, bfloat16, batch 1, 8192 tokens, AdamW, on h100 (74.5 GiB)", and which rank of how
-// many.
+// Returns text such as "llama3_8b, bfloat16, batch 1, 8192 tokens, AdamW, on h100 (74.5 GiB)", and
+// the rank if there are several.
 std::string setting_words(const FrontRecord& record);
-// "; each of 8 ranks: tp=2,fsdp=4"; empty for one rank.
+// Returns text such as "; each of 8 ranks: tp=2,fsdp=4"; empty for one rank.
 std::string ranks_words(const FrontRecord& record);
 
-// The fastest point within what was asked for, or within the device's memory: its number, figures
-// and what it keeps; or that there is none. Empty if no limit is known.
+// Describes the fastest point within the requested limit, or within the device's memory: its
+// number, its figures and what it keeps. Says so if there is none. Empty if no limit is known.
 std::string lead_words(const FrontRecord& record);
 
-// "The knee, point 5: peak 41.6 GiB, step 785 ms". What it keeps is in the file.
+// Returns text such as "The knee, point 5: peak 41.6 GiB, step 785 ms". The file has what it keeps.
 std::string knee_words(const Front& front);
 
-// "6 of 56 plans worth having".
+// Returns text such as "6 of 56 plans worth having".
 std::string plans_words(const Front& front);
 
-// The space that the front is exact over, or the better plans that may exist.
+// Describes the space over which the front is exact, or how much better unseen plans may be.
 std::string exactness_words(const FrontRecord& record);
 
-// The link that copies of offloading plans were priced with. Empty: plans do not offload.
+// Describes the link that priced the copies of offloading plans. Empty if plans do not offload.
 std::string offload_words(const FrontRecord& record);
 
 std::string hypervolume_words(const Front& front);
-// How much of the points' step times is communication, and what the steps take at least if it
-// hides. Empty where there is none, or nobody counted it.
+// Says how much of the points' step times is communication, and how short steps become if it is
+// hidden. Empty if there is no communication or if it was not counted.
 std::string communication_words(const FrontRecord& record);
 
 }  // namespace rematch

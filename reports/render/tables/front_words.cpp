@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// One line below a row of a screen of 100 columns; rematch describe shows the rest.
+// Fits one line below a row on a screen of 100 columns. rematch describe shows the rest.
 constexpr std::size_t kLongestSaves = 92;
 
 std::string optimizer_words(OptimizerModel optimizer) {
@@ -25,7 +25,7 @@ std::string figures_of(const Front& front, const FrontPoint& point) {
          format_duration(predicted_step(front, point));
 }
 
-// "81 ms to 120 ms"; one figure where both are the same.
+// Returns text such as "81 ms to 120 ms"; one figure if both are equal.
 std::string from_to(const std::vector<nanoseconds>& times) {
   const auto [least, most] = std::minmax_element(times.begin(), times.end());
   const std::string low = format_duration(*least);
@@ -33,7 +33,7 @@ std::string from_to(const std::vector<nanoseconds>& times) {
   return low == high ? low : low + " to " + high;
 }
 
-// Nothing if no point has these figures.
+// Returns the index of the point with these figures; absent if there is none.
 std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought) {
   for (std::size_t index = 0; index < front.points.size(); ++index) {
     const FrontPoint& point = front.points[index];
@@ -44,7 +44,8 @@ std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought
   return std::nullopt;
 }
 
-// The question that the leading point answers. A file may hold an answer without its question.
+// Returns the question that the leading point answers. A file may hold an answer without its
+// question.
 std::string question_of(const FrontRecord& record) {
   if (record.budget) return "The fastest that fits " + budget_of(record);
   if (record.max_slowdown_ratio) {
@@ -54,7 +55,7 @@ std::string question_of(const FrontRecord& record) {
   return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
 }
 
-// A budget that was asked for says itself what tensors may take.
+// A requested budget already states what tensors may take.
 std::string device_memory_words(const FrontRecord& record) {
   std::string whole = format_bytes(*record.device_memory);
   if (!record.reserve || record.budget) return whole;
@@ -70,7 +71,7 @@ std::string memory_of(const FrontRecord& record) {
          reserve_words(*record.reserve) + ")";
 }
 
-// --reserve is taken from a budget too; what is reserved by default is not.
+// --reserve is subtracted from a budget too; the default reserve is not.
 std::string budget_of(const FrontRecord& record) {
   std::string for_tensors = format_bytes(*record.budget);
   if (!record.reserve || !record.reserve->asked) return for_tensors;

@@ -1,4 +1,4 @@
-// A gate record for people: a line for each check, its reason below.
+// A gate record as a table: a line for each check, with its reason below.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// From this many points on, those that pass are counted instead of shown.
+// From this number of points on, points that pass are counted instead of shown.
 inline constexpr std::size_t kMostPassingPoints = 100;
 
 std::string render_gate(const GateRecord& record, TableFormat format, std::size_t width = 120);

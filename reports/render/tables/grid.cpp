@@ -9,7 +9,7 @@ namespace {
 
 struct Layout {
   std::vector<std::size_t> widths;
-  std::vector<bool> is_shown;  // the cells of the other columns are in the detail line
+  std::vector<bool> is_shown;  // cells of hidden columns move to the detail line
   std::size_t gap = 2;
 
   std::size_t total() const {
@@ -83,7 +83,7 @@ std::string text_table(const Grid& grid, std::size_t width) {
   return text;
 }
 
-// A `|` would end the cell.
+// Escapes `|`, which would end the cell.
 std::string markdown_cell(const std::string& text) {
   std::string cell = " ";
   for (const char letter : markdown_text(text)) {

@@ -1,5 +1,5 @@
-// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown. Knows
-// nothing of what the cells say.
+// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown.
+// Independent of what the cells mean.
 #pragma once
 
 #include <chrono>
@@ -25,38 +25,38 @@ enum class Alignment : std::uint8_t { kLeft, kRight };
 struct Column {
   std::string title;
   Alignment alignment = Alignment::kRight;
-  // If the table would be too wide, columns move into the detail line: the highest number
-  // first. 0 stays.
+  // If the table would be too wide, columns move into the detail line, the highest number first. A
+  // column with 0 stays.
   int yields = 0;
 };
 
 struct Row {
   std::vector<std::string> cells;  // one for each of the grid's columns
   std::string detail = {};         // words below the row
-  bool is_alarming = false;        // a page makes the detail stand out
-  std::string anchor = {};         // a page links the first cell to it; empty: no link
+  bool is_alarming = false;        // a page highlights the detail
+  std::string anchor = {};  // target of the first cell's link on a page; empty without a link
 };
 
 struct Grid {
   std::vector<Column> columns;
-  std::string detail_title = "verdict";  // of Markdown's last column
+  std::string detail_title = "verdict";  // title of Markdown's last column
   std::vector<Row> rows = {};
 };
 
-// Drops the column of this title, or any column where there is none, if no row has anything in it.
+// Drops columns without any content: the column of this title, or any column if the title is empty.
 void drop_empty_columns(Grid& grid, std::string_view title = "");
 
-// Newline at the end. Text fits `width` unless a single cell does not.
+// The result ends with a newline. Text fits `width` unless a single cell does not.
 std::string format_grid(const Grid& grid, TableFormat format, std::size_t width);
 
-// A paragraph beside a grid: wrapped text, or a line of Markdown. Newline at the end.
+// Formats a paragraph beside a grid: wrapped text, or a line of Markdown. Ends with a newline.
 std::string format_line(const std::string& text, TableFormat format, std::size_t width);
 
-// Names come from files, and Markdown passes HTML on: in the result no tag, entity, link or line
-// break of `text` is left, only its words.
+// Removes every tag, entity, link and line break of `text` and keeps its words. Names come from
+// files, and Markdown passes HTML on.
 std::string markdown_text(std::string_view text);
 
-// Cells of measured quantities: what was not measured is a dash in every table.
+// Cells of measured quantities. A dash means not measured in every table.
 std::string bytes_cell(const std::optional<Bytes>& bytes);
 std::string duration_cell(const std::optional<std::chrono::nanoseconds>& time);
 

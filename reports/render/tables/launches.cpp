@@ -18,7 +18,7 @@ using table::Grid;
 using table::kNotMeasured;
 using table::Row;
 
-// With the schedules where points have several.
+// Returns the policies' names, with schedules if points have different ones.
 std::vector<std::string> names_of(const std::vector<const PointRecord*>& points) {
   const bool has_several = std::any_of(points.begin(), points.end(), [&](const PointRecord* point) {
     return point->identity.schedule != points.front()->identity.schedule;
@@ -67,7 +67,7 @@ Launches launches_of(const std::vector<const PointRecord*>& points) {
   return launches;
 }
 
-// Most launches first.
+// Sorts kernels by launches, most first.
 Grid launches_grid(const std::vector<const PointRecord*>& points,
                    const std::vector<std::string>& names) {
   Grid grid{{{"kernel", Alignment::kLeft}}};

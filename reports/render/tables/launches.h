@@ -1,5 +1,5 @@
-// Launches of a CUDA device by kernel, and the bytes that its allocator took: the
-// figures that a dry device knows as well as a GPU.
+// Kernel launches of a CUDA device, and the bytes that its allocator took. A dry device knows these
+// figures as well as a GPU does.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace rematch {
 
-// Text of two tables: memory by point, and launches of a step by kernel name with a column for each
-// point. Nothing where no point has kernels. Newline at the end.
+// Returns the text of two tables: memory by point, and launches per step by kernel name with a
+// column for each point. Empty if no point has kernels. Ends with a newline.
 std::string render_launches(const Report& report, std::size_t width);
 
 }  // namespace rematch

@@ -16,14 +16,15 @@ std::string fits_words(const LoadsRecord& record) {
          "; the highest throughput is ";
 }
 
-// The owner of the rates: one rank, or those that share a batch. Empty for one alone.
+// Says whose rate it is: one rank's, or that of the ranks that share a batch. Empty for a single
+// rank.
 std::string owner_words(const LoadsRecord& record) {
   if (record.world == 1) return "";
   const int sharing = record.world / record.num_batches;
   return sharing == 1 ? " per rank" : " per " + std::to_string(sharing) + " ranks";
 }
 
-// Together all have as many times that as there are batches.
+// The total rate is the rate per batch times the number of batches.
 std::string rate_words(const LoadsRecord& record, double tokens_per_second) {
   std::string rate = format_fixed(tokens_per_second, 0) + " tokens/s";
   if (record.world == 1) return rate;

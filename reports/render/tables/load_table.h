@@ -1,4 +1,4 @@
-// Which batch, or number of tokens, has the highest throughput on a device: the loads that were
+// The batch, or number of tokens, with the highest throughput on a device: the loads that were
 // tried, as a table and a sentence.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Empty if no load fits.
+// Returns the table and the sentence. Empty if no load fits.
 std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::size_t width);
 
 }  // namespace rematch

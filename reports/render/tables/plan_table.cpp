@@ -61,8 +61,8 @@ char letter_of(Treatment treatment) {
   return '?';
 }
 
-// Which matmuls are kept, if some are and some are not: "every second" is easily read the wrong way
-// round.
+// Says which matmuls are kept if some are and some are not, because "every second" is easily
+// misread.
 std::string matmuls_text(const RegionType& type) {
   std::string text;
   std::string_view scope;
@@ -142,7 +142,7 @@ std::string type_text(const Plan& plan, std::size_t index, const TypeFacts& fact
          matmuls_text(type) + totals_text(type, facts) + order_text(type, facts);
 }
 
-// "layers 1-26, 26 regions of 113 ops each; kept:", and a row for each op that is kept.
+// Returns a heading, "layers 1-26, 26 regions of 113 ops each; kept:", and a row for each kept op.
 std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& facts,
                       std::size_t width) {
   const RegionType& type = plan.types[index];
@@ -156,7 +156,7 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
     if (op.treatment == Treatment::kRecompute) continue;
     table::Row& row = grid.rows.emplace_back(row_of(op));
     std::string& reason = row.cells.back();
-    reason = reason.substr(0, reason.find(", here "));  // the row says what it is here
+    reason = reason.substr(0, reason.find(", here "));  // the row states this itself
   }
   std::string text = "\n";
   text += table::format_line(

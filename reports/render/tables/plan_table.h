@@ -1,5 +1,5 @@
-// A plan as people read it: which layers are checkpointed and kept, what happens to each op and
-// why, and the bytes and recomputed ops in total. As JSON: policies/catalogue/catalogue.h.
+// A plan as text: which layers are checkpointed and kept, what happens to each op and why, and the
+// bytes and recomputed ops in total. As JSON: policies/catalogue/catalogue.h.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace rematch {
 
-// `note` is the policy's, where the policy is at hand. Both throw std::invalid_argument if the plan
+// `note` is the policy's note, if the policy is known. Both throw std::invalid_argument if the plan
 // was made for another model than the trace.
 std::string plan_to_text(const Plan& plan, const Trace& trace, std::string_view note,
                          std::size_t width);
-// Only the ops that each kind of region keeps, and totals.
+// Shows only the ops that each kind of region keeps, and totals.
 std::string kept_to_text(const Plan& plan, const Trace& trace, std::string_view note,
                          std::size_t width);
 

@@ -81,7 +81,7 @@ std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {
   return kinds;
 }
 
-// As ranks of a run are counted: sums of gradients stand with backward.
+// Counts as the ranks of a run do: sums of gradients belong to backward.
 std::string issued_cell(const Traffic& traffic, CollectiveKind kind) {
   const auto of = [&](Phase phase) { return amount_of(traffic, phase, kind).count; };
   return std::to_string(of(Phase::kForward)) + "/" + std::to_string(of(Phase::kRecompute)) + "/" +

@@ -18,24 +18,22 @@ namespace rematch {
 struct PredictedStep {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
-  bool has_regions = false;  // without one there is no schedule to speak of
+  bool has_regions = false;  // without regions there is no schedule to show
   std::string plan_sha256;
-  CountsRecord counts;  // of one step
+  CountsRecord counts;  // counts of one step
   MemoryRecord memory;
   Traffic traffic;
-  std::optional<StepRange> range;  // with times
+  std::optional<StepRange> range;  // present if times are known
 };
 
-// A peak that is known to leave something out, as its note says, is "at least" so much. `words`
-// stand above the table: which model, optimizer and rank.
+// If a note says that a peak leaves something out, the peak is shown as "at least" that much.
+// `words` stand above the table and name model, optimizer and rank.
 std::string predictions_to_text(const std::string& words, const std::vector<PredictedStep>& steps,
                                 std::size_t width);
 
-// The exchanges of predicted steps with other ranks, and how long steps take if times are known.
-
-// A table with a row for each step, and a line that says what its columns are. `profile` is where
-// the steps' times are from; null: they have none. Empty if they have neither collectives nor
-// times.
+// Returns a table of the collectives and step times of predicted steps, with a line that explains
+// the columns. `profile` is the source of the step times; null if they have none. Empty if there
+// are neither collectives nor times.
 std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profile* profile,
                             std::size_t width);
 

@@ -10,14 +10,15 @@ namespace rematch {
 
 struct ExplainedGrid {
   table::Grid grid;
-  std::string words;  // what its columns are
+  std::string words;  // explains the columns
 };
 
-// A row for each point that has ranks; a column for each kind of collective that any of them ran,
-// "forward/recompute/backward" of a step on each rank. No rows: no point has ranks.
+// Returns a row for each point that has ranks, and a column for each kind of collective that any of
+// them ran: "forward/recompute/backward" per step on each rank. No rows if no point has ranks.
 ExplainedGrid ranks_grid(const Comparison& comparison);
 
-// Points whose plan keeps tensors on the host: how much, and the copies. No rows: none does.
+// Returns the points whose plan keeps tensors on the host: how much, and the copies. No rows if
+// there are none.
 ExplainedGrid host_grid(const Comparison& comparison);
 
 }  // namespace rematch

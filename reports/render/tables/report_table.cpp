@@ -21,11 +21,11 @@ using table::duration_cell;
 using table::Grid;
 using table::kNotMeasured;
 
-constexpr std::size_t kMostNames = 8;  // of points in a sentence
+constexpr std::size_t kMostNames = 8;  // names of points in a sentence
 constexpr const char* kUtilization = "MFU";
 
-// "60/60/60": executed in a step's forward, recompute and backward. Attention is another class in
-// backward than in forward and recompute.
+// Returns text such as "60/60/60": ops executed in a step's forward, recompute and backward.
+// Attention has a different class in backward than in forward and recompute.
 std::string executed_cell(const PointRecord& point, OpClass ahead, OpClass backward) {
   if (!point.counts) return kNotMeasured;
   const auto per_step = [&](Phase phase, OpClass op_class) {
@@ -42,14 +42,14 @@ std::string phase_cell(const MemoryRecord& memory) {
   return memory.peak_scope.empty() ? phase : phase + " " + memory.peak_scope;
 }
 
-// The peak compared with none's.
+// Compares the peak with none's.
 std::string change_cell(const ComparedPoint& compared) {
   const auto peak = measured_peak(*compared.point);
   const auto none = compared.none == nullptr ? std::nullopt : measured_peak(*compared.none);
   return peak && none ? format_change(none->count, peak->count) : kNotMeasured;
 }
 
-// A ratio to the reference; of the reference itself its time.
+// Returns the ratio to the reference; for the reference itself its time.
 std::string step_cell(const PointRecord& point) {
   if (!point.time) return kNotMeasured;
   if (point.time->ratio && point.policy != point.time->ratio->reference) {
@@ -69,11 +69,12 @@ std::string parity_cell(const PointRecord& point) {
                             parity.parameter_hash_equal, parity.generator_hash_equal};
   if (std::find(parts.begin(), parts.end(), false) != parts.end()) return "DIFFERENT";
   if (parity.every_parameter_has_gradient == false) return "NO PROOF";
-  // Loss and gradients are what parity is about; the rest may not have been recorded.
+  // Parity concerns loss and gradients. The other bits may not have been recorded.
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 
-// The allocator's peaks over timed steps, which may run other kernels than the counted ones.
+// Returns the allocator's peaks over timed steps, which may run other kernels than the counted
+// ones.
 std::string timed_peaks(const PointRecord& point) {
   if (!point.time || !point.time->peak_allocated || !point.time->peak_reserved) return "";
   return "; timed steps: " + format_bytes(*point.time->peak_allocated) + " allocated, " +
@@ -105,7 +106,8 @@ table::Row row_of(const ComparedPoint& compared) {
   return row;
 }
 
-// The kernel of the times if it is another than that of the counts; else empty.
+// Returns the attention kernel of the timed steps if it differs from that of the counted ones; else
+// "".
 std::string timed_attention(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (!point.time || point.time->attention_backend.empty()) continue;
@@ -138,7 +140,7 @@ std::vector<std::string> footer(const Report& report) {
   return words;
 }
 
-// As code, unless it holds what would end that, or could be taken for HTML.
+// Formats as code, unless the command contains characters that would end it or could be HTML.
 std::string reproduce_line(const std::string& command, TableFormat format) {
   if (format == TableFormat::kText) return command;
   if (command.find_first_of("`<\n\r") != std::string::npos) return table::markdown_text(command);
@@ -212,7 +214,7 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
   }
   if (report.points.empty()) text += "The report has no points.\n\n";
   for (const std::string& words : footer(report)) text += paragraph(words);
-  // Not wrapped: it is there to be copied.
+  // Not wrapped, so that it can be copied.
   if (!report.provenance.reproduce.empty()) {
     text += "Reproduce with: " + reproduce_line(report.provenance.reproduce, format) + "\n";
   }

@@ -6,7 +6,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// "+0.8 GiB and +1.1 % from the front"; empty: it is on the front.
+// Returns text such as "+0.8 GiB at its step time, +1.1 % at its peak, from the exact front", or
+// says that the plan is on the front.
 std::string distance_words(const FrontRecord& record) {
   const SimplePoint& simple = *record.simple;
   if (simple.more_peak.count <= 0 && simple.more_time.count() <= 0) return "on the exact front";
