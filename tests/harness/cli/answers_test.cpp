@@ -13,7 +13,7 @@ namespace rematch::testing {
 namespace {
 
 struct Answer {
-  std::string reading;    // the paragraph before it: a question in bold, and what to make of it
+  std::string reading;    // the paragraph before it: a question in bold, and how to read the answer
   std::string arguments;  // as typed, on one line
   std::vector<std::string> lines;
 };
@@ -27,7 +27,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A command goes on after a backslash at a line's end.
+// A backslash at the end of a line continues the command.
 Answer answer_in(const std::string& reading, const std::string& block) {
   Answer answer{reading, "", {}};
   bool is_command = true;
@@ -71,8 +71,8 @@ TEST_CASE("each of the five answers is a question with its reading, on a screen 
   }
 }
 
-// Those that need no file of the user's. Messages stand among the lines of the README where they
-// are part of the answer, and are not compared.
+// Runs the commands that need no file of the user. Messages are part of some answers in the README,
+// but they are not compared.
 TEST_CASE("the answers about models are what is printed") {
   for (const Answer& answer : answers()) {
     if (!answer.arguments.starts_with("search") && !answer.arguments.starts_with("describe")) {
@@ -88,7 +88,7 @@ TEST_CASE("the answers about models are what is printed") {
   }
 }
 
-// The policy file whose step over none's is what the engine takes.
+// The time of this policy file's step, compared with that of none, is the engine's own cost.
 TEST_CASE("a plan that keeps everything records every block and runs nothing again") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +
@@ -98,8 +98,10 @@ TEST_CASE("a plan that keeps everything records every block and runs nothing aga
   const Json report = Json::parse(outcome.out);
   const Json& none = report.at("points").at(0);
   Json keep_all = report.at("points").at(1);
-  CHECK(keep_all["counts"]["recompute"].erase("view") == 1);  // views are made again, and are free
-  CHECK(keep_all.at("identity").at("schedule") == "on_demand");  // a plan without regions has none
+  // Views are recomputed, but cost nothing.
+  CHECK(keep_all["counts"]["recompute"].erase("view") == 1);
+  // A plan without regions has no schedule.
+  CHECK(keep_all.at("identity").at("schedule") == "on_demand");
   CHECK(keep_all.at("counts") == none.at("counts"));
   for (const char* peak : {"peak_allocated_bytes", "after_forward_bytes"}) {
     CHECK(keep_all.at("memory").at(peak) == none.at("memory").at(peak));

@@ -1,5 +1,6 @@
-// Files that are broken, huge, deep or hostile, given to every subcommand that reads reports: one
-// line with the file, exit code 2, nothing on stdout, no file written.
+// Gives files that are broken, huge, deep or hostile to every subcommand that reads reports. Each
+// must exit with code 2 and one line that names the file, print nothing to stdout, and write no
+// file.
 #include <filesystem>
 #include <fstream>
 
@@ -15,12 +16,12 @@ namespace rematch::testing {
 namespace {
 
 constexpr std::size_t kHuge = 100'000'000;
-constexpr std::size_t kLong = 10'000'000;  // of one text; far beyond any line
+constexpr std::size_t kLong = 10'000'000;  // length of one text; far beyond any line
 
 struct BadFile {
   const char* name;
   std::string text;
-  const char* message;  // a part of it
+  const char* message;  // part of the message
 };
 
 Json report_json() {
@@ -82,7 +83,7 @@ void check_refused(const std::string& arguments, const std::string& file, const 
   CHECK(outcome.err.size() < 400);
 }
 
-// What reads the bad file; some read a good report beside it, some would write a file.
+// Commands that read the bad file. Some also read a good report, and some would write a file.
 const std::vector<std::string> kReaders = {
     "validate {bad}",
     "compare {good} {bad} -o {out}",
@@ -104,7 +105,7 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
     CAPTURE(bad.name);
     const std::string file = write(scratch, bad.text);
     for (std::string reader : kReaders) {
-      // Render takes other kinds as well.
+      // Render accepts other kinds of files as well.
       if (reader.rfind("render", 0) == 0 && std::string(bad.name) == "other kind") continue;
       reader = replaced(reader, "{bad}", file);
       if (reader.find("{good}") != std::string::npos) reader = replaced(reader, "{good}", good);
@@ -128,7 +129,8 @@ TEST_CASE("files of 100 MB that are none of ours are refused, not swallowed") {
   }
 }
 
-// 21 million numbers, of which each would be a tree's node, a record's and a copy's.
+// 21 million numbers. Each would take a node of the JSON tree, an entry of the record and one of
+// its copy.
 TEST_CASE("a report with more values than memory is worth is refused before it has taken it") {
   const ScratchFolder scratch;
   std::string numbers(42'000'000, '0');

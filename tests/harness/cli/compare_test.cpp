@@ -36,7 +36,7 @@ class Reports {
     report.points[1].memory->peak_allocated.reset();
     return written(report, "bare.json");
   }
-  // full takes anything from less than half to eight times as long.
+  // full takes between less than half and eight times as long.
   std::string with_noise() {
     Report report = report_;
     report.points[1].time->samples.clear();
@@ -78,9 +78,9 @@ TEST_CASE("two sweeps are compared point by point, and what only one of them has
     point.identity.plan_sha256 = sample_point(point.policy).identity.plan_sha256;
     point.identity.seed = 7;
   }
-  // Another comparison's peak of full.
+  // Changes the peak of full in another comparison.
   candidate.points[5].memory->peak_allocated = Bytes{123 << 20};
-  // As merged: each comparison was a command of its own.
+  // Marks the reports as merged: each comparison was a separate command.
   for (Report* report : {&base, &candidate}) {
     for (std::size_t from = 0; from < report->points.size(); from += 4) {
       report->sources.push_back({report->provenance, {from, from + 1, from + 2, from + 3}});
@@ -96,8 +96,8 @@ TEST_CASE("two sweeps are compared point by point, and what only one of them has
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json record = Json::parse(outcome.out);
-  // 43 of 44 points of llama_small have a peak and a step time; none of the shape that ran out of
-  // memory is named as failed.
+  // 43 of 44 points of llama_small have a peak and a step time. No point of the shape that ran out
+  // of memory is reported as failed.
   int num_peaks_that_differ = 0;
   for (const Json& row : record["rows"]) {
     CHECK(row["model"] == "llama_small");
@@ -148,7 +148,7 @@ TEST_CASE("compare does not succeed where it could not find what to fail on") {
   inconclusive(reports.without_points(), "slower,peak,counts", "no point is in both reports");
   inconclusive(reports.without_peak(), "peak", "peak allocated is not known in the candidate");
   inconclusive(reports.with_noise(), "slower", "is not told from noise for full on_demand");
-  // What is found counts, whatever else could not be told.
+  // A difference that was found counts, even if other metrics are undecided.
   CHECK(rematch("compare " + reports.base + " " + reports.with_noise() + " --fail-on slower,peak")
             .code == 3);
   const Outcome nothing = rematch("compare " + reports.base + " " + reports.without_points());

@@ -1,4 +1,4 @@
-// The command on the dry CUDA device: what it counts and weighs, how it ends, and what it says of
+// The command on the dry CUDA device: what it counts and weighs, how it ends, and how it describes
 // itself.
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +21,8 @@ Json report_of(const Outcome& outcome) {
   return Json::parse(outcome.out);
 }
 
-// The program that is linked without CUDA, asked for the dry device.
+// Runs the program that is linked without CUDA. Asked for the dry device, it starts the dry
+// program.
 Outcome rematch_beside(const std::string& arguments) {
   const std::filesystem::path dry = binary();
   const std::filesystem::path plain = dry.parent_path().parent_path() / dry.filename();
@@ -90,7 +91,7 @@ TEST_CASE("a dry run on the second of two devices, and none on a third") {
   CHECK_THAT(third.err, Catch::Contains("the devices here are cuda:0 to cuda:1"));
 }
 
-// A context takes 520 MiB; the model's weights and its optimizer's state fit beside it, its
+// A context takes 520 MiB. The model's weights and its optimizer's state fit into the rest, but its
 // activations do not.
 TEST_CASE("a device that is too small is a result with its phase") {
   const Outcome outcome = rematch(
@@ -128,7 +129,7 @@ TEST_CASE("a dry run that was ended goes on where it was") {
   CHECK(points_of(text_of(scratch.file("report.json"))) == points_of(whole));
 }
 
-// Launches of NCCL's kernels in a phase, by the kind of the report's own counts.
+// Returns the launches of NCCL's kernels in a phase, by the kinds that the report counts.
 Json collective_launches(const Json& point, const std::string& phase) {
   const std::vector<std::pair<std::string, std::string>> kinds = {
       {"AllGather", "all_gather"},
@@ -144,7 +145,8 @@ Json collective_launches(const Json& point, const std::string& phase) {
   return found;
 }
 
-// Two ranks, each with a card, on c10d's own NCCL backend over the stand-in, which moves nothing.
+// Two ranks, each with a card, on c10d's own NCCL backend over the stand-in library, which moves no
+// data.
 TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside offload's copies") {
   const std::string split =
       "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
@@ -183,7 +185,7 @@ TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside 
   CHECK(report.at("points").at(2).at("ranks").at("collectives").at("recompute").empty());
 }
 
-// Each has an allocator of its own, and neither writes over the other's file.
+// Each rank has its own allocator, and neither overwrites the other's file.
 TEST_CASE("two ranks leave a snapshot each") {
   const ScratchFolder scratch;
   const std::string run =
@@ -206,7 +208,7 @@ TEST_CASE("two ranks leave a snapshot each") {
   CHECK(std::filesystem::exists(scratch.file("full.pickle")));
 }
 
-// Nobody measured the times; they say that the card here did, or another.
+// The times were not measured. The file claims that the card here, or another one, measured them.
 TEST_CASE("times of another card than the one that is here are refused") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("profile.json");

@@ -1,5 +1,5 @@
-// A report of a small run and ways to edit it, as someone would who wants a command to pass, or a
-// broken disk or build: what gate and compare are held to.
+// A report of a small run, and ways to edit it. The edits imitate somebody who wants a command to
+// pass, or a broken disk or build. Tests of gate and compare use them.
 #pragma once
 
 #include <string>
@@ -9,23 +9,24 @@
 
 namespace rematch::testing {
 
-// none and full, four steps in four rounds, each run four times. full keeps 99 MiB of none's 100
-// and recomputes 8 attentions a step. With noise, the runs of one policy differ by 0.002 at most.
+// Two policies, none and full, with four steps in four rounds, each run four times. full keeps 99
+// MiB of none's 100 and recomputes 8 attentions per step. With noise, the runs of one policy differ
+// by at most 0.002.
 enum class RunNoise : std::uint8_t { kNone, kSome };
 Json measured_report(RunNoise noise);
 
 Json& point_of(Json& report, const std::string& policy);
 Json& full_of(Json& report);
 
-// Makes the point's key fit its identity again.
+// Makes the point's key match its identity again.
 void make_key(Json& point);
 
 void set_loss(Json& step, float loss);
 
-// One sample a round, in microseconds, and the median to it.
+// Sets one sample per round, in microseconds, and the matching median.
 void set_rounds(Json& point, const std::vector<std::int64_t>& microseconds);
 
-// The last digit of bits or of a hash.
+// Changes the last digit of bits or of a hash.
 void change_last_digit(Json& text);
 
 }  // namespace rematch::testing

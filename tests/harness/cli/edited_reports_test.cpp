@@ -1,6 +1,5 @@
-// What gate and compare say of edited reports, as a table: which command ends with which code, and
-// in which words. A row that no command says a word about would be a fact that can be changed
-// without anybody noticing.
+// A table of what gate and compare report for edited reports: each command's exit code and words.
+// If no command reacted to a row, somebody could change that fact unnoticed.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -15,7 +14,7 @@
 namespace rematch::testing {
 namespace {
 
-// B is the report as it was, E the edited one; n after them is the one whose runs vary.
+// B is the original report, E the edited one. With an n, the report's runs vary.
 struct Command {
   const char* name;
   const char* line;
@@ -43,11 +42,11 @@ constexpr const char* kRefused = "2222 222 2222222";
 struct Row {
   const char* what;
   Edit edit;
-  // Exit codes in the order of the commands: four of losses, three limits; compare and its
-  // --fail-on.
+  // Exit codes in the order of the commands: four for losses, three for limits, then compare and
+  // its --fail-on.
   const char* codes;
-  std::map<std::string, const char*> says;  // of some commands, a part of their output
-  bool edits_base = false;                  // the report as it was is the second argument
+  std::map<std::string, const char*> says;  // for some commands, part of their output
+  bool edits_base = false;                  // if true, the original report is the second argument
 };
 
 Json& step_of(Json& report, std::size_t step) { return full_of(report)["steps"][step]; }
@@ -68,7 +67,7 @@ void end_badly(Json& point, const char* status) {
   point["reason"] = "made up";
 }
 
-// clang-format off: a row is read as two lines, its codes beneath each other
+// clang-format off: a row takes two lines, so that the codes are aligned
 const std::vector<Row> kLossRows = {
     {"nothing",
      [](Json&) {},
@@ -461,7 +460,7 @@ class EditedReports {
     }
   }
 
-  // B, E, Bn and En of a command's line stand alone between spaces.
+  // B, E, Bn and En are separate words of a command's line.
   std::string arguments(const Command& command, const Row& row) const {
     const std::string base = row.edits_base ? "edited" : "as_was";
     const std::string other = row.edits_base ? "as_was" : "edited";
@@ -485,7 +484,7 @@ class EditedReports {
   ScratchFolder scratch_;
 };
 
-// Tables are as wide as the terminal, wherever that breaks their lines.
+// Tables are as wide as the terminal, so their lines may break anywhere.
 std::string in_one_line(const std::string& text) {
   std::istringstream words(text);
   std::string line;

@@ -1,5 +1,5 @@
-// rematch gate --losses as a user calls it: edited loss curves as a table, of which every command
-// must say something.
+// rematch gate --losses as a user calls it: a table of edited loss curves. At least one command
+// must react to every row.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ std::string exact(double number) {
 
 std::string row_of(int step, double loss) { return std::to_string(step) + "," + exact(loss); }
 
-// Steps 0 to 7: 4, 3.75, ... 2.25; run k is k thousandths above at odd steps.
+// Steps 0 to 7 have losses 4, 3.75, ... 2.25. Run k is k thousandths higher at odd steps.
 double loss_of(int step, int run) { return 4 - 0.25 * step + (step % 2 == 1 ? 0.001 * run : 0); }
 
 Lines curve(int run) {
@@ -35,8 +35,8 @@ Lines curve(int run) {
   return lines;
 }
 
-// B: three runs that repeat each other exactly; N: four that differ by 0.003 at most; C: three more
-// candidates like N. E is the edited run 0, in line s + 2 of which stands step s.
+// B: three runs that repeat each other exactly. N: four runs that differ by at most 0.003. C: three
+// more candidates like N. E is run 0 after the edit; step s is in its line s + 2.
 class Curves {
  public:
   Curves() {
@@ -50,7 +50,7 @@ class Curves {
     write_file_atomically(file(name), text);
   }
   std::string file(const std::string& name) const { return scratch_.file(name + ".csv"); }
-  // Names of one letter and a digit, and E, become files.
+  // Replaces E, and names of a letter and a digit, by their files.
   std::string expand(const std::string& line) const {
     std::istringstream words(line);
     std::string expanded;
@@ -85,7 +85,7 @@ struct CurveRow {
   std::map<std::string, const char*> says;
 };
 
-// clang-format off: a row is read as two lines, its codes beneath each other
+// clang-format off: a row takes two lines, so that the codes are aligned
 const std::vector<CurveRow> kRows = {
     {"nothing",
      [](Lines&) {},
@@ -95,7 +95,7 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
      {{"exact", "(step 3, "}, {"equal", "differs by 4.441e-16 at most (step 3, "}}},
-    // T2 sees a sixteenth of it: it is the mean of four steps, and one of four runs.
+    // T2 sees a sixteenth of it, because it averages four steps and four runs.
     {"a loss by a tenth at one step",
      [](Lines& lines) { lines[7] = row_of(6, 2.6); },
      "330333",
@@ -186,7 +186,7 @@ const std::vector<CurveRow> kRows = {
 
 TEST_CASE("the gate on edited loss curves says what the edit is worth") {
   const Curves curves;
-  // A table is wrapped, and paths are long: compared without blanks and line ends.
+  // Compares without blanks and line ends, because tables are wrapped and paths are long.
   const auto dense = [](std::string text) {
     std::erase_if(text, [](unsigned char letter) { return std::isspace(letter) != 0; });
     return text;
@@ -208,7 +208,7 @@ TEST_CASE("the gate on edited loss curves says what the edit is worth") {
   }
 }
 
-// Five runs whose optimizer does nothing: a candidate like them proves nothing.
+// Five runs whose optimizer does nothing. A candidate like them proves nothing.
 TEST_CASE("curves that do not move are inconclusive and say what to do") {
   const Curves curves;
   Lines dead = {"step,loss"};

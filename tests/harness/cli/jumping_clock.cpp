@@ -1,5 +1,5 @@
-// Preloaded into a worker: clocks that jump. The wall clock is anywhere, each time it is asked; the
-// monotonic one leaps forward now and then, as after a suspended machine wakes up.
+// Preloaded into a worker to make its clocks jump. The wall clock returns a random time on each
+// call. The monotonic clock sometimes leaps forward, as after a suspended machine wakes up.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

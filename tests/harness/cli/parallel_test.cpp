@@ -1,4 +1,5 @@
-// The binary on several ranks: real ones on the CPU, and one of many that one process pretends.
+// The binary on several ranks: real ones on the CPU, or one of many ranks in a process that
+// pretends the others.
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ const std::string kSplitLlama =
     "--model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch "
     "1 ";
 
-// The report of a run that ended well.
+// Returns the report of a run that ended well.
 Json report_of(const std::string& arguments) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -61,8 +62,8 @@ void check_holds(const Json& report, int world) {
   }
 }
 
-// Two layers, two steps: in each layer's forward a gather and a scatter on the way into and out of
-// attention and the feed-forward.
+// Two layers, two steps. In each layer's forward, a gather leads into attention and into
+// feed-forward, and a scatter leads out of each.
 TEST_CASE("two ranks with sequence parallel: attn_only issues no collective again, full does") {
   const Json report =
       report_of(kSplitLlama + "--parallel tp=2,sp --policy none,full,attn_only --schedule both");
@@ -82,7 +83,8 @@ TEST_CASE("sharded parameters are gathered again in backward, even where nothing
   const Json report =
       report_of(kTinyLlama + "--parallel fsdp=2 --policy none,full,no_reshard\\(none\\)");
   check_holds(report, 2);
-  CHECK(issued(point_of(report, "none"), "recompute", "all_gather") == 4);  // a block, a step
+  // One per block and step.
+  CHECK(issued(point_of(report, "none"), "recompute", "all_gather") == 4);
   CHECK(issued(point_of(report, "full"), "recompute", "all_gather") == 4);
   CHECK(issued(point_of(report, "no_reshard(none)"), "recompute", "all_gather") == 0);
   const auto peak = [&](const char* policy) {
@@ -128,7 +130,7 @@ TEST_CASE("none is one plan for predict, for run, and for search under fsdp") {
   check_same(front["nothing_recomputed"], 1);
   check_same(front["points"].back(), 1);
   check_same(front["baselines"][1], 1);
-  CHECK(issued(point_of(run, "none"), "recompute", "all_gather") == 4);  // a block, a step
+  CHECK(issued(point_of(run, "none"), "recompute", "all_gather") == 4);  // one per block and step
 }
 
 TEST_CASE("a pretended rank executes and holds what the real ranks do") {
@@ -151,7 +153,8 @@ TEST_CASE("predict says which layout its ranks have") {
   CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
 }
 
-// The front of --world: of traced ranks, like that of the layout that it stands for.
+// The front of --world comes from traced ranks. It equals that of the layout for which --world
+// stands.
 TEST_CASE("a search over --world is one of fsdp, and what it says would fit does") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
@@ -192,7 +195,7 @@ TEST_CASE("a search over --world is one of fsdp, and what it says would fit does
              !Catch::Contains("--world"));
 }
 
-// Of two real ranks; a median of one call each is enough to read.
+// Between two real ranks. A median of one call each is enough to read.
 TEST_CASE("links are measured between ranks and taken by predict and search, with their name") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("two.links.json");

@@ -107,10 +107,10 @@ TEST_CASE("predict tells peak, place and executed ops without data") {
   CHECK(peak(0) > peak(2));
   CHECK(json[0]["predicted_ops"]["recompute"].empty());
   CHECK(json[1]["predicted_ops"]["recompute"]["aten::mm"] ==
-        192);  // 7 a layer, the last not needed
+        192);  // 7 per layer, the last not needed
 }
 
-// On a GPU kernels allocate inside as well. A profile made up from a data sheet's says how much: 64
+// On a GPU, kernels also allocate inside. A profile derived from a data sheet's states how much: 64
 // bytes in every op.
 TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is in it") {
   constexpr const char* kNote = "temporaries not measured: a bound";
@@ -243,12 +243,13 @@ TEST_CASE("ranks of --world are those of a layout of fsdp, traced") {
   check_usage_error("predict --model llama_small --policy full --world 5000", "4096");
 }
 
-// h100's link takes 450 GB a second.
+// h100's link moves 450 GB per second.
 TEST_CASE("a prediction for a device says what a rank sends, and between what a step takes") {
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {
-    const Outcome outcome = rematch(predict + flags, "COLUMNS=200 ");  // no phrase is wrapped
+    // Wide enough that no phrase is wrapped.
+    const Outcome outcome = rematch(predict + flags, "COLUMNS=200 ");
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     return outcome.out;
@@ -268,7 +269,7 @@ TEST_CASE("a prediction for a device says what a rank sends, and between what a 
     for (const auto& [phase, kinds] : step["predicted_sent_bytes"].items()) {
       for (const auto& [kind, bytes] : kinds.items()) sent += bytes.get<std::int64_t>();
     }
-    // Rounded up to a nanosecond, one by one: 450 bytes each.
+    // Each time is rounded up to a nanosecond, in which 450 bytes are sent.
     CHECK(number("predicted_communication_ns") >= sent / 450);
     CHECK(number("predicted_communication_ns") <= sent / 450 + 1000);
     CHECK(number("predicted_step_time_ns") ==
@@ -286,7 +287,7 @@ TEST_CASE("a prediction for a device says what a rank sends, and between what a 
   check_usage_error(predict + "--device h10", "did you mean");
 }
 
-// What a rank of a whole model's trace holds is an estimate, which only the trace itself takes.
+// The memory of one rank of a whole model's trace is an estimate, which is only made for a trace.
 TEST_CASE("a front that was estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");

@@ -53,7 +53,7 @@ TEST_CASE("a report becomes markdown, CSV or one chart") {
        {"front", "memory", "attention", "matmul", "holders", "time", "ratio", "loss"}) {
     const Outcome svg = rematch("render " + report + " --svg " + chart);
     CAPTURE(chart, svg.err);
-    if (std::string(chart) == "ratio") continue;  // nothing but references in this report
+    if (std::string(chart) == "ratio") continue;  // this report has only references
     CHECK(svg.code == 0);
     CHECK_THAT(svg.out, Catch::StartsWith("<svg "));
   }

@@ -1,4 +1,4 @@
-// The binary running models: run, its gate and shards, what it refuses, faults and signals.
+// The binary running models: run, its gate and shards, what it rejects, faults and signals.
 #include <signal.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ TEST_CASE("a run with repeats of the reference passes the gate, and fails it on 
     CHECK(passed.code == 0);
     CHECK_THAT(passed.out, Catch::Contains("PASS: 1 of 1 points pass."));
   }
-  // Two layers in two steps, forward and again in recompute.
+  // Two layers in two steps, in forward and again in recompute.
   CHECK(rematch(gate + " --expect attention_forward=8,recompute.attention_forward=4").code == 0);
   CHECK(rematch(gate + " --expect attention_forward=4").code == 3);
   CHECK(rematch(gate + " --loss equivalence").code == 4);  // full itself ran once
@@ -106,7 +106,7 @@ TEST_CASE("a run of a plan file is the run of its policy") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json report = Json::parse(outcome.out);
-  REQUIRE(report["points"].size() == 2);  // the reference is run, asked for or not
+  REQUIRE(report["points"].size() == 2);  // the reference always runs
   CHECK(report["points"][0]["policy"] == "none");
   CHECK(report["points"][1]["policy"] == "save_mm");
 
@@ -115,7 +115,8 @@ TEST_CASE("a run of a plan file is the run of its policy") {
   CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
 }
 
-// Other arithmetic, so other bits than flash; but with a policy those without.
+// It computes differently, so its bits differ from flash's. With a policy it still has the bits it
+// has without.
 TEST_CASE("another attention kernel is another point, with the same executed ops and bytes") {
   const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
@@ -131,7 +132,7 @@ TEST_CASE("another attention kernel is another point, with the same executed ops
         Approx(flash["steps"][0]["loss"].get<double>()).epsilon(1e-5));
 }
 
-// A script that runs several commands in each task of an array means all of them.
+// A script may run several complete commands in each task of an array.
 TEST_CASE("in a job array a run measures everything unless it asks for the task's share") {
   const ScratchFolder scratch;
   const std::string task =
@@ -143,7 +144,7 @@ TEST_CASE("in a job array a run measures everything unless it asks for the task'
   REQUIRE(rematch(command, task).code == 0);
   CHECK(read_json_file(scratch.file("mine.json")).at("points").size() == 3);
   check_usage_error(command + " --shard slurm", "SLURM_ARRAY_TASK_ID is not set");
-  // As a script writes it whose variable is not set.
+  // A script passes an empty value if its variable is not set.
   check_usage_error(command + " --shard \"$SHARD_OF_NOBODY\"", "'' is not a shard");
 }
 
@@ -228,7 +229,7 @@ TEST_CASE("CUDA where there is none is refused with the reason") {
   check_usage_error("run " + kTinyLlama + "--policy full --device cuda", state);
 }
 
-// One weight is 256 GiB. The limit keeps a machine with generous overcommit from trying.
+// One weight is 256 GiB. The ulimit stops a machine with generous overcommit from trying.
 const std::string kTooLarge =
     "run --model llama_small --dim 65536 --ffn 1048576 --steps 1 --rounds 0 ";
 
@@ -243,7 +244,7 @@ TEST_CASE("a run that the machine cannot hold is not begun") {
   CHECK_THAT(outcome.err, !Catch::Contains("exact"));
 }
 
-// A share's points stand in the merged report, so the share says of each why it was not measured.
+// The points of a share are in the merged report, so the share states why each was not measured.
 TEST_CASE("a share that the machine cannot hold skips its points") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
@@ -269,7 +270,7 @@ TEST_CASE("a point that needs more memory than there is is a result, and the cod
   CHECK(report["points"][0]["failure"]["requested_bytes"] >= std::int64_t{1} << 34);
 }
 
-// A step of 1e30 sends every parameter far beyond what float32 can square.
+// A learning rate of 1e30 moves every parameter far beyond what float32 can square.
 TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
   const Outcome outcome = rematch("run " + kTinyLlama +
                                   "--policy full --optimizer 'adamw(learning_rate=1e30)' "
@@ -333,7 +334,7 @@ TEST_CASE("without retries a killed child is a crash, and full is the reference"
   CHECK(report["points"][1]["parity"]["reference"] == "full");
 }
 
-// The signal comes in the middle of a child's work; what is finished stays, nothing is half there.
+// The signal arrives while a child works. Finished work is kept, and no file is half-written.
 TEST_CASE("an interrupted run leaves no half-written file and goes on where it was") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -361,12 +362,14 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
   CHECK(std::filesystem::exists(file));
 }
 
-// One pass has ended when the signal comes. Without a report's name there is no folder to keep it.
+// One pass has ended when the signal arrives. Without a report's name there is no folder to keep
+// it.
 TEST_CASE("an interrupted run says what is kept of it, and no more") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
-    std::filesystem::remove(said);  // what the run before it said would end the wait at once
+    // Otherwise the previous run's output would end the wait at once.
+    std::filesystem::remove(said);
     rematch(
         "run " + kTinyLlama + "--policy none,full --steps 200 --rounds 0 " + flags + " 2>" + said +
         " & pid=$!; i=0; until grep -qs exact " + said +
@@ -385,7 +388,7 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
         kept + "without --fresh to resume; " + mine + " is of an earlier run, and stays\n");
 }
 
-// Of two shares the second ends, and the first is told to stop when its first point has.
+// The second of two shares ends. The first is told to stop once its first point has ended.
 TEST_CASE("the report of an interrupted share has what it finished, and merges with the others") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
@@ -422,8 +425,8 @@ TEST_CASE("the report of an interrupted share has what it finished, and merges w
   CHECK(policies_in(all) == expected);
 }
 
-// As two workers leave it that wrote into one folder: none's round is of one start, full's and the
-// control's of another, and each file is whole.
+// Imitates two workers that wrote into one folder. The round of none is from one start, those of
+// full and the control from another, and each file is complete.
 TEST_CASE("rounds that two starts of a command timed are not paired but timed again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
@@ -436,7 +439,7 @@ TEST_CASE("rounds that two starts of a command timed are not paired but timed ag
   const Json first = starts_of(0);
   CHECK(first == starts_of(1));
   CHECK(first.size() == 2);
-  // Undisturbed, all is reused.
+  // Without the edit, everything is reused.
   CHECK_THAT(rematch(command).err, !Catch::Contains(": ok\n"));
   CHECK(starts_of(0) == first);
   int num_edited = 0;
@@ -518,7 +521,7 @@ TEST_CASE("timing flags that contradict one another are refused") {
                     "--pretend-rank");
 }
 
-// Killed in the middle of a child's work. The children die with it.
+// The run is killed while a child works. The children die with it.
 TEST_CASE("a killed run leaves nothing in the folder for temporary files") {
   const ScratchFolder scratch;
   const std::string temporary = scratch.file("tmp");

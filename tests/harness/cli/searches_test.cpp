@@ -1,4 +1,4 @@
-// The binary from a profile to a front: what it measures, searches, and runs of that.
+// The binary from a profile to a front: what it measures and searches, and which points it runs.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
@@ -41,7 +41,7 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
   check_usage_error("search " + kTinyDit + "--profile " + profile, "rematch profile");
 }
 
-// Copies as good as free, so that the lowest peak offloads.
+// Copies are almost free, so the plan with the lowest peak offloads.
 TEST_CASE("a point that offloads is run as predicted, bytes on the host included") {
   const ScratchFolder scratch;
   const std::string model =
@@ -127,7 +127,7 @@ TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
   CHECK_THAT(infeasible.err, Catch::Contains("no plan fits") && Catch::Contains("lowest peak is"));
 }
 
-// Activations are most of its peak, so there is a front.
+// Activations make up most of its peak, so it has a front.
 const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
     "--optimizer none ";
@@ -145,7 +145,7 @@ TEST_CASE("what is measured here is weighed against the memory that there is, be
   }
 }
 
-// One weight is 256 GiB. Nobody measured the profile; it says that it was measured on this CPU.
+// One weight is 256 GiB. The profile was not measured, but claims to be measured on this CPU.
 TEST_CASE("points of a front that the machine cannot hold are not begun") {
   const ScratchFolder scratch;
   const std::string model = "--model llama_small --dim 65536 --ffn 1048576 --layers 2 ";
@@ -166,7 +166,7 @@ TEST_CASE("points of a front that the machine cannot hold are not begun") {
                               Catch::Contains("--force"));
 }
 
-// The logits of 256 tokens over 4096 words are most of what this step needs.
+// The logits of 256 tokens over 4096 words are most of the memory of this step.
 TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is predicted of both") {
   const std::string model =
       "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
@@ -183,20 +183,20 @@ TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is p
                  Catch::Contains("the peak of full is " + peak_of_full("fused") +
                                  " with it instead of " + peak_of_full("eager")));
   CHECK(rematch("search " + model + how + "--ops fused").err.empty());
-  // The peak is in a block; and in the head, where fused ops do not lower it.
+  // The peaks are in a block and in the head, where fused ops do not lower them.
   const std::string wide =
       "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 2048 --tokens 64 "
       "--batch 4 --vocab 256 --dtype bfloat16 ";
   CHECK(rematch("search " + wide + how).err.empty());
   CHECK(rematch("search " + kTinyDit + "--dtype bfloat16 " + how).err.empty());
-  // A stored trace names no model to take other ops of.
+  // A stored trace names no model, so other ops cannot be tried.
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + model + "-o " + trace).code == 0);
   CHECK(rematch("search --trace " + trace + " " + how).err.empty());
 }
 
-// Whether times agree is a question for an idle machine; peaks and what is in the file are not.
+// Times can only be checked on an idle machine, so only peaks and the file are checked.
 TEST_CASE("a measured front has each peak as predicted, and goes on where it was") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
@@ -230,7 +230,7 @@ TEST_CASE("a measured front has each peak as predicted, and goes on where it was
   CHECK(num_measured == 4);
   for (const Json& baseline : json.at("baselines")) CHECK(baseline["measured"]["status"] == "ok");
   CHECK(rematch("validate " + front).code == 0);
-  // A second start takes every run from disk: the very same figures.
+  // A second start loads every run from disk, so the figures are identical.
   REQUIRE(rematch(search).code == 0);
   CHECK(read_json_file(front) == json);
 }
@@ -265,7 +265,7 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
   const auto first_rate = roomy["tried"][0]["predicted_tokens_per_second"].get<double>();
   CHECK_THAT(all.err, Catch::Contains("batch 1: " + std::to_string(std::llround(first_rate)) +
                                       " tokens/s, peak "));
-  // What batch 2 needs under the fastest of its plans is more than it needs at least.
+  // The fastest plan for batch 2 needs more than the smallest one.
   const auto bytes = roomy["tried"][1]["predicted_peak_allocated_bytes"].get<std::int64_t>();
   const Outcome tight = rematch(search + "1:8 --budget " + std::to_string(bytes) + "B");
   REQUIRE(tight.code == 0);
@@ -281,8 +281,8 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
                            Catch::Contains("not even batch 4 fits 1.00 KiB"));
 }
 
-// An H100's 79.1 GiB less 0.5 for driver and context, divided by 1.2, is what tensors get unless a
-// reserve is asked for.
+// An H100's 79.1 GiB, minus 0.5 for driver and context, divided by 1.2: tensors get this much
+// unless a reserve is given.
 TEST_CASE("the largest batch is searched within what the reserve leaves") {
   const std::string search = "search " + kSearchedLlama +
                              "--device h100 --schedule whole_region --maximize tokens_per_second "

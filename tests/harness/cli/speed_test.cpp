@@ -1,6 +1,6 @@
-// How long compare, gate and render take on large reports. Ten thousand points of 5 KB are timed by
+// How long compare, gate and render take on large reports. To time ten thousand points of 5 KB:
 //   build/lite/tests/harness/cli/cli_test '[.speed]'
-// The rest looks at a thirtieth of it, with room for sanitizers.
+// The other tests use a thirtieth of that, with room for sanitizers.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -22,13 +22,13 @@
 namespace rematch::testing {
 namespace {
 
-// Each round with its own speed.
+// Each round has its own speed.
 Report large_report(int num_points, std::uint32_t seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<double> noise(0, 0.005);
   Report report{sample_provenance(), {}, {}, {}};
   PointRecord point = sample_point("none");
-  point.steps.resize(1);  // the second has a loss that is not finite
+  point.steps.resize(1);  // the second step's loss is not finite
   point.kernels.reset();  // as on a CPU
   point.time->device_state.reset();
   for (int index = 0; index < num_points; ++index) {
@@ -50,7 +50,7 @@ Report large_report(int num_points, std::uint32_t seed) {
   return report;
 }
 
-// A busy machine stretches the wall time, not the processors'.
+// A busy machine increases the wall time, but not the processor time.
 struct Timed {
   Outcome outcome;
   double seconds;

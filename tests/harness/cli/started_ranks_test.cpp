@@ -1,4 +1,4 @@
-// The binary as torchrun and srun start it, once for each rank; and ranks that are killed or hang.
+// The binary as torchrun and srun start it, once for each rank. Also ranks that are killed or hang.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -28,11 +28,11 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 const std::string kTwoRanks = kTinyLlama + "--parallel fsdp=2 --threads 1 --optimizer adamw ";
-// For a machine that does much else besides; what is killed is noticed in less than a second, and a
-// command that says nothing in ten.
+// Allows for a busy machine. A killed process is noticed within a second, a silent command within
+// ten.
 constexpr seconds kSoon{60};
 
-// Nobody listens there a moment ago.
+// Returns a port on which nobody listened a moment ago.
 int free_port() {
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -45,7 +45,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// The processes of a test have it in their environment.
+// A variable in the environment of all processes of a test.
 std::string new_mark() {
   static int count = 0;
   return "REMATCH_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++count);
@@ -53,7 +53,7 @@ std::string new_mark() {
 
 enum class Starter { kTorchrun, kSrun };
 
-// One command of a job: what its starter puts before it.
+// Returns the variables that a starter sets for one command of a job.
 std::string variables_of(Starter starter, int rank, int world, int port) {
   const std::string number = std::to_string(rank);
   const std::string meeting = "MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(port) + " ";
@@ -65,14 +65,14 @@ std::string variables_of(Starter starter, int rank, int world, int port) {
          meeting;
 }
 
-// A program for each of two ranks, and what stands before it.
+// A program for each of two ranks, and the variables set for it.
 struct TwoCommands {
   std::vector<std::string> programs = {binary(), binary()};
   int port = free_port();
   std::string variables;
 };
 
-// Starts the same arguments twice, as two ranks; `meanwhile` runs beside them.
+// Starts the same arguments twice, as two ranks. `meanwhile` runs at the same time.
 std::vector<Outcome> start_twice(
     const std::string& arguments, Starter starter, const std::string& mark,
     const std::function<void()>& meanwhile = [] {}, const TwoCommands& two = {}) {
@@ -89,12 +89,12 @@ std::vector<Outcome> start_twice(
   return outcomes;
 }
 
-// Words that end in zeros, as /proc has a process' arguments and environment.
+// `words` are separated by zeros, like a process's arguments and environment in /proc.
 bool has_word(const std::string& words, const std::string& word) {
   return (std::string(1, '\0') + words).find('\0' + word + '\0') != std::string::npos;
 }
 
-// The process of the test with that mark that runs this subcommand and has this variable.
+// Returns the test's process with that mark, subcommand and variable.
 pid_t find_process(const std::string& mark, const std::string& subcommand,
                    const std::string& variable) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -110,7 +110,7 @@ pid_t find_process(const std::string& mark, const std::string& subcommand,
   return 0;
 }
 
-// Sends the signal to that process as soon as there is one, or to none after a while.
+// Sends the signal to that process as soon as it exists. Gives up after a while.
 bool signal_process(int signal_number, const std::string& mark, const std::string& subcommand,
                     const std::string& variable) {
   const auto give_up_at = steady_clock::now() + kSoon;
@@ -283,7 +283,8 @@ TEST_CASE("where the command of rank 0 is killed, with it the store, the others 
                                   Catch::Contains("the command of rank 0 has ended"));
 }
 
-// A job that waits for its second rank serves the store here, as torchrun's agent does for others.
+// A job that waits for its second rank serves the store here. For the other job it stands for
+// torchrun's agent.
 TEST_CASE("a store that is gone ends a job in seconds, with a report that says so") {
   const ScratchFolder scratch;
   TwoCommands two;

@@ -1,6 +1,6 @@
-// Workers of a sweep as processes on one folder, killed at random moments, stopped for longer than
-// others wait, on a disk that is full or read-only for a while. The comparisons themselves are
-// measured by a script that takes a few milliseconds.
+// Workers of a sweep as processes on one folder. They are killed at random moments, stopped for
+// longer than others wait, or run on a disk that is full or read-only for a while. A script of a
+// few milliseconds measures the comparisons.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-// As `rematch run ... -o FILE` would: keeps a finished point beside the report, and replaces the
-// report as a whole. What it measured is its arguments.
+// Behaves like `rematch run ... -o FILE`: keeps a finished point beside the report, and replaces
+// the report atomically. Its arguments stand for the measurement.
 constexpr const char* kMeasuringScript = R"(#!/bin/sh
 for word; do file=$word; done
 mkdir -p "${file%.json}.points" || exit 1
@@ -43,7 +43,7 @@ sleep 0.0$(($$ % 4 + 1))
 mv "$file.tmp.$$" "$file"
 )";
 
-// 8 comparisons; no rounds, so that workers of one machine need not take turns.
+// 8 comparisons. There are no rounds, so workers of one machine need not take turns.
 constexpr const char* kEightComparisons =
     R"({"schema": "rematch.sweep/1.0", "run": [RUN],
   "groups": [{"model": "llama_small", "policies": ["none", "full"],
@@ -91,7 +91,7 @@ class WorkerProcess {
     return code_.has_value();
   }
   void send(int signal_number) const { kill(pid_, signal_number); }
-  // Exit code, or 128 and the signal.
+  // Exit code, or 128 plus the signal.
   int wait() {
     int status = 0;
     if (!code_ && waitpid(pid_, &status, 0) == pid_) {
@@ -127,7 +127,7 @@ struct Sweep {
     return std::make_unique<WorkerProcess>(folder.string(), program(), time, clocks);
   }
 
-  // Every comparison has a report that is whole and its own; nothing else lies beside them.
+  // Every comparison has its own, complete report. No other files exist.
   void check_complete() const {
     const Json plan = Json::parse(text_of(folder / "plan.json"));
     REQUIRE(plan["comparisons"].size() == kNumComparisons);
@@ -158,7 +158,7 @@ struct Sweep {
   fs::path folder;
 };
 
-// How many generations were measured to their end: two of one comparison are work done twice.
+// Returns how many generations were measured to the end. Two of one comparison mean repeated work.
 int num_finished_generations(const Sweep& sweep) {
   int num_finished = 0;
   for (const auto& entry : fs::directory_iterator(sweep.folder / "work")) {
@@ -174,7 +174,7 @@ TEST_CASE("four workers share a sweep and measure each comparison once") {
   for (const auto& worker : workers) CHECK(worker->wait() == 0);
   sweep.check_complete();
   CHECK(num_finished_generations(sweep) == static_cast<int>(kNumComparisons));
-  // Nothing left: at once.
+  // Nothing is left, so this worker ends at once.
   CHECK(sweep.worker()->wait() == 0);
 }
 
@@ -184,15 +184,14 @@ bool has_nameless_files(const fs::path& folder) {
   return fd >= 0;
 }
 
-// Nanoseconds on a processor of one process, without its children's.
+// Processor time of one process in nanoseconds, without its children's.
 double processor_time(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
   double nanoseconds = 0;
   return file >> nanoseconds ? nanoseconds : 0;
 }
 
-// The children are a shell script; the start of a worker is measured by one that finds nothing
-// left.
+// The child is a shell script. A worker that finds nothing left measures the cost of starting.
 TEST_CASE("prints a worker's own processor time a comparison", "[.speed]") {
   const Sweep sweep("60s", {}, R"("--rounds", "0")", 500);
   std::ofstream(sweep.program()) << "#!/bin/sh\nfor word; do file=$word; done\necho > \"$file\"\n";
@@ -208,7 +207,7 @@ TEST_CASE("prints a worker's own processor time a comparison", "[.speed]") {
               (spent[0] - spent[1]) / 1000 / 1e6, spent[1] / 1e6);
 }
 
-// Nine kills a sweep, below the number at which a comparison is given up.
+// Nine kills per sweep, fewer than the number at which a comparison is given up.
 TEST_CASE("kills of up to four workers at random moments lose nothing") {
   constexpr int kNumKills = 200;
   constexpr int kKillsOfASweep = 9;
@@ -230,8 +229,9 @@ TEST_CASE("kills of up to four workers at random moments lose nothing") {
       victim->send(SIGKILL);
       victim.reset();
     }
-    // The dead are seen to be dead on their own machine. Without files that have no name, one that
-    // had made its claim and not yet said whose it is holds it for 60 s.
+    // Workers see that processes of their own machine are dead. On a file system without unnamed
+    // files, a worker may die after it has created its claim and before it has written its name.
+    // The claim is then held for 60 s.
     const auto start = Clock::now();
     CHECK(sweep.worker()->wait() == 0);
     for (const auto& worker : workers) {
@@ -274,11 +274,13 @@ int num_takeovers(const Sweep& sweep) {
   return num_later;
 }
 
-// Whoever's clock leaps takes others for silent and their work over; the first report stays.
+// A worker whose clock leaps considers others silent and takes over their work. The first report is
+// kept.
 TEST_CASE("workers whose clocks jump lose nothing, and replace no report") {
   std::mt19937 random(3);
   int num_taken_over = 0;
-  // Six rounds have a takeover or more, as a rule: it takes a leap while another holds a claim.
+  // Six rounds usually have at least one takeover. A clock must leap while another worker holds a
+  // claim.
   for (int round = 0; round < 6 || (num_taken_over == 0 && round < 60); ++round) {
     CAPTURE(round);
     const Sweep sweep("300ms");
@@ -306,7 +308,7 @@ TEST_CASE("a worker that is told to stop gives back what it holds, and says so b
     std::this_thread::sleep_for(Milliseconds(40));
     worker->send(signal_number);
     const int ended = worker->wait();
-    // Before it has its handlers the signal ends it, as it would any process.
+    // The signal ends the worker if it arrives before the handlers are set.
     CHECK((ended == code || ended == 128 + signal_number || ended == 0));
   }
   CHECK(sweep.worker("1ms")->wait() == 75);
@@ -327,7 +329,7 @@ TEST_CASE(
   const Json json = Json::parse(rematch("sweep status --json " + sweep.folder.string()).out);
   CHECK(json["counts"]["failed"] == 2);
   CHECK(sweep.worker()->wait() == 5);
-  // What ailed it is mended: only when asked for is it tried again.
+  // The cause is fixed, but the comparison is only retried on request.
   std::ofstream(sweep.program()) << kMeasuringScript;
   CHECK(sweep.worker()->wait() == 5);
   CHECK(
@@ -369,7 +371,7 @@ TEST_CASE("on a CPU two workers of one machine do not time at the same moment") 
   sweep.check_complete();
 }
 
-// A file system of its own, where this process may mount one.
+// A separate file system, if this process may mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(const std::string& at) : at_(at) {
@@ -387,7 +389,7 @@ class SmallDisk {
     return mount("tmpfs", at_.c_str(), "tmpfs", MS_REMOUNT | (is_read_only ? MS_RDONLY : 0),
                  "size=1m") == 0;
   }
-  // Until it takes no byte more.
+  // Fills the disk completely.
   void fill() const {
     std::ofstream filler(at_ + "/filler", std::ios::binary);
     const std::string block(4096, 'x');
@@ -434,7 +436,7 @@ TEST_CASE("a disk that is read-only for a while loses nothing") {
   const Sweep sweep("3s", scratch.file("disk"));
   const auto worker = sweep.worker();
   bool was_read_only = false;
-  // Refused while a file is open for writing.
+  // The system refuses this while a file is open for writing.
   for (int attempt = 0; attempt < 200 && !was_read_only; ++attempt) {
     was_read_only = disk.set_read_only(true);
     std::this_thread::sleep_for(Milliseconds(1));

@@ -1,4 +1,4 @@
-// Models of two layers, small enough for a step in milliseconds, as flags.
+// Flags for models of two layers, small enough for a step in milliseconds.
 #pragma once
 
 #include <string>

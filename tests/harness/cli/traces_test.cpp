@@ -1,4 +1,5 @@
-// Commands on a stored trace, as a user's own model has one: no build needs LibTorch for them.
+// Commands on a stored trace, such as that of a user's own model. They need no LibTorch in any
+// build.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"

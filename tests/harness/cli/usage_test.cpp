@@ -12,7 +12,7 @@
 namespace rematch::testing {
 namespace {
 
-// A line may be longer where it is one word.
+// A line may only be longer if it is a single word.
 void check_lines(const std::string& text, std::size_t width) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -63,15 +63,15 @@ TEST_CASE("help says a flag's range and what it is where it is not given") {
   }
 }
 
-// One pair of brackets holds range and default; a default in words goes before what the variable
-// holds. Dimensions have theirs in the heading.
+// One pair of brackets holds range and default. A default in the description takes precedence over
+// the variable's value. The heading states the defaults of dimensions.
 TEST_CASE("every flag that takes a value says its default, once, or that it has none") {
   for (const char* command :
        {"describe", "trace", "plan", "predict", "profile", "search", "run", "sweep plan",
         "sweep run", "sweep merge", "sweep emit", "compare", "gate", "merge", "render"}) {
     std::string help = rematch(std::string(command) + " --help").out;
     help = help.substr(0, help.find("\nDimensions "));
-    help = std::regex_replace(help, std::regex("\n {20,}"), " ");  // a flag a line
+    help = std::regex_replace(help, std::regex("\n {20,}"), " ");  // one flag per line
     std::istringstream lines(help);
     for (std::string line; std::getline(lines, line);) {
       if (!std::regex_search(line, std::regex("^  (-o,)?--[a-z0-9-]+ (N|TEXT)"))) continue;
@@ -97,8 +97,8 @@ TEST_CASE("unknown subcommands and flags get the nearest known one") {
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
-// Thirty names without a space: 120 letters are quoted, up to the end of a name, and what to do
-// stands behind them.
+// Thirty names without a space. The message quotes 120 letters, up to the end of a name, followed
+// by the advice.
 TEST_CASE("a long value is cut between its names, and the advice stays") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
@@ -244,7 +244,8 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   check_usage_error("profile" + model + "--against p.json", "give --device h100");
 }
 
-// Whatever this is built with: no LibTorch, no CUDA, or all of it and no device to be seen.
+// This must hold for every build: without LibTorch, without CUDA, or with both and no visible
+// device.
 TEST_CASE("a GPU that is not there is said before anything is measured") {
   const Outcome outcome =
       rematch("profile --model llama_small --device cuda", "CUDA_VISIBLE_DEVICES= ");

@@ -1,4 +1,4 @@
-// A profile that does not fit a card is refused before a step runs, on the dry device.
+// On the dry device, a profile that does not fit a card is rejected before a step runs.
 #include <cstdlib>
 
 #include "harness/cli/exit_code.h"
@@ -31,8 +31,8 @@ void profile(const ProfileSettings& settings) {
   profile_here(settings, record_trace(settings.model));
 }
 
-// This file's binary asks for an l40s: 45460 MiB, less 512 MiB of context; of the rest the
-// allocator usually takes a fifth of what tensors get.
+// This file's binary uses an l40s: 45460 MiB, less 512 MiB of context. Of the rest, the allocator
+// usually takes a fifth of what tensors get.
 TEST_CASE("what tensors can have of a card lacks the context, and usually the gaps", "[device]") {
   REMATCH_NEEDS_CUDA();
   REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);
@@ -42,7 +42,7 @@ TEST_CASE("what tensors can have of a card lacks the context, and usually the ga
   CHECK_FALSE(usual_memory_of("meta").has_value());
 }
 
-// Keeps 37 GiB at its peak: less than the card has, more than tensors usually get of it.
+// The step keeps 37 GiB at its peak: less than the card has, but more than tensors usually get.
 TEST_CASE("a profile that leaves the card no reserve is refused, unless forced", "[device]") {
   REMATCH_NEEDS_CUDA();
   ProfileSettings settings = settings_of_batch(6);

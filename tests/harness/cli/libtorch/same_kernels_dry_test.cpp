@@ -1,6 +1,6 @@
-// profile, search --measure and run time the same program: the same attention kernel, repeating its
-// bits or not. On the dry device, which has no cuDNN to choose: flash attention
-// takes no heads wider than 256, so LibTorch chooses another backend there than the first.
+// profile, search --measure and run must time the same program: the same attention kernel, with or
+// without repeatable bits. The dry device has no cuDNN. Flash attention takes no heads wider than
+// 256, so with a wider head LibTorch chooses another backend than its first one.
 #include <cstdlib>
 
 #include "harness/cli/libtorch/parts.h"
@@ -15,7 +15,7 @@ namespace {
 
 const bool kIsL40s = setenv("DRY_CUDA_CARD", "l40s", 1) == 0;
 
-// One head is 544 wide, seventeen are 32.
+// A single head is 544 wide; each of seventeen is 32 wide.
 std::string model_of_heads(int num_heads) {
   const std::string heads = std::to_string(num_heads);
   return "--model llama_small --layers 1 --dim 544 --heads " + heads + " --kv-heads " + heads +
@@ -29,7 +29,7 @@ struct Parsed {
   Flags flags;
 };
 
-// What the time pass of the first point says that it ran.
+// Returns the time record of the first point's time pass.
 TimeRecord timed(const ComparisonSettings& settings) {
   auto variants = std::get<std::vector<Variant>>(make_variants(settings.variants));
   const PointRecord record =

@@ -1,4 +1,4 @@
-// rematch search on stored traces: what no build needs LibTorch for.
+// rematch search on stored traces. It needs no LibTorch in any build.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -110,7 +110,7 @@ TEST_CASE("more ranks hold less each, and the front says how many there are") {
   CHECK(shared.at("world") == 8);
   CHECK(shared["points"][0]["predicted_peak_allocated_bytes"] <
         alone["points"][0]["predicted_peak_allocated_bytes"]);
-  // What the estimate of several ranks leaves out is not there as 0.
+  // Figures that the estimate of several ranks lacks are null instead of 0.
   CHECK(alone["points"][0]["predicted_communication_ns"] == 0);
   CHECK(alone["points"][0]["predicted_overlapped_step_time_ns"] ==
         alone["points"][0]["predicted_step_time_ns"]);
@@ -235,7 +235,7 @@ TEST_CASE("a device's memory is the one that doctor found, where there is such a
   check_usage_error(search + " --doctor " + file, "knows no GPU's memory");
 }
 
-// Two ranks hold half of the parameters and of their state each.
+// Two ranks each hold half of the parameters and of their state.
 TEST_CASE("a search that fits nothing says so once, with what would fit, and exits 3") {
   const ScratchFolder scratch;
   const std::string search =
@@ -255,7 +255,7 @@ TEST_CASE("a search that fits nothing says so once, with what would fit, and exi
   CHECK(none.err.find('\n') == none.err.size() - 1);
   CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
                            Catch::Contains("what fits: --world 2 ("));
-  // What is said to fit does.
+  // The suggestion must really fit.
   CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
   const Outcome nothing = rematch(search + " --budget 1B");
   CHECK(nothing.code == 3);
@@ -310,7 +310,7 @@ TEST_CASE("a roofline is not held against another device's times") {
              !Catch::Contains("roofline"));
 }
 
-// 44.39 GiB of an L40S less 0.5 for driver and context, divided by 1.2: 36.6 GiB.
+// 44.39 GiB of an L40S minus 0.5 for driver and context, divided by 1.2: 36.6 GiB.
 TEST_CASE("a search leaves a card's reserve free, and says what it is") {
   const ScratchFolder scratch;
   const std::string search =
@@ -329,7 +329,7 @@ TEST_CASE("a search leaves a card's reserve free, and says what it is") {
   CHECK(front_of("--world 2").at("reserve").at("communicators_bytes") == 1 << 30);
   CHECK(front_of("--reserve 2GiB").at("reserve").at("asked_bytes") == std::int64_t{2} << 30);
   CHECK(front_of("--reserve 0B").at("reserve").at("asked_bytes") == 0);
-  // A budget is what tensors may take, unless a reserve is asked for.
+  // Tensors may use a whole budget, unless a reserve is given.
   CHECK(front_of("--budget 24GiB").at("budget_bytes") == std::int64_t{24} << 30);
   CHECK(front_of("--budget 24GiB --reserve 2GiB").at("budget_bytes") == std::int64_t{22} << 30);
   CHECK_THAT(rematch(search + " --budget 24GiB --reserve 2GiB").out,
@@ -351,7 +351,7 @@ TEST_CASE("a prediction says which plans fit a card beside what is reserved") {
   CHECK_THAT(rematch(predict + " --device l40s").out,
              Catch::Contains("l40s's 44.4 GiB less 512 MiB for the driver and the CUDA context") &&
                  Catch::Contains("These fit: none, full on_demand."));
-  // What full needs, to the byte, and none does not fit into.
+  // Leaves exactly what full needs, so none does not fit.
   const std::int64_t full = steps[1]["predicted_memory"]["peak_allocated_bytes"];
   const std::string reserve = " --reserve " + std::to_string(47663399567 - full) + "B";
   CHECK_THAT(rematch(predict + " --device l40s" + reserve).out,
@@ -362,7 +362,7 @@ TEST_CASE("a prediction says which plans fit a card beside what is reserved") {
   check_usage_error(predict + " --reserve 1GiB", "give --device h100");
 }
 
-// Nobody measured the times; they say that an H100 did.
+// The times were not measured. The file claims that an H100 measured them.
 TEST_CASE("times of another card are refused unless told otherwise") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
@@ -420,7 +420,7 @@ TEST_CASE("float32 on a device that has bfloat16 gets a hint, on stderr alone") 
   CHECK(without_progress(search("bfloat16").err).empty());
 }
 
-// A search whose trace comes through a pipe, so that a test holds it where it likes.
+// A search that reads its trace from a pipe, so that a test can pause it at any point.
 class HeldSearch {
  public:
   HeldSearch(const ScratchFolder& scratch, const std::string& name)
@@ -444,7 +444,7 @@ class HeldSearch {
   HeldSearch(const HeldSearch&) = delete;
   HeldSearch& operator=(const HeldSearch&) = delete;
 
-  // Waits until it notes a signal instead of ending with it.
+  // Waits until the search handles the signal instead of being ended by it.
   bool is_guarded(int signal_number) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < give_up) {
@@ -464,7 +464,7 @@ class HeldSearch {
     pipe << trace_to_json(trace).dump();
   }
 
-  // Its exit code; 128 + signal where the signal itself ended it.
+  // Returns its exit code, or 128 + signal if the signal itself ended it.
   Outcome end_with(int signal_number, std::chrono::milliseconds after) {
     std::this_thread::sleep_for(after);
     kill(child_, signal_number);
@@ -497,7 +497,7 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
     const FrontRecord record = front_from_json(read_json_file(search.front));
     CHECK(record.front.points.size() >= 2);
     CHECK_THAT(outcome.out, Catch::Contains("Verdict: "));
-    // A machine that is fast enough has found all of it.
+    // A fast machine may have finished the search.
     const bool is_stopped = wait == 0 || !record.front.is_complete;
     CHECK(outcome.code == (is_stopped ? 128 + SIGINT : 0));
     CHECK(record.front.is_complete == !is_stopped);

@@ -47,7 +47,8 @@ TEST_CASE("a sweep's plan is the same bytes each time, and stays as it is") {
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
-// The check comes before the folder: a plan that was written would be taken by workers.
+// The flags must be checked before the folder is created, because workers would take a plan that
+// was written.
 TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("folder");
@@ -86,7 +87,7 @@ TEST_CASE("a sweep file that cannot be used is one line with the file and the pa
   check_usage_error("sweep plan a b c", "too many for sweep plan");
 }
 
-// A plan with a made-up report of each comparison, as workers would leave them.
+// A plan with an invented report for each comparison, as workers would leave them.
 struct FinishedSweep {
   explicit FinishedSweep(const std::string& from = "", const std::string& to = "",
                          std::vector<std::string> policies = {"none", "full"})
@@ -265,7 +266,7 @@ TEST_CASE("a plan that is missing, changed or of another version is refused by e
 
 TEST_CASE("a job script holds what Slurm was seen to need, and refuses what would pend for ever") {
   const FinishedSweep sweep;
-  // A cluster of arrays up to 8 tasks and of partitions of an hour and of two days.
+  // The cluster allows arrays of up to 8 tasks, and has partitions of an hour and of two days.
   const std::string bin = sweep.scratch.file("bin");
   std::filesystem::create_directory(bin);
   std::ofstream(bin + "/scontrol")
