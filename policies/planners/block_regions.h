@@ -1,4 +1,4 @@
-// A plan with one region a block, to fill in what each saves.
+// Makes a plan with one region per block, in which a planner fills in what each block saves.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@
 namespace rematch {
 
 struct BlockRegions {
-  Plan plan;  // every block recomputed
+  Plan plan;  // recomputes every block
   std::vector<OpRange> ranges;
 };
 
-// Rejected: the model has no blocks.
+// Returns Rejected if the model has no blocks.
 std::variant<BlockRegions, Rejected> block_regions(const Trace& trace);
 
-// The plan under another name in which blocks save what `saves` says, by block and op. Blocks
-// without an entry are no regions: autograd keeps what it saves.
+// Returns the plan under another name, in which each block saves the ops listed in `saves`. A block
+// without an entry is no region: autograd keeps what it saves.
 struct BlockSaves {
   std::size_t block = 0;
-  std::vector<bool> saves;  // by op of its range
+  std::vector<bool> saves;  // by op of the block's range
 };
 Plan plan_with_saves(const Trace& trace, const BlockRegions& blocks,
                      const std::vector<BlockSaves>& saves, std::string name);
 
-// "0.4": a budget as a planner's name has it.
+// Formats a budget for a planner's name: "0.4".
 std::string without_zeros(double number);
 
 }  // namespace rematch

@@ -11,20 +11,22 @@
 namespace rematch {
 namespace {
 
-// Python's round(): halves to the even neighbour, which is also the default of nearbyint().
+// Rounds like Python's round(): halves go to the even neighbour. This is also the default of
+// nearbyint().
 std::int64_t quantized(double memory) {
   constexpr double kSteps = 10'000;
   return static_cast<std::int64_t>(std::nearbyint(memory * kSteps));
 }
 
-// A set of items: what it holds and is worth, and how it came to be.
+// A set of items: its memory, its runtime, and its items.
 struct Label {
   double memory = 0;
   double runtime = 0;
-  OptionalIndex last;  // of its items
+  OptionalIndex last;  // index into the choice lists of items
 };
 
-// By memory ascending, runtimes ascending: merges the labels with those that have the item too.
+// Merges the labels with the same labels plus the item. The result is sorted by ascending memory
+// and ascending runtime.
 std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
                              double budget, ChoiceLists<int>& chosen) {
   std::vector<Label> merged;
@@ -56,7 +58,7 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
   return merged;
 }
 
-// Items by worth for memory, and what the first so many of them hold and are worth together.
+// Items in the order of runtime per memory, and the sums over the first items.
 class Order {
  public:
   explicit Order(const std::vector<KnapsackItem>& items) : items_(items), places_(items.size()) {
@@ -76,7 +78,8 @@ class Order {
 
   int operator[](std::size_t place) const { return places_[place]; }
 
-  // The most that items from `place` on are worth in so much memory, were they divisible.
+  // Returns the most runtime that items from `place` on can give within `memory`, as if they were
+  // divisible.
   double bound(std::size_t place, double memory) const {
     const double full = sums_[place].memory + memory;
     const auto after =
@@ -98,8 +101,9 @@ class Order {
   std::vector<KnapsackItem> sums_;
 };
 
-// The runtime saved by filling the budget in that order. Memory adds up as in with_item(): what
-// just fits here just fits there: a bound that no label can reach would leave none.
+// Returns the runtime saved by filling the budget in this order. Adds memory in the same order as
+// with_item(), so rounding cannot make this value unreachable. An unreachable bound would drop
+// every label.
 double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
   KnapsackItem sum;
   for (std::size_t place = 0; place < items.size(); ++place) {

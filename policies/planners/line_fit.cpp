@@ -11,7 +11,7 @@ namespace {
 constexpr int kUnknowns = 3;
 using Row = std::array<double, kUnknowns + 1>;
 
-// Solves the first `count` unknowns of the normal equations; unknowns that nothing determines are
+// Solves the normal equations for the first `count` unknowns. Unknowns that nothing determines are
 // 0.
 std::array<double, kUnknowns> solve(std::array<Row, kUnknowns> rows, int count) {
   std::array<double, kUnknowns> unknowns{};
@@ -75,7 +75,8 @@ std::vector<FittedLine> fit_two_lines(const std::vector<FittedPoint>& points) {
     const Fit fit = fit_with_knee(points, points.back().x, kLine);
     return {{fit.unknowns[1], fit.unknowns[0]}};
   }
-  // The sum of squares is no convex function of the knee; each gap between points is tried finely.
+  // The sum of squares is not convex in the knee, so many knees are tried in each gap between
+  // points.
   constexpr int kTries = 200;
   Fit best;
   for (std::size_t i = 1; i < points.size(); ++i) {

@@ -1,4 +1,4 @@
-// Two lines that meet, through points, with the least sum of squares.
+// Fits two lines that meet to points, with the least sum of squares.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@ struct FittedPoint {
   double y = 0;
 };
 
-// `points` by x, ascending, at least two with different x. One line for fewer than four points.
+// `points` must be sorted by ascending x, with at least two different values of x. Returns one line
+// for fewer than four points.
 std::vector<FittedLine> fit_two_lines(const std::vector<FittedPoint>& points);
 
 }  // namespace rematch

@@ -19,7 +19,7 @@ bool is_dear(const TracedOp& op) {
          op.draws_random;
 }
 
-// Backward asks for them, and the region made them.
+// Returns the uses that backward demands and the region made.
 std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   std::vector<RegionUse> uses;
   for (const RegionEvent& event : graph.events) {
@@ -39,7 +39,7 @@ class Block {
     find_distances();
   }
 
-  // Ops that are never recomputed unless the knapsack gives them up.
+  // Returns the ops that are never recomputed unless the knapsack drops them.
   std::vector<int> items() const {
     std::vector<int> ops;
     for (std::size_t op = 0; op < needed_.size(); ++op) {
@@ -53,7 +53,8 @@ class Block {
     return trace_.ops[graph_.range.first + static_cast<std::int32_t>(op)];
   }
 
-  // By op: what the minimum cut saves if the ops of `banned` must not run again.
+  // Returns for each op whether the minimum cut saves it, if the ops in `banned` must not run
+  // again.
   std::vector<bool> saves(const std::vector<bool>& banned) const {
     const int num_ops = static_cast<int>(graph_.ops.size());
     const int num_values = static_cast<int>(graph_.values.size());
@@ -114,7 +115,7 @@ class Block {
                                      std::pow(kStep, distance));
   }
 
-  // Steps from an op to backward, over its readers.
+  // Computes the number of steps from each op to backward, along its readers.
   void find_distances() {
     constexpr int kNever = 1'000'000;
     distances_.assign(graph_.ops.size(), kNever);
@@ -131,7 +132,7 @@ class Block {
   const Trace& trace_;
   RegionGraph graph_;
   std::vector<RegionUse> uses_;
-  std::vector<bool> needed_;    // by op: backward needs it, if nothing is saved
+  std::vector<bool> needed_;    // by op: backward needs it if nothing is saved
   std::vector<int> distances_;  // by op
 };
 
@@ -141,7 +142,7 @@ struct ItemOfBlock {
   Bytes bytes;
 };
 
-// As PyTorch sorts them: the largest first, equal ones as they ran.
+// Sorts as PyTorch does: the largest first, equal ones in the order in which they ran.
 std::vector<ItemOfBlock> all_items(const Trace& trace, const std::vector<Block>& blocks) {
   std::vector<ItemOfBlock> items;
   for (std::size_t block = 0; block < blocks.size(); ++block) {
@@ -209,7 +210,7 @@ std::vector<bool> MinCut::source_side(int source, int sink) {
   return is_reached;
 }
 
-// Finds levels over edges with capacity left. Returns whether the sink has a level.
+// Finds levels over edges with remaining capacity. Returns whether the sink has a level.
 bool MinCut::find_levels(int source, int sink) {
   levels_.assign(edges_from_.size(), std::nullopt);
   levels_[source] = 0;
@@ -225,7 +226,7 @@ bool MinCut::find_levels(int source, int sink) {
   return levels_[sink].has_value();
 }
 
-// One more path, from level to level. What went through it.
+// Augments along one path of the level graph. Returns the flow added.
 std::int64_t MinCut::push(int node, int sink, std::int64_t most) {
   if (node == sink) return most;
   for (std::size_t& next = next_of_[node]; next < edges_from_[node].size(); ++next) {

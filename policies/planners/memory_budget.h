@@ -1,15 +1,19 @@
-// PyTorch 2.11's activation_memory_budget (choose_saved_values_set of
-// torch/_functorch/partitioners.py) over a trace, as a baseline.
+// Applies PyTorch 2.11's activation_memory_budget (choose_saved_values_set of
+// torch/_functorch/partitioners.py) to a trace, as a baseline.
 //
 // Note [The memory budget over a trace]
-// Theirs works on a compiled graph of forward and backward, ours on blocks as they ran. What it may
-// not recompute of itself (matmuls, attention, random draws) are the items of a knapsack, weighed
-// by its own time; what the knapsack gives up may be recomputed, and a minimum cut saves as little
-// as makes the rest available, nearer to backward a little dearer, as theirs. Where ours must
-// differ: the unit of the budget is what autograd keeps in blocks without checkpointing, less what
-// it keeps with every block recomputed, where theirs is its own first cut; the input of every block
-// is always kept, which their plans often lack and pay for with their peak (PyTorch's issue
-// 197838); and nothing is fused, so no value is dearer for having to be written out.
+// PyTorch's planner works on a compiled graph of forward and backward. This planner works on blocks
+// as they ran. Ops that must not be recomputed by default (matmuls, attention, random draws) are
+// the items of a knapsack. An item is worth its time. Items that the knapsack drops may be
+// recomputed. A minimum cut then saves the fewest bytes that make the rest available. Values
+// farther from backward cost slightly more, as in PyTorch.
+//
+// This planner differs in three ways:
+// - The unit of the budget is what autograd keeps in blocks without checkpointing, minus what it
+// keeps with every block recomputed. PyTorch's unit is its own first cut.
+// - The input of every block is always kept. PyTorch's plans often lack it, which raises their peak
+// (PyTorch's issue 197838).
+// - Nothing is fused, so no value costs more because it must be written out.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +30,12 @@ namespace rematch {
 
 enum class KnapsackSolver : std::uint8_t { kDp, kIlp };
 
-// `budget` from 0 (every block recomputed) to 1. Rejected: no such budget, or no blocks.
+// `budget` is a share from 0 (every block recomputed) to 1. Returns Rejected for any other budget,
+// or if the model has no blocks.
 std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Profile& profile,
                                                     double budget, KnapsackSolver solver);
 
-// The smallest cut of a directed graph with whole capacities, by Dinic's algorithm.
+// Finds the minimum cut of a directed graph with integer capacities, by Dinic's algorithm.
 
 class MinCut {
  public:
@@ -40,21 +45,23 @@ class MinCut {
 
   void add_edge(int from, int to, std::int64_t capacity);
 
-  // By node: on the source's side of the cut that lies nearest to the source. Call once.
+  // Returns for each node whether it is on the source's side of the minimum cut nearest to the
+  // source. Call only once.
   std::vector<bool> source_side(int source, int sink);
 
  private:
   struct Edge {
     int to = 0;
-    std::int64_t left = 0;  // of its capacity
+    std::int64_t left = 0;  // remaining capacity
   };
   bool find_levels(int source, int sink);
   std::int64_t push(int node, int sink, std::int64_t most);
 
-  std::vector<Edge> edges_;  // an edge and its reverse side by side
+  std::vector<Edge> edges_;  // an edge and its reverse are adjacent
   std::vector<std::vector<int>> edges_from_;
-  std::vector<OptionalIndex> levels_;  // by node: steps from the source, if it is reached
-  std::vector<std::size_t> next_of_;   // by node: edges before it lead nowhere
+  // by node: number of steps from the source; absent: not reached
+  std::vector<OptionalIndex> levels_;
+  std::vector<std::size_t> next_of_;  // by node: edges before this one lead nowhere
 };
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// PyTorch's planners by name, beside the catalogue's policies: they need times, so a profile too.
-// pytorch_dp(0.5) and pytorch_ilp(0.5) take a memory budget from 0 to 1, sac_ilp(0.8) a share of
-// the peak that it estimates without checkpointing.
+// PyTorch's planners by name, in addition to the catalogue's policies. They need times, so they
+// also take a profile. pytorch_dp(0.5) and pytorch_ilp(0.5) take a memory budget from 0 to 1.
+// sac_ilp(0.8) takes a share of the peak that it estimates without checkpointing.
 #pragma once
 
 #include <string>
@@ -14,13 +14,14 @@
 
 namespace rematch {
 
-// The names that a user gives: planners and policies of the catalogue, separated by commas.
-// Rejected: the first that is neither, or that this model cannot have.
+// Resolves a user's list of planners and catalogue policies, separated by commas. Returns Rejected
+// for the first entry that is neither, or that this model cannot have.
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
                                                             const Profile& profile);
 
-// Each planner at a few budgets, each plan once; budgets without a plan are left out.
+// Returns the plans of each planner at a few budgets, without duplicates. Omits budgets that have
+// no plan.
 std::vector<Plan> planner_baselines(const Trace& trace, const Profile& profile);
 
 }  // namespace rematch

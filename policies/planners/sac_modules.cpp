@@ -6,13 +6,14 @@
 namespace rematch {
 namespace {
 
-// Above this many milliseconds PyTorch's program has no solution: its big M.
+// The big M of PyTorch's program, in milliseconds. The program has no solution above it.
 constexpr double kMostMilliseconds = 100;
 constexpr double kTolerance = 1e-9;
-// As PyTorch's limit of 180 seconds: most models need a few hundred.
+// Corresponds to PyTorch's limit of 180 seconds. Most models need a few hundred nodes.
 constexpr int kMostNodes = 100'000;
 
-// Least cost of freeing so many bytes: convex, through its corners, flat before the first.
+// A corner of a curve: the least cost of freeing a number of bytes. The curve is convex, and flat
+// before its first corner.
 struct Corner {
   double freed = 0;
   double cost = 0;
@@ -47,7 +48,7 @@ Curve lower_hull(const Curve& corners) {
   return hull;
 }
 
-// The curve of a checkpointed module; empty if it cannot be checkpointed.
+// Returns the curve of a checkpointed module, or an empty curve if it cannot be checkpointed.
 Curve curve_of(const SacModule& module) {
   const auto all = static_cast<double>(module.all_bytes);
   const auto kept = static_cast<double>(module.kept_bytes);
@@ -82,7 +83,7 @@ Curve curve_of(const SacModule& module) {
   return curve;
 }
 
-// Before the module at this place in post-order runs backward, so much must have been freed.
+// The bytes that must have been freed before the module at this place in post-order runs backward.
 struct Need {
   int post_order = 0;
   double bytes = 0;
@@ -126,7 +127,7 @@ class SacSearch {
     double cost = 0;
   };
 
-  // The rest of a module's curve, cheapest next.
+  // The next part of a module's curve. The cheapest offer is taken first.
   struct Offer {
     double slope = 0;
     std::size_t module = 0;
@@ -146,8 +147,8 @@ class SacSearch {
     offers.push({(b.cost - a.cost) / (b.freed - a.freed), module, corner});
   }
 
-  // The bytes that each module frees where costs are convex: those needed first are taken first,
-  // from cheapest of those that come before it. Nothing: not enough can be freed.
+  // Returns the bytes that each module frees if costs are convex. Meets the needs in order, each
+  // from the cheapest modules before it. Returns nullopt if not enough can be freed.
   std::optional<Relaxed> relax() const {
     Relaxed relaxed;
     relaxed.freed.assign(model_.modules.size(), 0);
@@ -182,7 +183,7 @@ class SacSearch {
     return relaxed;
   }
 
-  // Is one of them inside the other. PyTorch's own test, by name.
+  // Returns whether one module is inside the other. This is PyTorch's own test by name.
   bool is_nested(std::size_t a, std::size_t b) const {
     const std::string& first = model_.modules[a].name;
     const std::string& second = model_.modules[b].name;
@@ -190,7 +191,8 @@ class SacSearch {
            second.find(first + ".") != std::string::npos;
   }
 
-  // The module whose choice is furthest from being made; nothing if all are, and `solution` is one.
+  // Returns the undecided module whose choice matters most, or nullopt if all are decided. Fills
+  // `solution` with the rounded choices; its discards are empty if nested modules are used.
   std::optional<std::size_t> undecided(const Relaxed& relaxed, SacSolution& solution) const {
     std::optional<std::size_t> worst;
     double most = kTolerance;
@@ -248,8 +250,8 @@ class SacSearch {
   const SacModel& model_;
   double gap_ratio_;
   std::vector<Curve> checkpointed_;  // by module
-  std::vector<Curve> open_;          // the same or nothing, were modules divisible
-  std::vector<Need> needs_;          // by place
+  std::vector<Curve> open_;          // lower hull with "not checkpointed"
+  std::vector<Need> needs_;          // sorted by post-order
   std::vector<Choice> choices_;
   std::optional<SacSolution> best_;
   int num_nodes_ = 0;

@@ -15,7 +15,7 @@ Rule both(Rule a, Rule b) {
   return b == Rule::kFree ? a : Rule::kBoth;
 }
 
-// Ops that share their fate, by the first of them.
+// Groups of ops that are saved or recomputed together. The first op of a group represents it.
 class Groups {
  public:
   explicit Groups(const SacOps& ops)

@@ -1,6 +1,6 @@
-// Which ops of one module PyTorch 2.11's selective checkpointing saves for a share of its bytes
-// (get_optimal_checkpointing_policy_per_module of torch/distributed/_tools/sac_ilp.py). Knows one
-// module; sac_modules.h chooses the share of each.
+// Chooses which ops of one module PyTorch 2.11's selective checkpointing saves for a share of its
+// bytes (get_optimal_checkpointing_policy_per_module of torch/distributed/_tools/sac_ilp.py).
+// Considers a single module; sac_modules.h chooses the share of each.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,21 @@
 
 namespace rematch {
 
-// Ops by index; times in milliseconds, as PyTorch has them.
+// The ops of a module by index. Times are in milliseconds, as in PyTorch.
 struct SacOps {
   std::vector<std::int64_t> memory_bytes;
   std::vector<double> runtimes_ms;
   std::vector<int> views;   // never saved
-  std::vector<int> random;  // all or none of them
-  // An op that writes in place and the op that made what it writes: both or none. The op itself:
-  // it writes what came from outside, so it is saved.
+  std::vector<int> random;  // saved all together or not at all
+  // Pairs of an in-place op and the op that made the written tensor; both are saved or neither. If
+  // the second is the op itself, the op writes a tensor from outside and is saved.
   std::vector<std::pair<int, int>> in_place;
   bool must_store_random = false;
 };
 
-// By op: is it saved. The most runtime spared within ceil(budget_ratio of all bytes), where
-// PyTorch's solver may stop 5 % short. Nothing: no choice meets the rules.
+// Returns for each op whether it is saved. Saves the most runtime within ceil(budget_ratio * all
+// bytes); PyTorch's solver may stop 5 % below this. Returns nullopt if no choice satisfies the
+// rules.
 std::optional<std::vector<bool>> sac_saves(const SacOps& ops, double budget_ratio);
 
 }  // namespace rematch

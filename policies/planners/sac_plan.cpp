@@ -16,7 +16,7 @@ double milliseconds(Profile::Duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// A module of the planner: a block, or what lies before, between and behind blocks.
+// A module of the planner: a block, or the part before, between or after blocks.
 struct Module {
   OpRange range;
   bool is_block = false;
@@ -37,7 +37,7 @@ std::vector<Module> modules_of(const Trace& trace, const std::vector<OpRange>& b
   return modules;
 }
 
-// Bytes as PyTorch's memory tracker has them.
+// Computes bytes as PyTorch's memory tracker does.
 class Tracker {
  public:
   explicit Tracker(const Trace& trace) : trace_(trace), maker_(trace.storages.size()) {
@@ -54,7 +54,8 @@ class Tracker {
     }
   }
 
-  // Tensors alive when the range ends: saved by then, or still to be read.
+  // Returns the module's figures. Counts tensors alive when the range ends: saved by then, or still
+  // to be read.
   SacModule figures(OpRange range) const {
     SacModule module;
     std::set<StorageId> saved;
@@ -71,7 +72,7 @@ class Tracker {
         continue;
       }
       saved.insert(storage);
-      saved_here.erase(storage);  // its output
+      saved_here.erase(storage);  // the module's output
     }
     for (StorageId storage : saved) module.total_kept_bytes += trace_.storages[storage].bytes.count;
     for (StorageId storage : saved_here) module.kept_bytes += trace_.storages[storage].bytes.count;
@@ -139,7 +140,8 @@ double estimated_peak(const SacModel& model) {
 }  // namespace
 
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
-  constexpr std::int64_t kAllocation = 512;  // CUDA's smallest; the estimator rounds up to it
+  // CUDA's smallest allocation; the estimator rounds up to it
+  constexpr std::int64_t kAllocation = 512;
   SacOps ops;
   std::map<StorageId, int> maker;
   for (const OpId id : range.ids()) {
@@ -159,7 +161,7 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
     if (op.draws_random) ops.random.push_back(index);
     if (!op.writes.empty()) ops.in_place.emplace_back(index, maker.at(op.writes.front()));
   }
-  // The region's output is kept by who reads it, so to save it costs nothing.
+  // The reader of the region's output keeps it, so saving it costs nothing.
   for (OpId id = range.end; id-- > range.first;) {
     if (trace.ops[id].is_view || !trace.ops[id].writes.empty()) continue;
     ops.memory_bytes[id - range.first] = 0;
@@ -179,8 +181,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   for (const auto& [op, parent] : ops.in_place) head[op] = parent;
   for (int op : ops.random) head.try_emplace(op, ops.random.front());
   const std::set<int> views(ops.views.begin(), ops.views.end());
-  Group taken;   // views: recomputed in any case
-  Group stored;  // what is written in place though it came from outside
+  Group taken;   // views, which are recomputed in any case
+  Group stored;  // tensors from outside that are written in place
   Group all;
   for (std::size_t i = 0; i < ops.memory_bytes.size(); ++i) {
     const int op = static_cast<int>(i);
@@ -200,7 +202,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   std::stable_sort(order.begin(), order.end(),
                    [](const Group& a, const Group& b) { return a.worth() > b.worth(); });
   order.push_back(stored);
-  // Each share of bytes with the time of the next step, a bit to the right: an upper bound.
+  // Pairs each share of bytes with the time of the next step and moves it slightly to the right,
+  // for an upper bound.
   constexpr double kShift = 1e-2;
   std::map<double, double> curve;
   const auto add = [&] {

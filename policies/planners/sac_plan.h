@@ -1,6 +1,6 @@
-// PyTorch 2.11's sac_ilp over a trace, as a baseline: blocks are the modules that may be
-// checkpointed; what it knows of them (torch/distributed/_tools/sac_estimator.py, mem_tracker.py)
-// is made from trace and profile.
+// Applies PyTorch 2.11's sac_ilp to a trace, as a baseline. Blocks are the modules that may be
+// checkpointed. The inputs of the planner (torch/distributed/_tools/sac_estimator.py,
+// mem_tracker.py) are computed from trace and profile.
 #pragma once
 
 #include <variant>
@@ -15,16 +15,17 @@
 
 namespace rematch {
 
-// `budget_ratio`: of the peak that it estimates without checkpointing; above 0, at most 1.
-// Rejected: no such ratio, no blocks, or no solution within the budget.
+// `budget_ratio` is a share of the peak that the planner estimates without checkpointing; it must
+// be above 0 and at most 1. Returns Rejected for any other ratio, for a model without blocks, or if
+// no solution is within the budget.
 std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& profile,
                                          double budget_ratio);
 
-// The estimator's figures for the ops of one module.
+// Returns the estimator's figures for the ops of one module.
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range);
 
-// Share of recompute time over share of discarded bytes, ops taken by bytes for their time: the two
-// lines that the planner weighs a module by.
+// Returns the two lines by which the planner evaluates a module: the share of recompute time over
+// the share of discarded bytes. Ops are taken in order of bytes per time.
 std::vector<FittedLine> sac_tradeoff(const SacOps& ops);
 
 }  // namespace rematch

@@ -284,7 +284,7 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   mark_losers(front, noise);
   add_measured_areas(front, noise, measurement);
   front.measurement = std::move(measurement);
-  if (!front.points.empty()) front.verdict = verdict_of(front);  // of calibrated times
+  if (!front.points.empty()) front.verdict = verdict_of(front);  // uses calibrated times
 }
 
 }  // namespace rematch
