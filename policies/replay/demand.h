@@ -1,5 +1,5 @@
-// When a region's planned ops run: at the first demand for one of its saved tensors, or at each
-// demand what it lacks. One answer for the engine and the simulator.
+// Decides when a region's planned ops run: all at the first demand for one of its saved tensors, or
+// at each demand the ops that it lacks. Shared by the engine and the simulator.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace rematch {
 
 enum class ReplayExtent : std::uint8_t {
-  kPrefix,        // at the first demand, everything that forward ran up to the stop
-  kWholeClosure,  // at the first demand, everything that live slots depend on
-  kLazyClosure,   // at each demand what it lacks, in the order of the demand steps
+  kPrefix,        // at the first demand, all ops that forward ran up to the stop
+  kWholeClosure,  // at the first demand, all ops that live slots depend on
+  kLazyClosure,   // at each demand the missing ops, in the order of the demand steps
 };
 
 inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
@@ -20,10 +20,10 @@ inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
   return type.whole_on_demand ? ReplayExtent::kWholeClosure : ReplayExtent::kLazyClosure;
 }
 
-// Behind the last pack, before which an early-stopped re-run has `stop` ops to run, there may be an
-// op that writes into what was packed, and leaves it unstale. `each_write` calls its argument with
-// op, storage and version of every write in the region, `is_awaited` says whether a saved tensor
-// has that storage and at least that version.
+// Returns the number of ops that an early-stopped re-run must run. `stop` counts the ops before the
+// last pack. A later op may still write a version that a saved tensor needs, and must then run too.
+// `each_write` calls its argument with op, storage and version of every write in the region.
+// `is_awaited` returns whether a saved tensor has that storage and at least that version.
 template <typename EachWrite, typename IsAwaited>
 std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
                                 const IsAwaited& is_awaited) {
@@ -33,7 +33,7 @@ std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
   return stop;
 }
 
-// Makes a demanded slot available, and around it the slots of its step. `step` may be null.
+// Materializes a demanded slot, and before and after it the slots of its step. `step` may be null.
 template <typename Materialize>
 void materialize_in_order(int slot, const DemandStep* step, const Materialize& materialize) {
   if (step != nullptr) {

@@ -12,7 +12,7 @@ constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;
 constexpr std::int32_t kNextExtra = 80;
-constexpr std::int32_t kNever = 1 << 28;  // sums of it stay below the largest integer
+constexpr std::int32_t kNever = 1 << 28;  // sums of a few of these do not overflow
 
 // After this many expected ops in succession the alignment is certain, and the window is dropped.
 constexpr std::size_t kSure = 8;

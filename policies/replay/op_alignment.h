@@ -23,7 +23,7 @@ class OpAlignment {
   // of missing ops.
   static constexpr std::size_t kWindow = 64;
 
-  // The first `num_ran` planned ops ran. `planned` must outlive the alignment.
+  // Starts after the first `num_ran` planned ops, which ran. `planned` must outlive the alignment.
   OpAlignment(const std::vector<std::int32_t>& planned, std::size_t num_ran);
 
   // Matches the op that runs next. Returns the index of its planned op; absent: the op is extra.
@@ -33,7 +33,7 @@ class OpAlignment {
   void skip_to(std::size_t index);
 
   std::int64_t num_extra() const { return num_extra_; }
-  // Of all planned ops, should the pass end here.
+  // Returns how many planned ops are missing if the pass ends here.
   std::int64_t num_missing() const;
 
  private:
@@ -55,10 +55,10 @@ class OpAlignment {
   std::int64_t num_extra_ = 0;
   std::size_t next_ = 0;    // the planned op that is expected
   std::size_t window_ = 0;  // the first planned op of the window
-  // Entry i: the costs of alignments that end before planned op window_ + i. Empty while the ops
-  // follow the plan one by one.
+  // Entry i holds the costs of alignments that end before planned op window_ + i. Empty while the
+  // ops follow the plan one by one.
   std::vector<Costs> costs_;
-  std::vector<Costs> before_;     // the same, without the last op
+  std::vector<Costs> before_;     // the costs before the last op
   std::size_t num_in_a_row_ = 0;  // expected ops that ran in succession
 };
 

@@ -1,6 +1,6 @@
-// Decides which recorded ops a backward pass over one region runs, in which order, and what is let
-// go of after each. Integers alone: the engine puts tensors in the place of values, the simulator
-// bytes. Knows no treatment and no order of demands (demand.h).
+// Decides which recorded ops a backward pass over one region runs, in which order, and which values
+// are released after each. Works on integers only: the engine maps values to tensors, the simulator
+// maps them to bytes. Does not know treatments or the order of demands (demand.h).
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,7 @@
 
 namespace rematch {
 
-// A saved tensor or an argument: a value, and the number of in-place writes that its storage had
-// seen.
+// A saved tensor or an argument: a value, and the number of earlier in-place writes to its storage.
 struct ReplayUse {
   std::int32_t value = 0;
   std::int32_t version = 0;
@@ -23,14 +22,15 @@ struct ReplayUse {
 
 // A recorded region by index. Ops are in recorded order. A value without a producer comes from
 // outside the region and is always there.
-//   uses(op), outputs(op)       ranges; a use has `value` and `version`, an output is a value, or
-//                               absent: an undefined tensor. What an in-place op returns may be
-//                               listed
-//   is_repeatable(op)           has no side effect outside the region
-//   makes_its_own(op)           neither a view nor in place: with its outputs there, it need not
-//   run each_write(storage, version, visit)     the ops that write to it, up to that version
-//   each_written(op, visit)     the storages that the op writes to, and their versions after it
-//   each_reader(op, storage, version, visit)  ops before `op` that read it at an earlier version
+//   uses(op), outputs(op)       ranges. A use has `value` and `version`. An output is a value, or
+//                               absent for an undefined tensor. Tensors that an in-place op returns
+//                               may be listed.
+//   is_repeatable(op)           the op has no side effect outside the region
+//   makes_its_own(op)           the op is neither a view nor in place, so it need not run if its
+//                               outputs are there
+//   each_write(storage, version, visit)        the ops that write the storage, up to that version
+//   each_written(op, visit)     the storages that the op writes, and their versions after it
+//   each_reader(op, storage, version, visit)   ops before `op` that read it at an earlier version
 //   each_wait(op, visit)        the ops that complete the collective that the op starts
 // Storages from outside the region have no writes.
 template <typename Graph>
@@ -51,11 +51,11 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
   graph.each_wait(id, visit);
 };
 
-// The state of a planner. Its memory serves one planner after the other.
+// The state of a planner. Several planners can use its memory one after another.
 struct ReplayTables {
-  std::vector<std::int32_t> num_uses;  // by value: planned reads and saved tensors to come
+  std::vector<std::int32_t> num_uses;  // by value: planned reads, and saved tensors to come
   std::vector<std::uint8_t> is_there;  // by value
-  std::vector<std::uint8_t> planned;   // by op: to be run; cleared when it is
+  std::vector<std::uint8_t> planned;   // by op: still to run; cleared when it starts
   std::vector<std::int32_t> listed;    // ops of the latest list
 
   void clear() {  // keeps the memory
@@ -67,15 +67,15 @@ struct ReplayTables {
 };
 
 // Note [A replay, step by step]
-// 1. hold() what forward kept, await() the saved tensors that are alive.
-// 2. plan_closure() or plan_prefix(), once. Values that are there and not needed() are let go of.
-// 3. list_planned(), or list_missing() of one saved tensor; for each op of the list: start() it,
-//    read() its arguments, make() its outputs. Both tell who may be let go of.
-// 4. read() a saved tensor when backward takes it, or drops it without having asked.
+// 1. hold() the values that forward kept, and await() the live saved tensors.
+// 2. Call plan_closure() or plan_prefix() once. Release values that are there but not needed.
+// 3. Call list_planned(), or list_missing() for one saved tensor. For each op of the list, start()
+// it, read() its arguments and make() its outputs. read() and make() tell which values to release.
+// 4. read() a saved tensor when backward takes it, or drops it without a demand.
 template <ReplayGraph Graph>
 class ReplayPlanner {
  public:
-  // Nothing is there. The tables must outlive it.
+  // Starts without any value. The tables must outlive the planner.
   ReplayPlanner(Graph graph, ReplayTables& tables) : graph_(std::move(graph)), tables_(tables) {
     tables_.num_uses.assign(graph_.num_values(), 0);
     tables_.is_there.assign(graph_.num_values(), kNo);
@@ -85,11 +85,12 @@ class ReplayPlanner {
   void hold(std::int32_t value) { tables_.is_there[value] = kYes; }
   void await(std::int32_t value) { ++tables_.num_uses[value]; }
 
-  // Plans what `saved`, a range of uses, depend on. Values that are there end the closure, a read
-  // at a version needs the in-place writes before it, and a collective needs its wait.
+  // Plans the ops that `saved`, a range of uses, depends on. Values that are there end the closure,
+  // a read at a version needs the in-place writes before it, and a collective needs its wait.
   template <typename Uses>
   void plan_closure(const Uses& saved);
-  // Plans all of the first `num_ops` ops, as a re-run of forward would, but what is there.
+  // Plans the first `num_ops` ops, as a re-run of forward would, except those whose results are
+  // there.
   void plan_prefix(std::int32_t num_ops);
 
   bool is_planned(std::int32_t op) const { return tables_.planned[op] != kNo; }
@@ -97,24 +98,24 @@ class ReplayPlanner {
   bool is_needed(std::int32_t value) const { return tables_.num_uses[value] > 0; }
   std::int32_t num_uses(std::int32_t value) const { return tables_.num_uses[value]; }
 
-  // Ops to run, in recorded order. Both lists hold until the next one.
+  // Return the ops to run in recorded order. Each call invalidates the list of the call before.
   const std::vector<std::int32_t>& list_planned();
-  // Planned ops that a saved tensor waits for.
+  // Returns only the planned ops that a saved tensor needs.
   template <typename Use>
   const std::vector<std::int32_t>& list_missing(const Use& saved);
-  // The same, in any order. A search that finds more than `at_most` is given up, with as many
-  // found.
+  // Returns the same ops in any order. Stops once it has found more than `at_most` ops, and returns
+  // the ops found so far.
   template <typename Use>
   const std::vector<std::int32_t>& find_missing(const Use& saved, std::size_t at_most);
 
   void start(std::int32_t op) { tables_.planned[op] = kNo; }
-  // Whether it was the last read of the value, which is let go of then.
+  // Returns whether this was the last read of the value. The value is then released.
   bool read(std::int32_t value) {
     if (--tables_.num_uses[value] != 0) return false;
     tables_.is_there[value] = kNo;
     return true;
   }
-  // Whether somebody needs the value that was made.
+  // Returns whether the new value is needed.
   bool make(std::int32_t value) {
     const bool needed = is_needed(value);
     tables_.is_there[value] = needed ? kYes : kNo;
@@ -122,8 +123,8 @@ class ReplayPlanner {
   }
   void let_go(std::int32_t value) { tables_.is_there[value] = kNo; }
 
-  // From op `first` on, leaves out planned ops for which no saved tensor and no later op waits.
-  // Calls `let_go` with each value that their reads were the last to need.
+  // Drops planned ops, from op `first` on, that no saved tensor and no later op needs. Calls
+  // `let_go` with each value that only these ops still had to read.
   template <typename Uses, typename LetGo>
   void leave_out_unneeded(std::int32_t first, const Uses& saved, LetGo&& let_go);
 
@@ -185,7 +186,7 @@ void ReplayPlanner<Graph>::plan_prefix(std::int32_t num_ops) {
   }
 }
 
-// All it would make is there, so a re-run need not run it.
+// Returns whether everything that the op would make is there, so that a re-run can skip it.
 template <ReplayGraph Graph>
 bool ReplayPlanner<Graph>::is_answered(std::int32_t op) const {
   if (!graph_.makes_its_own(op)) return false;
@@ -226,7 +227,8 @@ const std::vector<std::int32_t>& ReplayPlanner<Graph>::find_missing(const Use& s
     const std::int32_t op = listed[next];
     for (const auto& use : graph_.uses(op)) require(use);
     graph_.each_wait(op, [&](std::int32_t wait) { require_op(wait); });
-    // A write ends what its storage held: planned ops that read that run first.
+    // A write destroys the previous contents of its storage, so planned ops that read them run
+    // first.
     graph_.each_written(op, [&](std::int32_t storage, std::int32_t version) {
       graph_.each_reader(op, storage, version, [&](std::int32_t reader) { require_op(reader); });
     });
