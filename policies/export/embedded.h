@@ -1,4 +1,4 @@
-// The Python file that carries a plan, with holes, embedded by rematch_embed.
+// The Python file for a plan, with placeholders. rematch_embed embeds it.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// (name, text) of each file.
+// Returns (name, text) of each file.
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_exports();
 
 }  // namespace rematch

@@ -6,9 +6,9 @@
 namespace rematch {
 namespace {
 
-// The fate of one op of the trace in a plan.
+// What a plan does with one op of the trace.
 struct OpFate {
-  std::optional<OpRange> region;  // nothing: autograd keeps what it saves
+  std::optional<OpRange> region;  // absent: autograd keeps what it saves
   Treatment treatment = Treatment::kSave;
   bool operator==(const OpFate&) const = default;
 };
@@ -69,7 +69,7 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
 
 }  // namespace
 
-// A result is kept by its op, so an op counts as saved if any of its results is kept.
+// An op counts as saved if any of its results is kept.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type) {
   const std::vector<bool> kept = kept_values(graph, type.ops);
   std::vector<bool> saved(graph.ops.size());

@@ -1,4 +1,4 @@
-// How two plans for one trace differ in what they run.
+// Compares what two plans for one trace run.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace rematch {
 
-// By op of the region, whether a result that the plan saves is kept: it may name an op of which
-// nothing can be, a view.
+// Returns for each op of the region whether it keeps a result that the plan saves. A plan may save
+// an op whose results cannot be kept, such as a view.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {
-  std::size_t num_ops = 0;  // that differ
-  // The first of them: "layer model.layers.1 is checkpointed in the plan, not by it".
+  std::size_t num_ops = 0;  // number of ops that differ
+  // The first difference: "model.layers.1 is checkpointed by the plan and not by it".
   std::string first;
-  bool of_early_stop = false;  // alone: one of them re-runs regions to their end
+  bool of_early_stop = false;  // the only difference: one plan re-runs regions to their end
 };
 
-// Nothing if they do the same. `other` is what the words call `by it`. Early stop counts only where
-// all else is equal. Throws std::invalid_argument if one was made for another model.
+// Returns nullopt if both plans do the same. The text calls `other` "it". Early stop counts only if
+// everything else is equal. Throws std::invalid_argument if a plan was made for another model.
 std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
                                             const Plan& other);
 

@@ -15,15 +15,15 @@
 namespace rematch {
 namespace {
 
-// A mode of a system. {N} in `policy` and `lines` is a number of layers.
+// A mode of a system. {N} in `policy` and `lines` stands for a number of layers.
 struct ConfigMode {
-  std::string_view policy;  // of the catalogue, or the system's spelling
+  std::string_view policy;  // catalogue name, or the system's spelling
   std::string_view lines;
 };
 
 struct ConfigTarget {
   std::string_view name;
-  std::string_view where;  // the lines go
+  std::string_view where;  // where the lines go
   std::vector<ConfigMode> modes;
 };
 
@@ -88,7 +88,7 @@ int most_layers(const Trace& trace) {
   return most;
 }
 
-// Nothing where the model cannot have the policy.
+// Returns nullopt if the model cannot have the policy.
 std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
   const auto parsed = parse_policy(policy);
   if (!std::holds_alternative<Policy>(parsed)) return std::nullopt;
@@ -153,7 +153,7 @@ namespace {
 constexpr std::string_view kApplyToModel = "import {M}\n{M}.apply(model)";
 constexpr std::string_view kApplyToTransformer = "import {M}\n{M}.apply(transformer)";
 
-// Read in the sources of the systems; torch, transformers and diffusers were run.
+// Taken from the sources of the systems. torch, transformers and diffusers were run.
 constexpr std::array kPlaces = {
     CallPlace{"torch",
               "Call apply() once, after the model is built and on its\n"

@@ -20,8 +20,8 @@
 namespace rematch {
 namespace {
 
-// Selective checkpointing asks its policy about every op but this one, whose number differs between
-// forward and recompute.
+// Selective checkpointing asks its policy about every op except this one, because the number of
+// these ops differs between forward and recompute.
 constexpr std::string_view kIgnoredOp = "aten::detach";
 
 using Problem = std::optional<std::string>;
@@ -52,9 +52,10 @@ std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t o
   return traced_op(trace, graph, op).name + " (op " + std::to_string(op) + ")";
 }
 
-// Note [A kept draw moves the generator for those behind it]
-// torch's recompute begins with the generator state that forward began with. A draw whose result
-// is kept does not run again and does not advance it, so a later one draws other numbers.
+// Note [A kept draw shifts later draws]
+// torch's recompute begins with the generator state that forward began with. A draw whose result is
+// kept does not run again and does not advance the generator, so a later draw returns other
+// numbers.
 Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const RegionType& type,
                        const std::vector<bool>& saved) {
   const auto end = type.early_stop ? static_cast<std::size_t>(graph.stop) : graph.ops.size();
@@ -174,7 +175,7 @@ std::string in_python_quotes(std::string_view text) {
   return quoted + "\"";
 }
 
-// "[a, b, c]" over as many lines as it takes, the later ones indented.
+// Formats "[a, b, c]" over as many lines as needed. Later lines are indented.
 std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
   std::string text = "[";
   std::size_t column = indent;
@@ -194,7 +195,7 @@ std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
 }
 
 std::string kinds_text(const TorchRegions& regions) {
-  constexpr std::size_t kIndent = 13;  // behind `     "ops": [`
+  constexpr std::size_t kIndent = 13;  // after `     "ops": [`
   std::string text;
   for (const TorchRegionKind& kind : regions.kinds) {
     std::vector<std::string> ops;
@@ -219,7 +220,7 @@ std::string modules_text(const TorchRegions& regions) {
   return text;
 }
 
-// torch runs regions as a whole, so that is predicted, whatever schedule the plan allows.
+// Predicts whole_region, because torch runs regions as a whole, whatever schedule the plan allows.
 std::string predicted_text(const Trace& trace, const Plan& plan) {
   constexpr Schedule kAsTorch = Schedule::kWholeRegion;
   StepSimulator simulator(trace, OptimizerModel::kNothing);
@@ -238,7 +239,7 @@ std::string predicted_text(const Trace& trace, const Plan& plan) {
   return text + "    },\n";
 }
 
-// Text that stands in the file's docstring.
+// Makes text safe for the file's docstring.
 std::string in_docstring(std::string text) {
   for (char& character : text) {
     if (character == '"' || character == '\\' || character == '\n') character = '\'';

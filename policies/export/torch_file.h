@@ -1,4 +1,4 @@
-// The Python file that runs a plan with torch alone.
+// Writes the Python file that runs a plan with only torch.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace rematch {
 
-// A plan as torch.utils.checkpoint can run it: modules of the model by name, and of each the ops
-// whose results selective checkpointing keeps, by index. Refuses what it cannot run with the same
-// ops, bytes and bits.
-
+// A plan as torch.utils.checkpoint can run it: modules of the model by name, and for each the ops,
+// by index, whose results selective checkpointing keeps. Plans that torch cannot run with the same
+// ops, bytes and bits are rejected.
+//
 // The content that equal regions share.
 struct TorchRegionKind {
   bool early_stop = true;
-  bool draws_random = false;       // so that recompute begins with forward's generator state
-  std::vector<std::string> ops;    // as a dispatch mode sees them; empty where nothing is saved
+  bool draws_random = false;       // recompute must begin with forward's generator state
+  std::vector<std::string> ops;    // names as a dispatch mode sees them; empty if nothing is saved
   std::vector<std::size_t> saved;  // indices into ops
   bool operator==(const TorchRegionKind&) const = default;
 };
@@ -35,14 +35,16 @@ struct TorchRegions {
   std::vector<TorchRegion> regions;  // each module once
 };
 
-// Rejected, with the region's name: one that is no whole module, is recomputed on demand, offloads,
-// writes to a tensor from outside, or draws again behind a draw that it keeps. `schedule` is what
-// the plan was made for. Throws std::invalid_argument if the plan was made for another model.
+// Returns Rejected, with the region's name, if a region is not a whole module, is recomputed on
+// demand, offloads, writes to a tensor from outside, or draws again after a draw that it keeps.
+// `schedule` is the schedule that the plan was made for. Throws std::invalid_argument if the plan
+// was made for another model.
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 
-// The file's first lines say where `place` calls it; `module_name` is the file's. The regions are
-// the plan's. The step's prediction, for whoever checks a run, is in the file.
+// Returns the text of the file. Its first lines say where `place` calls it; `module_name` is the
+// name of the file's module. `regions` must belong to the plan. The file also holds the step's
+// prediction, so that a run can be checked.
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
                        const CallPlace& place, const std::string& module_name);
 

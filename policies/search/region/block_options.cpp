@@ -157,7 +157,7 @@ class BlockOptionFinder {
   }
 
   // Returns for each op of the range whether it draws random numbers and a later op does so too.
-  // See Note [A kept draw moves the generator for those behind it].
+  // See Note [A kept draw shifts later draws].
   std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
     bool is_last = true;
