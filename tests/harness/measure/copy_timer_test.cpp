@@ -14,7 +14,7 @@ TEST_CASE("of the copies exposed is what somebody waited for, and hidden the res
   const CopyTimes part{.copying = milliseconds(10), .waiting = milliseconds(4)};
   CHECK(part.exposed() == milliseconds(4));
   CHECK(part.hidden() == milliseconds(6));
-  // Joins that the host was late for: no more of the copies can be exposed than there is.
+  // The host was late for these joins. No more can be exposed than the copies take.
   const CopyTimes late{.copying = milliseconds(10), .waiting = milliseconds(12)};
   CHECK(late.exposed() == milliseconds(10));
   CHECK(late.hidden() == nanoseconds(0));

@@ -1,4 +1,4 @@
-// A made-up driver: a table of functions over one device whose answers the tests set.
+// An invented driver: a table of functions over one device whose answers the tests set.
 #include "harness/measure/gpu_monitor.h"
 
 #include <cstdio>
@@ -23,7 +23,7 @@ struct Driver {
   unsigned active_links = 18;
   bool has_mig_mode = false;
   std::string known_uuid = "MIG-5f7a";
-  bool lists_whole_gpu = true;             // to privileged users alone
+  bool lists_whole_gpu = true;             // only for privileged users
   std::vector<NvmlProcess> mig_processes;  // of all instances
   int open_sessions = 0;
 };
@@ -32,7 +32,7 @@ Driver driver;
 int refuse(NvmlDevice*, unsigned*) { return 3; }
 
 constexpr unsigned kOwnInstance = 9;
-// A handle that stands for the MIG instance; the GPU's own is null.
+// Stands for the MIG instance's handle. The GPU's own handle is null.
 NvmlDevice* const kInstanceHandle = reinterpret_cast<NvmlDevice*>(&driver);
 
 int list_mig_processes(NvmlDevice* device, unsigned* count, NvmlProcess* processes) {
@@ -161,7 +161,7 @@ TEST_CASE("the environment gets what the driver says, and nothing for what it re
   open_monitor()->describe(environment);
   CHECK(environment.cpu_model == "Made-up CPU");
   CHECK(environment.pcie_generation == 5);
-  CHECK(environment.pcie_current_generation == std::nullopt);  // refused
+  CHECK(environment.pcie_current_generation == std::nullopt);  // the driver refuses
   CHECK(environment.pcie_width == std::nullopt);               // an old driver lacks it
   CHECK(environment.ecc == std::nullopt);
   CHECK(environment.power_limit_mw == 700000);
@@ -194,9 +194,10 @@ TEST_CASE("processes on the GPU are others', but for one's own context") {
   const auto monitor = open_monitor();
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 3);
   CHECK(monitor->read(GpuMonitor::OwnContext::kYes).other_processes == 2);
-  driver.num_processes = 0;  // another namespace's are not listed
+  driver.num_processes = 0;  // processes of another namespace are not listed
   CHECK(monitor->read(GpuMonitor::OwnContext::kYes).other_processes == 0);
-  driver.num_processes = 300;  // more than the table holds: the count is still said
+  // The table holds fewer processes, but the count is still reported.
+  driver.num_processes = 300;
   driver.processes_result = kNvmlInsufficientSize;
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == 300);
   driver.processes_result = 3;
@@ -216,7 +217,7 @@ TEST_CASE("of a MIG instance only its own processes count") {
   CHECK(others(driver.known_uuid) == 1);
   driver.lists_whole_gpu = false;
   CHECK(others(driver.known_uuid) == 1);
-  CHECK(others("GPU-5f7a") == std::nullopt);  // nobody knows which instance this is
+  CHECK(others("GPU-5f7a") == std::nullopt);  // it is unknown which instance this is
   Environment environment;
   GpuMonitor::open(functions(), driver.known_device, driver.known_uuid)->describe(environment);
   CHECK(environment.mig == true);

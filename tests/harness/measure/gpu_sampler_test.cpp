@@ -1,4 +1,4 @@
-// A made-up driver whose GPU is busy for as long as the test says.
+// An invented driver whose GPU is busy for as long as the test says.
 #include "harness/measure/gpu_sampler.h"
 
 #include <atomic>
@@ -49,7 +49,7 @@ std::unique_ptr<GpuMonitor> open_busy_gpu() {
   return GpuMonitor::open(table, "00000000:17:00.0");
 }
 
-// Waits for an event, not for a time, so a busy machine only makes the test slower.
+// Waits for an event instead of a time, so a busy machine only makes the test slower.
 void wait_for_readings(int count) {
   const int first = busy_gpu.num_readings;
   while (busy_gpu.num_readings < first + count) std::this_thread::sleep_for(milliseconds(1));
@@ -88,7 +88,7 @@ TEST_CASE("a step shorter than the interval has a reading") {
   CHECK(sampler.stop().size() >= 1);
 }
 
-// The waits are 1, 2, 4 and 8 ms long, and none is the interval.
+// The waits take 1, 2, 4 and 8 ms, all shorter than the interval.
 TEST_CASE("a short step has several readings, whatever the interval") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
@@ -98,7 +98,7 @@ TEST_CASE("a short step has several readings, whatever the interval") {
   CHECK(sampler.stop().size() >= 4);
 }
 
-// The driver answers when the test lets it.
+// The driver answers only when the test allows it.
 TEST_CASE("a stop can be requested while a reading takes its time") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
@@ -106,7 +106,7 @@ TEST_CASE("a stop can be requested while a reading takes its time") {
   busy_gpu.blocks = true;
   sampler.start();
   while (!busy_gpu.is_blocked) std::this_thread::sleep_for(milliseconds(1));
-  sampler.request_stop();  // a stop that waited would wait for ever
+  sampler.request_stop();  // a stop that waited would hang here
   busy_gpu.blocks = false;
   CHECK(sampler.stop().size() == 1);
 }

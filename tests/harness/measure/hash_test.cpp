@@ -10,7 +10,7 @@ namespace rematch {
 namespace {
 
 TEST_CASE("a tensor's hash is the head of the SHA-256 of its bytes") {
-  // sha256 of four zero bytes, and of 00 00 00 00 00 00 80 3f: [0, 1] in float32.
+  // The SHA-256 of four zero bytes, and of 00 00 00 00 00 00 80 3f: [0, 1] in float32.
   CHECK(tensor_hash(at::zeros({1})) == "df3f619804a92fdb4057192dc43dd748");
   CHECK(tensor_hash(at::arange(2, at::kFloat)) == "22b6f43bd8d27738d3213f29e96b62d0");
   CHECK(tensor_hash(at::Tensor()).empty());
@@ -30,7 +30,7 @@ TEST_CASE("several tensors hash as their bytes one after the other") {
 
 TEST_CASE("tensors hashed at a time hash as each alone, in their order") {
   std::vector<at::Tensor> tensors(9);
-  std::vector<std::string> expected(1);  // of an undefined one
+  std::vector<std::string> expected(1);  // of an undefined tensor
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     tensors[i] = at::rand({static_cast<std::int64_t>(1000 * i)});
     expected.push_back(tensor_hash(tensors[i]));
@@ -42,7 +42,7 @@ TEST_CASE("tensors hashed at a time hash as each alone, in their order") {
 TEST_CASE("one bit is enough") {
   at::Tensor zero = at::zeros({3});
   const std::string before = tensor_hash(zero);
-  zero[1].neg_();  // -0 equals 0 as a number and differs in one bit
+  zero[1].neg_();  // -0 equals 0 as a number but differs in one bit
   CHECK(tensor_hash(zero) != before);
 }
 

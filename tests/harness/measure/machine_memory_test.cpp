@@ -1,4 +1,4 @@
-// A machine's memory from made-up proc and sys folders, and from this one's.
+// A machine's memory, read from invented proc and sys folders and from this machine's.
 #include "harness/measure/machine_memory.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ TEST_CASE("without control groups the machine's own memory counts") {
   CHECK(machine.memory().oom_kills == 3);
 }
 
-// The job may have 8 GiB. It holds 5, of which 1 is pages of files; the slice above has 6 of 16
+// The job may use 8 GiB. It holds 5, of which 1 is pages of files. The slice above it has 6 of 16
 // left.
 TEST_CASE("the least of a process's control groups limits it") {
   const MadeUpMachine machine;
@@ -69,7 +69,7 @@ TEST_CASE("control groups of the first version, and a limit that is none") {
   CHECK(machine.memory().available == Bytes{24 * kGiB});
 }
 
-// A limit of which nobody says how much is used, and files that hold no number.
+// A limit without a known usage, and files without a number.
 TEST_CASE("limits that cannot be read are none, and usage that cannot be read is none") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "nonsense\n0::/job\n");

@@ -1,4 +1,4 @@
-// A CUPTI that knows its version and nothing else, to be loaded as the library is.
+// A CUPTI library that only knows its version. Tests load it like the real one.
 #include <cstdint>
 
 extern "C" int cuptiGetVersion(std::uint32_t* version) {

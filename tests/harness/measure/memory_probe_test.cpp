@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Two blocks of `sin(x w)` on 8 x 8 floats: 256 bytes a tensor.
+// Two blocks of `sin(x w)` on 8 x 8 floats: 256 bytes per tensor.
 struct TwoBlocks {
   explicit TwoBlocks(at::Device device)
       : x(at::ones({8, 8}, device)),
@@ -62,12 +62,13 @@ MemoryRecord run_step(at::Device device) {
 TEST_CASE("a step's bytes are accounted for to the last one") {
   const MemoryRecord record = run_step(at::kCPU);
   REQUIRE(record.parameter == Bytes{512});
-  // Each block saves both of sin's and mm's inputs: x and the weights are not its own, so the
-  // first keeps mm's output, the second that and the first's sin. `loss` holds 4 bytes.
+  // Each block saves the inputs of sin and mm, but x and the weights are not its own. So the first
+  // block keeps mm's output, and the second keeps mm's output and the first block's sin. `loss`
+  // holds 4 bytes.
   const std::int64_t saved = 256 + 512;
   CHECK(record.after_forward->count - record.baseline->count == saved + 4);
-  // Peak in block 1's backward: sin's backward is cos (256), then mul (256) of it and the
-  // expanded gradient; ones_like(loss) is 4 bytes; all that was saved is there still.
+  // The peak is in block 1's backward. sin's backward is cos (256), then mul (256) of it and the
+  // expanded gradient. ones_like(loss) takes 4 bytes. Everything saved is still alive.
   CHECK(record.peak_phase == Phase::kBackward);
   CHECK(record.peak_scope == "blocks.1");
   CHECK(record.peak_allocated->count - record.baseline->count >= saved + 512);
@@ -86,12 +87,14 @@ TEST_CASE("gradients of parameters are theirs as soon as autograd has put them t
   CHECK(line.phase.back() == Phase::kOptimizer);
   CHECK(line.bytes.at(Holder::kGradients).front() == 0);
   CHECK(line.bytes.at(Holder::kGradients).back() == 512);
-  CHECK(line.bytes.at(Holder::kSavedActivations).back() == 4);  // the loss, which the caller holds
+  // The loss, which the caller holds.
+  CHECK(line.bytes.at(Holder::kSavedActivations).back() == 4);
 }
 
 TEST_CASE("saved activations in forward are what outlives it; the rest are temporaries") {
   const MemoryTimeline line = run_step(at::kCPU).timeline.value();
-  // mm, sin, mm, sin, sum: after the last sin its output is there until the loss is made.
+  // The ops are mm, sin, mm, sin, sum. After the last sin, its output is alive until the loss is
+  // made.
   CHECK(line.bytes.at(Holder::kSavedActivations)[3] == 256 + 512);
   CHECK(line.bytes.at(Holder::kOther)[3] - line.bytes.at(Holder::kOther)[0] == 256);
 }
@@ -102,7 +105,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.timeline->op_index == cpu.timeline->op_index);
   auto meta_bytes = meta.timeline->bytes;
   auto cpu_bytes = cpu.timeline->bytes;
-  meta_bytes.erase(Holder::kOther);  // other tests' leftovers differ between devices
+  meta_bytes.erase(Holder::kOther);  // leftovers of other tests differ between devices
   cpu_bytes.erase(Holder::kOther);
   CHECK((meta_bytes == cpu_bytes));
   CHECK(meta.peak_allocated->count - meta.baseline->count ==
@@ -110,7 +113,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.peak_scope == cpu.peak_scope);
 }
 
-// As an optimizer that steps in backward does.
+// Behaves like an optimizer that steps in backward.
 struct CountedHook final : torch::autograd::PostAccumulateGradHook {
   explicit CountedHook(int* calls) : num_calls(calls) {}
   void operator()(const torch::autograd::Variable& parameter) override {
@@ -172,11 +175,11 @@ TEST_CASE("a second forward of a step begins with what the first one left") {
   const MemoryTimeline line = probe.finish_step().timeline.value();
   const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
   const std::size_t num_ops = line.op_index.size() / 2;  // of one forward and backward
-  CHECK(saved[3] == 256 + 512);                          // as in one step alone
+  CHECK(saved[3] == 256 + 512);                          // as in a single step
   CHECK(saved[num_ops + 3] == saved[3] + 4);             // the first loss, which the caller holds
 }
 
-// The listener there was hears everything too.
+// The previous listener must receive everything too.
 struct CountingListener final : ScopeListener {
   int entered = 0;
   int left = 0;

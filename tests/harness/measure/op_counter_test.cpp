@@ -30,8 +30,8 @@ TEST_CASE("ops are counted by phase, exact name and class") {
   const CountsRecord record = counter.record(1);
   CHECK(record.counted_steps == 1);
   CHECK(count(record, Phase::kForward, "aten::mm") == 2);
-  // d(x w w)/dw: two products for the outer mm (its left input needs a gradient too), one for the
-  // inner, whose left input does not.
+  // d(x w w)/dw: two products for the outer mm, because its left input needs a gradient too. One
+  // for the inner mm, whose left input needs none.
   CHECK(count(record, Phase::kBackward, "aten::mm") == 3);
   const auto& classes = record.by_class[static_cast<std::size_t>(Phase::kBackward)];
   CHECK(classes.at(OpClass::kMatmul) == 3);
