@@ -10,7 +10,7 @@ using std::chrono::nanoseconds;
 constexpr const char* kFlashForward = "flash_fwd_kernel";
 constexpr const char* kGemm = "nvjet_tst_64x64";
 
-// Activity of one step after another: launches get correlation ids as a driver gives them.
+// Invented activity of consecutive steps. Launches get correlation ids as from a driver.
 class Device {
  public:
   void run(const char* symbol, std::uint64_t op_call, std::int64_t duration = 10) {
@@ -20,7 +20,7 @@ class Device {
     clock_ += duration + 1;
   }
 
-  // A call that launches a kernel, without the kernel.
+  // Adds a call that launches a kernel, but not the kernel.
   std::uint32_t launch(std::uint64_t op_call) {
     ++correlation_;
     if (op_call != 0) activity.links.push_back({correlation_, op_call});
@@ -44,7 +44,7 @@ class Device {
   std::int64_t clock_ = 1000;
 };
 
-// forward: mm, attention; recompute: attention; backward: mm. One step.
+// One step. forward: mm, attention; recompute: attention; backward: mm.
 std::vector<OpCall> calls_of_a_step(int step = 0) {
   return {{"aten::mm", OpClass::kMatmul, Phase::kForward, "blocks.0", step},
           {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", step},
@@ -87,7 +87,7 @@ TEST_CASE("ops and kernels are held against each other") {
   executed[2] = {{OpClass::kMatmul, 1}};
   CHECK_FALSE(disagreement(attribute(device_of_a_step().activity, calls), executed));
 
-  // The recomputed attention launched nothing.
+  // The recomputed attention launches nothing.
   Device device;
   device.run(kGemm, 1);
   device.run(kFlashForward, 2);
@@ -128,7 +128,7 @@ TEST_CASE("attention that is composed is held against its matmuls") {
         "backward executed 1 attention_backward ops, but 0 of them launched a kernel of class "
         "matmul");
 
-  // Fused kernels where composed ones were asked for are not what was asked for.
+  // If composed kernels are expected, fused ones are an error.
   Device fused;
   fused.run(kFlashForward, 1);
   fused.run("flash_bwd_dq_dk_dv_loop", 2);
@@ -151,13 +151,13 @@ TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass inv
 
   Device device = device_of_a_step();
   device.run(kGemm, 0);
-  device.run(kGemm, 99);  // an op call that there was not
+  device.run(kGemm, 99);  // an op call that does not exist
   use = attribute(device.activity, calls_of_a_step());
   CHECK(use.unattributed == 2);
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were launched by no op"));
 }
 
-// forward: mm, add. An op of no class that is held against its ops.
+// forward: mm, add. The class of add is not cross-checked.
 TEST_CASE("a kernel that was lost makes the pass invalid, whatever its class") {
   const std::vector<OpCall> calls = {
       {"aten::mm", OpClass::kMatmul, Phase::kForward, "blocks.0", 0},
@@ -175,7 +175,7 @@ TEST_CASE("a kernel that was lost makes the pass invalid, whatever its class") {
   Device complete;
   complete.run(kGemm, 1);
   complete.run("elementwise_kernel", 2);
-  complete.launch(0);  // nobody's
+  complete.launch(0);  // no op call launched it
   complete.launch(kBatchOfStep);
   CHECK_FALSE(attribute(complete.activity, calls).invalid);
 }
@@ -191,7 +191,7 @@ TEST_CASE("a launch by the runtime and the driver's inside it are one") {
   device.activity.links.push_back({999, 4});
   device.activity.launches.push_back(inner);
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 0);
-  device.activity.kernels.back().correlation = 999;  // the kernel is the inner call's
+  device.activity.kernels.back().correlation = 999;  // the kernel belongs to the inner call
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 0);
   device.activity.launches.back().thread = 2;
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 1);
@@ -205,7 +205,7 @@ TEST_CASE("kernels and copies that had not ended make the pass invalid") {
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels or copies had not ended"));
 }
 
-// Kernel, link and launch of one op are lost together: only the other step tells.
+// One op's kernel, link and launch are all lost, so only the other step reveals it.
 TEST_CASE("steps that differ though equally many kernels were launched make the pass invalid") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
@@ -237,7 +237,8 @@ TEST_CASE("copies of an offload are its own, and those of nobody are noted with 
   CHECK(use.note.value() == "2 copies or sets of 128 bytes were started by no op");
 }
 
-// A router of experts that launches a matmul for each of them that gets a token; a split over keys.
+// Imitates a router of experts that launches a matmul for each expert that gets a token, or a split
+// over keys.
 TEST_CASE("kernels that vary with the data are noted, and are no reason to drop the counts") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);

@@ -1,4 +1,4 @@
-// A made-up CUPTI: a table of functions that hands out the records a test asked for.
+// An invented CUPTI: a table of functions that returns the records a test requested.
 #include "harness/profile/cupti_session.h"
 
 #include <dlfcn.h>
@@ -28,12 +28,12 @@ struct FakeCupti {
   bool broken_buffer = false;
   std::size_t dropped = 0;
   std::vector<Record> pending;   // records that the next flush delivers
-  std::vector<Record> withheld;  // in a buffer with an unfinished record: only a forced flush
-  // What CUPTI's thread does while it reads a buffer, once.
+  std::vector<Record> withheld;  // in a buffer with an unfinished record; needs a forced flush
+  // Runs once on CUPTI's thread while it reads a buffer.
   std::function<void()> while_reading;
   int subscribers = 0;
   std::vector<CUpti_ActivityKind> enabled;
-  std::set<std::string> untraced;  // calls that were switched off, by name
+  std::set<std::string> untraced;  // names of calls that were switched off
   std::uint64_t clock = 1;
   std::vector<std::uint64_t> pushed;  // the stack of external ids
   std::vector<std::uint64_t> ever_pushed;
@@ -132,7 +132,8 @@ CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const cha
   return CUPTI_SUCCESS;
 }
 
-// Switches a call of a kind that is enabled already: enabling the kind would trace all its calls.
+// Switches a call of a kind that must be enabled already, because enabling the kind later would
+// trace all its calls.
 CUptiResult switch_call(CUpti_CallbackDomain domain, CUpti_CallbackId call, bool on) {
   const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
                                                          : CUPTI_ACTIVITY_KIND_RUNTIME;
@@ -298,7 +299,7 @@ TEST_CASE("kernels, copies, sets and links are read; what only launches is not")
   check_nothing_is_left();
 }
 
-// LibTorch of CUDA 13 launches by __cudaLaunchKernel, cuBLAS by the driver.
+// LibTorch for CUDA 13 launches through __cudaLaunchKernel, cuBLAS through the driver.
 TEST_CASE("every call that gives the device work is traced, and no other") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -321,7 +322,7 @@ TEST_CASE("a record of the warm-up that comes late is known by its stamp") {
   CHECK(activity.kernels[1].symbol == "lost_its_stamp");
 }
 
-// A forced flush alone would hand out what could still end, so it comes second.
+// The forced flush comes second. On its own it would return records that could still end.
 TEST_CASE("a buffer that is withheld for an unfinished record is asked for by force") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -344,8 +345,8 @@ TEST_CASE("a buffer that is withheld for an unfinished record is asked for by fo
   CHECK(activity.unfinished == 2);
 }
 
-// CUPTI holds a lock of its own while it delivers and while it answers. So a thread that called it
-// with the session's lock would wait for a second one that delivers, and the second for the first.
+// CUPTI holds its own lock while it delivers and while it answers. If a thread called it with the
+// session's lock held, it could deadlock with a second thread that delivers.
 TEST_CASE("CUPTI is called with no lock held") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -408,7 +409,7 @@ TEST_CASE("calls that launch a kernel are listed, and no others") {
   give_call(runtime, kLaunchOfCuda13, 1000, 2, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, 1010, 3, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000, 1020, 4, 0);
-  give_call(runtime, kLaunchOfCuda13, 1030, 5, 1);  // refused
+  give_call(runtime, kLaunchOfCuda13, 1030, 5, 1);  // failed
   give_call(CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, 1040, 6, 0);
   const Activity activity = session.finish();
   REQUIRE(activity.launches.size() == 2);
@@ -442,7 +443,7 @@ TEST_CASE("dropped records are counted, and what came before a discard is forgot
 }
 
 TEST_CASE("ids of op calls nest and are ours") {
-  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto takes 0 and 1
+  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses 0 and 1
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -488,7 +489,7 @@ TEST_CASE("another tool, a refusing driver and another version are told apart") 
              Catch::Contains("CUPTI 12.9 is loaded") && Catch::Contains("13.0"));
   CHECK(fake.subscribers == 0);
   fake = {};
-  CHECK(refusal(functions) == "recorded");  // a refusal leaves the way free
+  CHECK(refusal(functions) == "recorded");  // a failed session does not block the next one
 }
 
 TEST_CASE("a buffer that cannot be read ends the session with an error") {
@@ -506,7 +507,8 @@ TEST_CASE("a CUPTI that is not there is an error that says so") {
   CHECK_THROWS_WITH(load_cupti("libc.so.6"), Catch::Contains("CUPTI lacks cuptiGetVersion"));
 }
 
-// The library itself, which answers without a driver too; the dry device's records as with one.
+// Uses the real library, which also answers without a driver. On the dry device it records as with
+// a driver.
 TEST_CASE("LibTorch's own CUPTI is of the version this build reads") {
   const CuptiFunctions functions = load_cupti();
   CHECK_NOTHROW(require_cupti_version(functions));

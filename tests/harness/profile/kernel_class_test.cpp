@@ -18,8 +18,8 @@ struct Row {
   KernelClass expected;
 };
 
-// Names that no library carries as a symbol: compiled when they are used, or of newer releases. As
-// published profiles and sources spell them; not captured on a device.
+// Names that no library contains as a symbol, because they are compiled on use or come from newer
+// releases. They are spelled as in published profiles and sources, not captured on a device.
 TEST_CASE("kernel names fall into their class") {
   const std::vector<Row> rows = {
       {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, "
@@ -130,10 +130,11 @@ TEST_CASE("the kernels that the libraries carry fall into their class, as symbol
     CHECK(to_string(kernel_class_of(demangled(name.symbol))) == name.expected);
     classes.insert(name.expected);
   }
-  CHECK(classes.size() == kWords<KernelClass>.size() - 1);  // all but memory, which has no names
+  // All classes but memory, which has no names.
+  CHECK(classes.size() == kWords<KernelClass>.size() - 1);
 }
 
-// A kernel's name is all that a record says of it.
+// A record describes a kernel only by its name.
 TEST_CASE("every kernel of ours is named after what it does, and has a class") {
   const std::regex declaration(
       R"(__global__\s+void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\s*\()");
@@ -166,7 +167,8 @@ TEST_CASE("every kernel of ours is named after what it does, and has a class") {
                        {"rematch_add_partial_sums", "reduction"}});
 }
 
-// FFN and projection matmuls must not be taken for attention, whatever the model calls them.
+// Matmuls of feed-forward and projections must not count as attention, whatever the model calls
+// them.
 TEST_CASE("what only looks like attention is not") {
   CHECK(kernel_class_of("nvjet_tst_attention_out_proj") == KernelClass::kMatmul);
   CHECK(kernel_class_of("void at::native::softmax_warp_forward_flash<...>") ==

@@ -1,4 +1,4 @@
-// NVTX's own functions, heard by a tool that is linked in: as Nsight Systems would hear them.
+// NVTX's own functions, observed by a linked-in tool, as Nsight Systems would see them.
 #include <string>
 #include <vector>
 
@@ -35,7 +35,7 @@ TEST_CASE("NVTX's ranges are heard by name, and nest") {
     marker.end();
     marker.end();
     marker.end_region();
-    marker.begin_phase("backward");  // of a step that ends by an exception
+    marker.begin_phase("backward");  // for a step that ends by an exception
     marker.begin(3, "backward blocks.0 aten::mm");
     marker.end();
   }

@@ -1,4 +1,4 @@
-// Ops of real steps on the CPU, and a made-up device that runs one kernel for each of them.
+// Ops of real steps on the CPU, and an invented device that runs one kernel for each of them.
 #include "harness/profile/op_call_recorder.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// Notes what begins and ends, on which thread.
+// Records what begins and ends, and on which thread.
 struct Notes final : LaunchMarker {
   std::vector<std::uint64_t> ids;
   std::vector<std::string> names;
@@ -35,7 +35,7 @@ struct Notes final : LaunchMarker {
   void end() override { --open; }
 };
 
-// Two layers of a small Llama, both checkpointed whole.
+// Two layers of a small Llama, both fully checkpointed.
 std::unique_ptr<Training> checkpointed_training() {
   TrainingSettings settings;
   settings.model = std::get<ModelSpec>(make_spec(
@@ -102,11 +102,11 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   CHECK(has("optimizer aten::_fused_adamw_"));
 }
 
-// NVTX's functions carry no user pointer. Steps on the CPU run on one thread.
+// NVTX's functions carry no user pointer, so these are globals. Steps on the CPU run on one thread.
 struct NvtxRange {
   std::string name;
-  std::string inside;  // the thread's range around it
-  std::string phase;   // the process's that was open
+  std::string inside;  // the enclosing range of the thread
+  std::string phase;   // the open phase of the process
 };
 std::vector<NvtxRange> nvtx_ranges;
 std::vector<std::string> nvtx_open;
@@ -142,7 +142,7 @@ TEST_CASE("NVTX ranges name each op, in its region's and its phase's, and close"
   CHECK(nvtx_phase == "");
   CHECK(nvtx_phases == std::vector<std::string>{"forward", "backward", "optimizer"});
   const auto regions = std::stable_partition(nvtx_ranges.begin(), nvtx_ranges.end(), is_region);
-  CHECK(regions - nvtx_ranges.begin() >= 4);  // two in forward, and what backward asks of them
+  CHECK(regions - nvtx_ranges.begin() >= 4);  // two in forward, plus those that backward demands
   nvtx_ranges.erase(nvtx_ranges.begin(), regions);
   REQUIRE(nvtx_ranges.size() == recorder.calls().size() + 1);
   CHECK(nvtx_ranges[0].name == "batch");
@@ -163,7 +163,7 @@ TEST_CASE("NVTX ranges name each op, in its region's and its phase's, and close"
 
 TEST_CASE("kernels that each op launches add up to the ops that were executed") {
   const auto training = checkpointed_training();
-  OpCallRecorder warm_up({});  // the optimizer's state is born in the first step
+  OpCallRecorder warm_up({});  // the first step allocates the optimizer's state
   run_steps(*training, warm_up, 1);
   OpCallRecorder recorder({});
   run_steps(*training, recorder, 2);
@@ -195,7 +195,7 @@ TEST_CASE("kernels that each op launches add up to the ops that were executed") 
              Catch::Contains("but 3 of them launched a kernel of class attention_forward"));
 }
 
-// The profile's way from a real step to op times: the ops of the step are those of its trace.
+// Covers a profile from a real step to op times: the step must run its trace's ops.
 TEST_CASE("recorded steps without a policy have the trace's ops, and become a profile") {
   TrainingSettings settings;
   settings.model = std::get<ModelSpec>(make_spec(

@@ -1,4 +1,4 @@
-// Profiles from made-up device activity of steps of a made-up model.
+// Profiles from invented device activity of steps of an invented model.
 #include "harness/profile/step_ops.h"
 
 #include <stdexcept>
@@ -11,12 +11,12 @@ namespace {
 
 using Duration = Profile::Duration;
 
-// Steps without checkpointing, each op launching what it is told to.
+// Steps without checkpointing. Each op launches the kernels that a test adds.
 class RecordedSteps {
  public:
   explicit RecordedSteps(const Trace& trace) : trace_(trace) {}
 
-  // Each op of step n launches a kernel of `duration`, and an optimizer op follows them.
+  // Each op of the step launches a kernel of `duration`. An optimizer op follows.
   void add_step(std::int64_t duration) {
     const int step = num_steps++;
     for (const std::string* name : forward_names(trace_)) {
@@ -53,7 +53,7 @@ class RecordedSteps {
   std::int64_t clock_ = 1000;
 };
 
-// Three steps of 5, 900 and 7 a kernel: 7 is the median, and twice that in backward.
+// Three steps with 5, 900 and 7 per kernel: the median is 7, and twice that in backward.
 TEST_CASE("device activity of some steps becomes a profile's op times") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
@@ -106,7 +106,7 @@ TEST_CASE("a step that is not the trace's makes no profile, and names the op") {
                     Catch::Contains("op 2 of forward is aten::nonzero on the GPU and " +
                                     trace.ops.at(2).name + " in the model's trace"));
   recorded.calls[2].op = trace.ops.at(2).name;
-  recorded.calls.pop_back();  // the optimizer's is nobody's business here
+  recorded.calls.pop_back();  // the optimizer's op does not matter here
   recorded.activity.kernels.pop_back();
   CHECK_NOTHROW(recorded.times());
   recorded.calls.pop_back();

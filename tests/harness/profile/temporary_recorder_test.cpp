@@ -1,4 +1,5 @@
-// What ops allocate inside, on the CPU's counting allocator, which sees it as a GPU's does.
+// The temporaries inside ops, on the CPU's counting allocator, which sees them as a GPU's allocator
+// does.
 #include "harness/profile/op_call_recorder.h"
 
 #include <ATen/ops/matmul.h>
@@ -27,9 +28,9 @@ TEST_CASE("an op's temporaries are what it holds inside above what stands when i
   std::vector<OpFigure<Bytes>> ops;
   {
     const OpObserverGuard observe(&recorder);
-    at::sin(x);  // no list is set: not recorded
+    at::sin(x);  // not recorded, because no list is set
     recorder.set_list(&ops);
-    const at::Tensor y = at::sin(x);  // its output stays: nothing of its own
+    const at::Tensor y = at::sin(x);  // only its output remains: no temporaries
     const testing::WithBackend math(AttentionBackend::kMath);
     attention(q, q, q, /*causal=*/false);
     recorder.set_list(nullptr);
