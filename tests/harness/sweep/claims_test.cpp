@@ -1,6 +1,6 @@
-// Workers on one folder, in every order of their steps, with kills at every step: the real claims
-// and the real work loop over a folder and clocks made of memory, held to rules that are simpler
-// than the code: see Rules.
+// Runs workers on one folder in every order of their steps, with kills at every step. The claims
+// and the work loop are the real ones; the folder and the clocks are in memory. They are checked
+// against rules that are simpler than the code: see Rules.
 #include "harness/sweep/claims.h"
 
 #include <algorithm>
@@ -28,16 +28,16 @@ struct ModelClaim {
   std::string text;
 };
 
-// What is common to all workers of one order, and every rule that was broken.
+// The state that all workers of one order share, and every rule that was broken.
 struct Shared {
   std::map<std::string, ModelClaim> claims;
   std::map<std::string, std::string> reports;  // the path that was linked
-  std::set<std::string> finished;              // paths of whole reports
+  std::set<std::string> finished;              // paths of complete reports
   std::set<std::size_t> killed;
   std::vector<std::string> broken_rules;
   bool links_claims = false;
   int num_measured = 0;
-  int num_takeovers = 0;  // of claims that told no end
+  int num_takeovers = 0;  // of claims without an end
 };
 
 // What one worker has read of one claim, and when by its own clock.
@@ -50,12 +50,13 @@ bool ends_with_line(const std::string& text, const std::string& line) {
   return text.ends_with("\n" + line + "\n");
 }
 
-// The folder as one worker sees it. Each operation is a step, and is checked against the rules:
-//  - generation N+1 is made only by a worker to which N was over: it read its end, read the same
-//    text twice with the stale time between by its own clock, or N's process was killed;
-//  - generations have no gaps; a claim is written by its maker alone;
-//  - a report that was there before a claim was made is not measured again;
-//  - only whole reports of a worker's own generation are linked, and the first one stays.
+// The folder as one worker sees it. Each operation is a step and is checked against the rules:
+// - A worker creates generation N+1 only if it knows that N is over. It read N's end, or it read
+// the
+//   same text twice with the stale time between by its own clock, or N's process was killed.
+// - Generations have no gaps. Only its creator writes to a claim.
+// - A report that existed before a claim was created is not measured again.
+// - Only complete reports of a worker's own generation are linked, and the first one is kept.
 class ModelFolder : public SweepFolder {
  public:
   ModelFolder(Shared& shared, Interleavings& orders, std::size_t self, bool sees_processes)
@@ -82,7 +83,7 @@ class ModelFolder : public SweepFolder {
     readings_[name].push_back({now, found->second.text});
     return found->second.text;
   }
-  // In one step as a local file system does it, in two as NFS.
+  // Takes one step, as on a local file system, or two, as on NFS.
   bool create_claim(const std::string& name, std::string_view text) override {
     orders_.step();
     if (shared_.claims.count(name) != 0) return false;
@@ -218,7 +219,7 @@ struct Totals {
   int num_takeovers = 0;
 };
 
-// After every order one more worker comes, which nobody disturbs, and finds or makes all reports.
+// After every order one more worker runs undisturbed, and finds or makes all reports.
 Totals explore(const Case& setting) {
   Interleavings orders(setting.bounds);
   Totals totals;
@@ -256,8 +257,8 @@ Totals explore(const Case& setting) {
   return totals;
 }
 
-// Nobody dies, and whoever is silent is only slow: one worker may be paused for as long as it likes
-// between any two of its steps, so claims are taken over and their makers wake up later.
+// Nobody dies. One worker may be paused for any time between two of its steps, so claims are taken
+// over and their creators wake up later.
 TEST_CASE("two workers on one comparison keep the rules in every order of their steps") {
   Case setting;
   setting.look_every = kStale / 2;
@@ -315,7 +316,7 @@ TEST_CASE("silence is counted from a worker's last word, by the observer's own c
       CHECK_FALSE(folder.has_claim("a.g2"));
       REQUIRE(claims.take("a"));
       CHECK(folder.has_claim("a.g2"));
-      CHECK_FALSE(claims.take("a"));  // what it judged is over
+      CHECK_FALSE(claims.take("a"));  // the judged generation has been taken
     }});
   });
 }
@@ -345,7 +346,7 @@ TEST_CASE("a comparison that takes its workers down is given up, one that is giv
   });
 }
 
-// Takes what it is given and says what came of it.
+// Ends each comparison that it is given in the same way, and lists them.
 class SayingMeasurer : public Measurer {
  public:
   explicit SayingMeasurer(MeasureEnd end) : end_(end) {}
@@ -398,8 +399,8 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
   });
 }
 
-// Two of three have failed. The worker that tries again tries each of them once, though it fails
-// again, and leaves what fails at its own hands alone.
+// Two of three have failed. A worker with retries tries each of them once, even if it fails again.
+// It does not retry what fails during its own run.
 TEST_CASE("a worker that is to try again what failed does so once") {
   Interleavings alone({0, 0});
   alone.explore([&] {
@@ -439,7 +440,7 @@ TEST_CASE("a claim is read in whole lines, and what is none is refused with its 
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
   CHECK(parse_claim(line + "beat\nreleased", "c").end == std::nullopt);
-  // A full disk kept a part of a line.
+  // A full disk left a part of a line.
   CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimState::kFree);
   const ClaimText failed = parse_claim(line + end_line(ClaimState::kFailed, "two\nlines"), "c");
   CHECK(failed.end == ClaimState::kFailed);

@@ -1,4 +1,4 @@
-// The schema of sweeps' plans says what the list of fields says.
+// The schema of sweep plans must match the list of fields.
 #include "harness/sweep/comparison_plan.h"
 #include "tests/support/schema_fields.h"
 

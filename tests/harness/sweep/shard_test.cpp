@@ -18,7 +18,7 @@ std::variant<Shard, Rejected> slurm(const Variables& variables) {
 
 Shard shard_in(const Variables& variables) { return std::get<Shard>(slurm(variables)); }
 
-// "task 5's": as a refusal begins.
+// "task 5's": the beginning of a rejection.
 std::string of_task(const char* id) {
   std::string text = "task ";
   return text.append(id).append("'s");
@@ -78,7 +78,7 @@ TEST_CASE("outside a job array there is no task's share to take") {
                                     Catch::Contains("sbatch --array"));
 }
 
-// sbatch --array=5 of what was --array=0-15: the task believes that it is the whole array.
+// After sbatch --array=5 to repeat part of --array=0-15, the task seems to be the whole array.
 TEST_CASE("a task that is run again alone measures nothing before its shard is given") {
   for (const char* id : {"5", "1", "0"}) {
     CAPTURE(id);
@@ -98,7 +98,7 @@ TEST_CASE("a part of a job array that is run again leaves its shards open") {
 }
 
 TEST_CASE("a Slurm job array with gaps leaves its shards open") {
-  // --array=0,1,5: its second task could be taken for one of three, and the third for none.
+  // --array=0,1,5: its second task could be taken for one of three, and its third matches none.
   for (const char* id : {"0", "1", "5"}) {
     CHECK_THAT(
         slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Two models' shapes in 6 + 4 combinations, of which one each is left out: 8 comparisons of 5
+// The shapes of two models in 6 + 4 combinations. One of each is skipped: 8 comparisons of 5
 // policies.
 Json sample_sweep() {
   return Json::parse(R"({"schema": "rematch.sweep/1.0", "run": ["--steps", "2", "--rounds", "1"],
@@ -59,7 +59,7 @@ TEST_CASE("a sweep is every combination of its axes, in the file's order, less w
 TEST_CASE("what two groups ask of one shape is one comparison, and a point comes once") {
   Json json = sample_sweep();
   json["groups"][1] = json["groups"][0];
-  // Written out, the preset's own size is the same shape.
+  // Stating the preset's own size explicitly gives the same shape.
   json["groups"][1]["fixed"]["vocab"] =
       std::get<ModelSpec>(make_spec("llama_small", {})).at("vocab");
   json["groups"][1]["policies"] = {"full", "nth_last(2)"};
