@@ -39,7 +39,8 @@ std::string refusal_by_all(CollectiveLog& log, Ranks& ranks) {
   return {};
 }
 
-// Gathers of 4 x 12 floats into 8 x 12, scatters the other way: 384 bytes is the larger each time.
+// Gathers of 4 x 12 floats into 8 x 12, and scatters the other way. The larger side is 384 bytes
+// each time.
 TEST_CASE("collectives of a recomputed step are counted by kind, phase and group, with bytes") {
   const PretendedRanks ranks(0, {{kLogged, {0, 1}}});
   const NamedNetwork network = collective_networks(kLogged).at(1);
@@ -87,7 +88,8 @@ TEST_CASE("a collective is listed with group, type, shape, phase and where its i
                 "reduce in 'all' of Double [4, 2] (made by aten::_to_copy, collectives since: 1)"});
 }
 
-// Rank 1 reduces the same two tensors the other way round: Gloo adds what does not belong together.
+// Rank 1 reduces the same two tensors in the other order, so Gloo adds tensors that do not belong
+// together.
 TEST_CASE("rank: a swap", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged)});
   const at::Tensor x = at::ones({2, 3}).mul(1 + ranks.rank());
@@ -136,7 +138,7 @@ TEST_CASE("a collective that one rank alone runs is found") {
   CHECK(failure_of_ranks(3, "rank: one collective more") == "");
 }
 
-// Rows by routing, and other ops on other ranks before them.
+// Routing changes the rows, and other ops run before them on other ranks.
 TEST_CASE("rank: what may differ", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged)});
   CollectiveLog log;

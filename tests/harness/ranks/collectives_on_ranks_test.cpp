@@ -1,4 +1,4 @@
-// Functional collectives on real processes: right values, and the same bits again and again.
+// Functional collectives on real processes: correct values, and the same bits in every repetition.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kGroup = "all";
 constexpr int kRepeats = 20;
 
-// Different on each rank, and not exactly summable in float32.
+// The numbers differ on each rank and cannot be summed exactly in float32.
 at::Tensor numbers_of(int rank, std::int64_t rows) {
   return at::arange(rows * 3, at::kFloat).view({rows, 3}).mul(0.1).add(0.7 * rank).exp();
 }
@@ -107,8 +107,8 @@ TEST_CASE("an exchange may be uneven, and some ranks' rows none") {
   CHECK(failure_of_ranks(2, "rank: an uneven exchange") == "");
 }
 
-// Tensors of 256 KiB; Gloo's own threads would hold them, and a copy, a little longer. The log
-// knows of every storage, and holds none.
+// Tensors of 256 KiB. Gloo's own threads would hold them, and a copy, a little longer. The log
+// knows every storage but holds none.
 TEST_CASE("rank: bytes after a collective", "[.rank]") {
   install_counting_allocators();
   const Ranks ranks = this_rank({group_of_all(kGroup)});
@@ -144,7 +144,7 @@ TEST_CASE("groups of one name on other ranks stay apart") {
   CHECK(failure_of_ranks(4, "rank: two groups of one name") == "");
 }
 
-// Rank 2 of 4 alone.
+// Only rank 2 of 4.
 TEST_CASE("a pretended rank has outputs of the real shapes, filled from its own") {
   const PretendedRanks ranks(2, {{kGroup, {0, 1, 2, 3}}});
   const at::Tensor mine = numbers_of(2, 4);

@@ -1,6 +1,6 @@
-// Ranks on c10d's own NCCL backend, each a process with a dry card of its own: the stand-in for
-// NCCL records what is launched, where and on which stream. It moves nothing, so no value is
-// looked at but those that Gloo carries beside it.
+// Ranks on c10d's own NCCL backend. Each is a process with its own dry card. The stand-in for NCCL
+// records what is launched, where and on which stream. It moves no data, so only values that Gloo
+// carries are checked.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/cuda/CUDAStream.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Transport = RanksOptions::Transport;
 
-// Before the device is first used, in the ranks too.
+// Must be set before the device is first used, in the ranks too.
 const bool kTwoCards = setenv("DRY_CUDA_DEVICES", "2", 1) == 0;
 
 at::TensorOptions on_card() { return at::TensorOptions().device(at::kCUDA); }
@@ -36,7 +36,7 @@ std::vector<std::string> collective_kernels() {
   return names;
 }
 
-// Many tensors go by one kernel, and so does an exchange, even or not.
+// One kernel handles many tensors, or an exchange, even or uneven.
 TEST_CASE("rank: collectives on cards are NCCL's kernels", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
   const at::Tensor x = at::empty({64, 32}, on_card());

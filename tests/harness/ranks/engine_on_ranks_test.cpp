@@ -1,4 +1,4 @@
-// The engine under collectives that are really asynchronous: Gloo as it is, between processes, one
+// The engine with collectives that are really asynchronous: unchanged Gloo between processes, one
 // of which is late for every collective.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
@@ -20,7 +20,7 @@ namespace rematch::testing {
 namespace {
 
 constexpr const char* kLate = "late";
-// Longer than the other rank takes to read what is not there yet.
+// Longer than the other rank needs to read a value that has not arrived yet.
 constexpr std::chrono::milliseconds kDelay{1};
 
 class LateForCollectives final : public OpObserver {
@@ -36,7 +36,7 @@ class LateForCollectives final : public OpObserver {
   bool is_late_;
 };
 
-// Seed 0 recomputes everything; any other treats each op by chance.
+// Seed 0 recomputes everything. Any other seed treats each op at random.
 Plan plan_by_chance(const Trace& trace, std::uint32_t seed, bool early_stop) {
   return plan_of_blocks(
       trace,

@@ -1,4 +1,4 @@
-// What goes wrong between ranks: named, and ended soon.
+// Failures between ranks: each must be named and end the job soon.
 #include "harness/ranks/launch.h"
 
 #include <ATen/Functions.h>
@@ -31,7 +31,7 @@ using End = LaunchResult::End;
 constexpr const char* kTraining = "all";
 constexpr int kLaunchSteps = 5;
 
-// Steps of two collectives; `happens` is called between the two of each.
+// Steps of two collectives. `happens` is called between the two of each step.
 template <class Happening>
 void train_on_this_rank(const Happening& happens) {
   Ranks ranks = this_rank({group_of_all(kTraining)});
@@ -83,7 +83,7 @@ TEST_CASE("a rank that fails by itself is named though the others fail for it") 
   CHECK_THAT(result.ranks[1].error_tail, Contains("no more ink"));
 }
 
-// As Gloo may, to the connection of a rank that is gone.
+// Gloo may write to the connection of a rank that has ended.
 TEST_CASE("rank: writes to nobody", "[.rank]") {
   const Ranks ranks = this_rank({});
   std::array<int, 2> ends{};
@@ -112,7 +112,8 @@ TEST_CASE("the last words of the rank that ended first are in the message") {
   CHECK(result.message == "rank 0 ended first, exit code 7: out of paper");
 }
 
-// With growing limits, because nobody knows how long ranks take to start; each run ends at its own.
+// Tries growing limits, because it is unknown how long ranks take to start. Each run ends at its
+// limit.
 LaunchResult run_until_told(int world, const std::string& test_case, const std::string& telling) {
   LaunchResult result;
   for (milliseconds limit = seconds(2); limit <= kLongForRanks; limit *= 4) {
@@ -172,7 +173,7 @@ TEST_CASE("a program that is not there is said to be") {
   CHECK_THAT(result.message, Contains("exit code 127: cannot start the child process"));
 }
 
-// In a process of its own: a signal that was noted stays noted.
+// Needs its own process, because a noted signal stays noted.
 TEST_CASE("launcher: gets a signal", "[.rank]") {
   const InterruptGuard interrupts;
   kill(getpid(), SIGINT);
@@ -224,7 +225,7 @@ std::uint16_t free_port() {
   return c10d::TCPStore("127.0.0.1", options).getPort();
 }
 
-// As two machines with one rank each, started by torchrun or srun.
+// Imitates two machines with one rank each, started by torchrun or srun.
 std::vector<LaunchResult> launch_apart(const std::string& test_case) {
   const std::uint16_t port = free_port();
   std::vector<LaunchResult> results(2);

@@ -27,7 +27,7 @@ class IdleBackend : public c10d::Backend {
   StartedWork allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override {
     return done();
   }
-  // As Gloo does: one form by another one.
+  // Implements one form by another, as Gloo does.
   StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
                               const c10d::AllgatherOptions& options) override {
     TensorLists outputs = {{output}};
@@ -87,7 +87,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
   }
 };
 
-// Quiet Gloo waits for both: the inner work holds tensors, too.
+// Quiet Gloo waits for both works, because the inner one holds tensors too.
 TEST_CASE("work of a form inside another one is handed over as well") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
@@ -97,7 +97,7 @@ TEST_CASE("work of a form inside another one is handed over as well") {
   CHECK(notes.calls() == 1);
 }
 
-// Lacks all forms: c10d's own throw.
+// Lacks all forms, so c10d's own forms throw.
 class LackingBackend : public c10d::Backend {
  public:
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}

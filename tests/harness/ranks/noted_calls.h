@@ -1,5 +1,5 @@
-// Every form of every collective that c10d has, to be called on one backend of two ranks, and the
-// notes that count them.
+// Every form of every collective in c10d, to be called on one backend of two ranks, and the notes
+// that count them.
 #pragma once
 
 #include <ATen/Functions.h>

@@ -1,4 +1,4 @@
-// What ranks agree on, and what they say when they do not.
+// What ranks agree on, and their errors if they do not.
 #include "harness/ranks/ranks.h"
 
 #include "tests/support/catch.h"
