@@ -239,7 +239,7 @@ void Gate::add_against(GatedPoint& gated, const PointRecord& point, const PointR
   }
 }
 
-// In another environment, different bits prove nothing. Equal bits prove nothing either, because
+// Different bits prove nothing if the environments differ. Equal bits prove nothing either, because
 // they may be chance.
 void guard_environment(CheckRecord& check, const std::vector<NamedDifference>& differences) {
   if (differences.empty() || check.tier == "T2") return;

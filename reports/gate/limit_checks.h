@@ -14,8 +14,8 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// Where two points were measured. In a report merged from several, only the points themselves can
-// say whether they took turns.
+// Says where two points were measured. In a report merged from several, only the points themselves
+// can say whether they took turns.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
 // Checks the step time against the reference's. Uses the ratio of paired rounds if the points took

@@ -18,7 +18,7 @@
 
 namespace rematch {
 
-// Where one side comes from.
+// The origin of one side.
 struct SourceRecord {
   std::string file;
   std::optional<std::string> device;

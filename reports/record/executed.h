@@ -1,4 +1,4 @@
-// What a point's steps executed: ops, kernels, and collectives between ranks.
+// The ops, kernels and collectives between ranks that a point's steps executed.
 #pragma once
 
 #include <array>

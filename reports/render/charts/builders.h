@@ -27,7 +27,7 @@ Plane measured_front(const std::vector<ComparedPoint>& points,
 // joined to the measurement, if there is one. Points are named by their numbers.
 Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
-// What each point saves: a strip of its layers, coloured by the ops that they keep.
+// Draws what each point saves: a strip of its layers, coloured by the ops that they keep.
 Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
 // Bars and ratios are built in bars.cpp.

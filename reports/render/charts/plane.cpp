@@ -22,7 +22,7 @@ constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // from a marker's middle to its name
 // A limit further out than this many times the spots' peaks would squeeze them together.
 constexpr double kNearLimit = 1.6;
-// As a fraction of the plot's width.
+// A fraction of the plot's width.
 constexpr double kLongestName = 0.45;
 
 Range peaks_of(const Plane& chart) {

@@ -53,7 +53,7 @@ std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // includes its legend
 std::string list(const std::vector<std::string>& lines);
 
-// Where the title of a cell is: above its column, or on a narrow screen beside its value, so that a
+// The place of a cell's title: above its column, or on a narrow screen beside its value, so that a
 // row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
