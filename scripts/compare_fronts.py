@@ -35,7 +35,7 @@ def refuse(text):
 
 
 def use_tree():
-    """What is built in the tree, unless the environment names another."""
+    """Uses what is built in the tree, unless the environment names something else."""
     os.environ.setdefault("REMATCH_BINARY", str(BINARY))
     os.environ.setdefault("REMATCH_PYTHON_LIBRARY", str(LIBRARY))
     for variable, build in (("REMATCH_BINARY", "cmake --build --preset dev --target rematch_cli_lite"),

@@ -1,5 +1,5 @@
-"""Package rematch beside torch.utils.checkpoint with the same lists of saved ops: step time, peak and time an op, each
-arm in a process of its own, turn by turn."""
+"""Compares package rematch with torch.utils.checkpoint for the same lists of saved ops: step time, peak and time per
+op. Each arm has its own process; they take turns."""
 
 import os
 import statistics
@@ -13,7 +13,7 @@ POLICIES = ["full", "attn_only", "save_mm"]
 SCHEDULES = ["whole_region", "on_demand"]
 WAYS = ["torch", *SCHEDULES]
 MODELS = ["dispatch-bound", "dim 128"]
-# Limits of a step over the same step without checkpointing, where only dispatch is left to see.
+# Limits of a step's time over the same step without checkpointing, where only dispatch takes time.
 LIMITS = {"full": 1.3, "attn_only": 1.35, "save_mm": 1.35}
 TURN_NANOSECONDS = 60e6
 
@@ -58,7 +58,7 @@ def rows_of_arm(model, policy, schedule, times, theirs, peaks, num_ops):
                  f"torch {statistics.median(theirs):.3f}x"),
              Row("package", f"{name}: peak over torch's", "x", peaks[arm] / peaks[f"{policy}/torch"], None, 1.0,
                  f"{peaks[arm]} B, torch {peaks[f'{policy}/torch']} B, none {peaks['none']} B")]
-    if model == "dispatch-bound":  # elsewhere the ops that run again are what takes time
+    if model == "dispatch-bound":  # for other models the repeated ops dominate
         ours_ns, theirs_ns = extra_an_op(times, arm, num_ops), extra_an_op(times, f"{policy}/torch", num_ops)
         found.append(Row("package", f"{name}: extra time an op of forward", "ns", *median_with_interval(ours_ns), None,
                          f"torch {statistics.median(theirs_ns):.0f} ns"))
@@ -74,7 +74,7 @@ def extra_an_op(times, arm, num_ops):
 
 
 def take_turns(python, model, threads, arms, rounds):
-    """Nanoseconds of a step by arm and round; the order is reversed each round."""
+    """Returns nanoseconds per step, by arm and round. The order is reversed each round."""
     servers = {}
     try:
         for arm in arms:

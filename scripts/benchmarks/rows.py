@@ -15,14 +15,14 @@ class Row:
     interval: list = None
     limit: float = None
     note: str = ""
-    strictly: bool = False  # below the limit, not at it
+    strictly: bool = False  # must be below the limit, not at it
 
     def holds(self, value):
         return value < self.limit or (not self.strictly and value == self.limit)
 
     @property
     def verdict(self):
-        """Empty where there is no target. `open`: missed, but by less than the interval can tell."""
+        """Returns "" if there is no target. `open` means missed by less than the interval can decide."""
         if self.limit is None:
             return ""
         if self.holds(self.measured):
@@ -35,7 +35,7 @@ def read_rows(text):
 
 
 def median_with_interval(values):
-    """Median and its 95 % interval from order statistics: no assumption on how values spread."""
+    """Returns the median and its 95 % interval from order statistics. Assumes nothing about the distribution."""
     ordered = sorted(values)
     count = len(ordered)
     reach = math.ceil(0.98 * math.sqrt(count))
@@ -79,7 +79,7 @@ def nearest_to_its_limit(rows):
 
 
 def summary(rows_by_heading):
-    """One line a group that has targets: how many rows met theirs, and the row that came nearest to
+    """Returns one line per group that has targets: how many rows met theirs, and the row that came nearest to
     missing its own, or missed it by most."""
     lines = ["| | rows that met their target | the worst of them | target | measured (95 % interval) |",
              "| --- | --- | --- | --- | --- |"]

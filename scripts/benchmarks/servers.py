@@ -13,11 +13,11 @@ TORCH_VERSION = "2.11.0"
 
 
 class Failed(Exception):
-    """The text says what to do."""
+    """A benchmark cannot run. The text says what to do."""
 
 
 def torch_python(python):
-    """`python` as a list of words, if it has PyTorch 2.11.0."""
+    """Returns `python` as a list of words. Raises Failed unless it has numpy and PyTorch 2.11.0."""
     words = shlex.split(python)
     advice = (f"make one with 'python3 -m venv DIR && DIR/bin/pip install torch=={TORCH_VERSION} numpy', "
               "then pass --python DIR/bin/python")
@@ -41,7 +41,7 @@ def require_ours():
 
 
 class Server:
-    """One process; idle unless asked."""
+    """One server process. It is idle unless asked."""
 
     def __init__(self, words, model, threads, dimensions, policies):
         sizes = ",".join(f"{name}={value}" for name, value in dimensions.items())
@@ -59,7 +59,7 @@ class Server:
         return answer
 
     def nanoseconds(self, index, steps):
-        """Of one step."""
+        """Returns the time of one step."""
         return int(self.ask(f"time {index} {steps}")) / steps
 
     def ops(self, index):

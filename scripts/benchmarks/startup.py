@@ -1,4 +1,4 @@
-"""Process start to the end of the first checkpointed step, and what is resident then."""
+"""Measures the time from process start to the end of the first checkpointed step, and the resident memory then."""
 
 import statistics
 import time
@@ -20,9 +20,9 @@ def first_step(words, policy):
 
 
 def rows(python):
-    """`python` may be None: ours alone."""
+    """Measures only our side if `python` is None."""
     ours, theirs = [], []
-    first_step([OURS], "full")  # the page cache is warm for both
+    first_step([OURS], "full")  # warms the page cache for both sides
     if python:
         first_step([*python, THEIRS], "full")
     for turn in range(ROUNDS):

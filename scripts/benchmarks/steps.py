@@ -1,4 +1,4 @@
-"""Step time of each policy over PyTorch eager's: same shapes, same ops, turn by turn."""
+"""Compares the step time of each policy with PyTorch eager: same shapes, same ops, taking turns."""
 
 from benchmarks.rows import Row, median_with_interval
 from benchmarks.servers import OURS, THEIRS, Failed, Server
@@ -6,8 +6,8 @@ from benchmarks.servers import OURS, THEIRS, Failed, Server
 POLICIES = ["none", "full", "attn_only", "save_mm"]
 SCHEDULES = ["whole_region", "on_demand"]
 
-# Name, preset, what differs from the preset. From kernels of a few hundred bytes to kernels that
-# leave nothing else to see.
+# Name, preset and overrides. The shapes range from kernels of a few hundred bytes to kernels that hide all other
+# costs.
 SHAPES = [
     ("llama dispatch-bound", "llama_small",
      {"dim": 16, "heads": 2, "kv_heads": 2, "ffn": 32, "batch": 1, "tokens": 4}),
@@ -20,7 +20,7 @@ SHAPES = [
       "batch": 1}),
 ]
 
-TURN_NANOSECONDS = 40e6  # of the quicker side: long against waking up, short against a stall
+TURN_NANOSECONDS = 40e6  # for the quicker side: much longer than waking up, shorter than a stall
 WARM_UP_STEPS = 3
 ROUNDS = 20
 
@@ -46,8 +46,8 @@ def compare_shape(python, shape, threads, rounds, say):
 
 
 def take_turns(ours, theirs, arms, rounds, say):
-    """Ratios by arm. A round: every policy of theirs between its arms of ours, order reversed each
-    time."""
+    """Returns ratios by arm. Each round runs every policy of theirs between its arms of ours. The order is reversed
+    each round."""
     steps = {}
     for policy_index, policy in enumerate(POLICIES):
         mine = [index for index, arm in enumerate(arms) if arm[0] == policy]

@@ -1,1 +1,1 @@
-"""The checks of scripts/check. Each module's run(tree) returns (what it looked at, problems)."""
+"""The checks of scripts/check. Each module's run(tree) returns (what it examined, problems)."""

@@ -1,4 +1,4 @@
-"""clang-format 14 leaves every C++ and CUDA file as it is."""
+"""Checks that clang-format 14 would leave every C++ and CUDA file unchanged."""
 
 from checks.tree import find_tool, run_command
 

@@ -1,4 +1,4 @@
-"""Each header compiles with nothing before it but what it includes itself, and when it is included twice."""
+"""Checks that each header compiles alone, and when it is included twice."""
 
 import functools
 import re
@@ -10,9 +10,9 @@ from checks.tree import problems_of_each
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
-# What many headers include and takes most of their time: precompiled once. A header starts from the first
-# set that it includes the whole of itself, directly or not, so that nothing is declared for it which it
-# would lack alone.
+# Headers that many others include and that take most of their time; each set is precompiled once. A header starts
+# from the first set that it includes completely, directly or not. So the set declares nothing that the header would
+# lack alone.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),
@@ -45,7 +45,8 @@ def run(tree):
 
 
 def torch_flags(tree):
-    """Where the configured build found LibTorch, else where scripts/setup unpacks it; [] if absent."""
+    """Returns flags for the LibTorch that the configured build found, else for the one that scripts/setup unpacks;
+    [] if there is none."""
     cache = tree.root / "build" / "dev" / "CMakeCache.txt"
     found = re.search(r"^LIBTORCH_ROOT:PATH=(.*)$", cache.read_text(), re.M) if cache.exists() else None
     include = (tree.root / (found[1] if found else ".libtorch")) / "torch" / "include"
@@ -64,7 +65,7 @@ def system_headers(tree, name):
 
 
 class Precompiled:
-    """The sets of COMMON, each precompiled when the first header starts from it."""
+    """The sets of COMMON. Each is precompiled when the first header needs it."""
 
     def __init__(self, tree, torch):
         self.tree = tree
@@ -75,12 +76,12 @@ class Precompiled:
 
     @functools.lru_cache(maxsize=None)
     def number_of(self, name):
-        """Of the first set which the header includes; None if it includes none whole."""
+        """Returns the index of the first set that the header includes completely; None if there is none."""
         included = system_headers(self.tree, name)
         return next((number for number, headers in enumerate(COMMON) if included.issuperset(headers)), None)
 
     def start_of(self, name):
-        """The flags that begin with that set."""
+        """Returns the compiler flags that include that set first."""
         number = self.number_of(name)
         if number is None:
             return []
@@ -100,9 +101,9 @@ class Precompiled:
 
 
 def chains_of(tree, names, kind_of):
-    """The headers in the fewest lists, by Fulkerson's reduction of Dilworth's theorem to matching, in which each header
-    includes the one before it, directly or not, and is of its kind. Included in that order, each has before it what it
-    includes by itself, and nothing else: one compilation tells of all of them."""
+    """Groups the headers into as few chains as possible. In a chain each header includes the one before it, directly
+    or not, and is of the same kind. Then nothing precedes a header but what it includes itself, so one
+    compilation checks the whole chain. Uses Fulkerson's reduction of Dilworth's theorem to matching."""
     before = {}
 
     def take_one_before(name, seen):
@@ -142,5 +143,5 @@ def compile_chain(tree, chain, torch, common):
 
 
 def blamed(line, chain):
-    """The header that the compiler's line is about, or the last of the chain."""
+    """Returns the header that the compiler's line names, else the last of the chain."""
     return next((name for name in chain if line.startswith(f"{name}:")), chain[-1])

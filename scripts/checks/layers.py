@@ -1,10 +1,10 @@
-"""Which part may include what. The table is the layering; CMake's links enforce it as well. And which
-headers of a folder are for others: those that its CMakeLists.txt names in rematch_public_headers()."""
+"""Checks which part includes which. The table defines the layering; CMake's links enforce it as well. Also checks
+which headers of a folder others use: those that its CMakeLists.txt names in rematch_public_headers()."""
 
 import posixpath
 import re
 
-# Outside libraries, by how their headers are spelled. First match wins.
+# Outside libraries, by the spelling of their headers. The first match counts.
 LIBRARIES = [
     ("cuda", r"(c10|ATen)/cuda/|ATen/native/cuda/|cuda|cublas|cooperative_groups|cub/|curand"),
     ("nccl", r"nccl\.h|torch/csrc/distributed/c10d/ProcessGroupNCCL"),
@@ -50,7 +50,7 @@ PARTS = {
     "tests": (["policies", "reports", "kernels", "models", "harness", "tests"], EVERY_LIBRARY),
 }
 
-# (where, header, why not)
+# (where, header, reason)
 FORBIDDEN = [
     ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
     ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine knows no clock"),
@@ -72,12 +72,12 @@ def run(tree):
 
 
 def unpublished(tree):
-    """Private headers that other folders include, and public ones that none does."""
+    """Returns private headers that other folders include, and public headers that no other folder includes."""
     public = public_headers(tree)
     problems, used = [], set()
     for name in tree.code():
         if name.startswith("tests/") and not name.startswith("tests/install/"):
-            continue  # a test may look into what it tests
+            continue  # a test may include private headers of what it tests
         for line, kind, header in tree.includes(name):
             folder = folder_of(header, public)
             if kind != '"' or folder is None or folder_of(name, public) == folder:
@@ -93,7 +93,7 @@ def unpublished(tree):
 
 
 def public_headers(tree):
-    """{folder: its public headers} of every folder with a CMakeLists.txt that builds something."""
+    """Returns {folder: its public headers} for every folder with a CMakeLists.txt that builds something."""
     found = {}
     for name in tree.files:
         folder, file = posixpath.split(name)
@@ -112,7 +112,7 @@ def folder_of(name, folders):
 
 
 def forbidden(tree, name, kind, header):
-    """Why the file may not include the header, or None."""
+    """Returns why the file may not include the header, or None."""
     for where, pattern, why in FORBIDDEN:
         if name.startswith(where) and re.match(pattern, header):
             return f"<{header}> is not to be included here: {why}"

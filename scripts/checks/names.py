@@ -1,4 +1,4 @@
-"""Every type at namespace scope has a name of its own: two of one name in one binary are undefined
+"""Checks that every type at namespace scope has a unique name. Two types of one name in one binary are undefined
 behaviour that no compiler reports."""
 
 import re
@@ -21,7 +21,7 @@ def run(tree):
 
 
 def types_of(lines):
-    """(line number, qualified name) of every type defined outside unnamed namespaces."""
+    """Returns (line number, qualified name) of every type defined outside unnamed namespaces."""
     scope, found = [], []
     for number, line in enumerate(lines, 1):
         namespace = NAMESPACE.match(line)

@@ -1,4 +1,4 @@
-"""Plain ASCII, no stray large files, no words that belong to one machine or one moment."""
+"""Checks for plain ASCII, large files, and words that are valid only on one machine or at one time."""
 
 import re
 
@@ -6,12 +6,12 @@ MAX_BYTES = 200 * 1024
 # Files that may be larger, each with the reason.
 LARGE_FILES = {"models/data/text.txt": "the public-domain text that Llama trains on",
                "reports/results/gpu/h200/front_llama3_1b.report.json": "a front holds every plan that was measured"}
-# Reports of a GPU are kept whole, since it may be long until one is to be had again.
+# Reports of a GPU are kept whole, because a GPU may not be available again for a long time.
 LARGE_FOLDER = "reports/results/gpu/"
 MAX_REPORT_BYTES = 1 << 20
 BINARY = (".png",)
 
-# The names are written in pieces, so that this file passes its own check.
+# The patterns are split into pieces, so that this file passes its own check.
 FORBIDDEN = [
     (re.compile(r"(?<![\w.}])/(home|root|work|Users|mnt)/"), "a path of one machine"),
     (re.compile(r"py" r"pi\.org|python" r"hosted|deb\.deb" r"ian\.org"),

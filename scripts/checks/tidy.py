@@ -1,4 +1,4 @@
-"""clang-tidy 14 on the parts without LibTorch; what it looks for stands in .clang-tidy, some of it with --deep alone."""
+"""Runs clang-tidy 14 on the parts without LibTorch. The checks are listed in .clang-tidy; some run only with --deep."""
 
 import json
 import os
@@ -9,16 +9,17 @@ import shutil
 from checks.tree import find_tool, problems_of_each, run_command
 
 PARTS = ("policies/", "reports/", "models/scope/", "models/preset/")
-# With --deep alone: the analyzer, and checks for slips with C's macros and strings. More than a third of the time.
+# Checks that run only with --deep: the analyzer, and checks for errors with C's macros and strings. They take more
+# than a third of the time.
 DEEP_CHECKS = ("clang-analyzer-*", "bugprone-assert-side-effect", "bugprone-multiple-statement-macro",
                "bugprone-not-null-terminated-result", "bugprone-stringview-nullptr", "bugprone-suspicious-string-compare")
-# How far the analyzer looks into a function. Clang's own bound is 225000.
+# Limits how far the analyzer explores a function. Clang's default is 225000.
 NODES = 40000
 
 
 def run(tree):
     clang_tidy = find_tool("clang-tidy", 14)
-    # Configured each time: sources come and go.
+    # Configures every time, because sources are added and removed.
     status, _, errors = run_command(
         ["cmake", "--preset", "lite", "-B", "build/tidy", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"], tree.root)
     if status:
@@ -39,9 +40,9 @@ def run(tree):
 
 
 def units_of(tree):
-    """Sources by the file that holds them all: what CMake compiles as one unit. They share their
-    headers, which takes a third of the time. Joined, not included: the analyzer looks at no function
-    outside the file that it is given."""
+    """Returns sources by the file that joins them into one compilation unit, as in CMake's unity builds. They share
+    their headers, which saves two thirds of the time. The sources are joined, not included, because the analyzer
+    skips functions outside the main file."""
     database = tree.root / "build" / "tidy" / "compile_commands.json"
     folder = tree.root / "build" / "tidy" / "units"
     shutil.rmtree(folder, ignore_errors=True)
@@ -54,7 +55,7 @@ def units_of(tree):
         if sources:
             unit = folder / f"{len(units)}.cpp"
             unit.parent.mkdir(exist_ok=True)
-            # The command is part of what the fingerprint covers.
+            # Includes the command, so that the fingerprint covers it.
             lines = [line for source in sources for line in tree.lines(source)]
             unit.write_text("\n".join([*lines, f"// {entry['command']}"]) + "\n")
             units[os.path.relpath(unit, tree.root)] = sources
@@ -63,7 +64,7 @@ def units_of(tree):
 
 def examine(tree, clang_tidy, unit, sources):
     command = shlex.split((tree.root / unit).read_text().splitlines()[-1])[2:]
-    flags = [*command[:command.index("-o")], "-Qunused-arguments"]  # GCC's --param
+    flags = [*command[:command.index("-o")], "-Qunused-arguments"]  # for GCC's --param
     status, output, errors = run_command(
         [*clang_tidy, "--quiet", "--warnings-as-errors=*", unit, "--", *flags], tree.root)
     lines = [located(tree, line.replace(f"{tree.root}/", ""), unit, sources)
@@ -74,7 +75,7 @@ def examine(tree, clang_tidy, unit, sources):
 
 
 def located(tree, line, unit, sources):
-    """A line about the unit as one about the source that it comes from."""
+    """Maps a line about the unit to the source that it comes from."""
     match = re.match(re.escape(unit) + r":(\d+)(:.*)", line)
     if not match:
         return line

@@ -1,4 +1,4 @@
-"""The checkout that is checked: its files, their includes, and a memory of what passed."""
+"""The checkout that is checked: its files, their includes, and a cache of items that passed."""
 
 import concurrent.futures
 import functools
@@ -15,7 +15,7 @@ CODE = (".h", ".cpp", ".cu", ".cuh")
 
 
 class Skipped(Exception):
-    """A check cannot run here; the text is the reason."""
+    """A check cannot run here. The text is the reason."""
 
 
 class Tree:
@@ -41,7 +41,7 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def includes(self, name):
-        """(line number, '<' or '"', header) of every include directive of the file."""
+        """Returns (line number, '<' or '"', header) for every include directive of the file."""
         found = []
         for number, line in enumerate(self.lines(name), 1):
             match = INCLUDE.match(line)
@@ -51,7 +51,7 @@ class Tree:
 
     @functools.lru_cache(maxsize=None)
     def closure(self, name):
-        """The file and every file of the tree that it includes, directly or not."""
+        """Returns the file and every file of the tree that it includes, directly or not."""
         seen, waiting = set(), [name]
         while waiting:
             current = waiting.pop()
@@ -62,7 +62,7 @@ class Tree:
         return frozenset(seen)
 
     def fingerprint(self, name, *context):
-        """Changes when the file, anything of the tree it includes, or the context changes."""
+        """Returns a text that changes when the file, any file that it includes, or the context changes."""
         digest = hashlib.sha256(repr(context).encode())
         for member in sorted(self.closure(name)):
             digest.update(member.encode() + b"\0" + hashlib.sha256(self.bytes_of(member)).digest())
@@ -70,7 +70,8 @@ class Tree:
 
 
 def find_tool(name, major):
-    """The command of this major version, or Skipped: other versions format and warn differently."""
+    """Returns the command of this major version. Raises Skipped without it, because other versions format and warn
+    differently."""
     for candidate in (f"{name}-{major}", name):
         if shutil.which(candidate):
             version = subprocess.run([candidate, "--version"], capture_output=True, text=True).stdout
@@ -85,8 +86,8 @@ def run_command(command, cwd):
 
 
 def problems_of_each(tree, check, items, fingerprints, examine):
-    """Runs examine(item), which returns problems, in parallel; an item that passed before with the
-    same fingerprint is not looked at again."""
+    """Runs examine(item), which returns problems, in parallel. Skips an item that passed before with the same
+    fingerprint."""
     store = tree.root / "build" / "checks" / f"{check}.json"
     passed = set(json.loads(store.read_text())) if store.exists() else set()
     waiting = [item for item in items if fingerprints[item] not in passed]

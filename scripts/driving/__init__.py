@@ -1,1 +1,1 @@
-"""The parts of scripts/drive. Standard library only."""
+"""The modules of scripts/drive. Standard library only."""

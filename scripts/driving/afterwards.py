@@ -1,4 +1,4 @@
-"""What other commands must say about a report in which everything holds."""
+"""Checks what other commands say about a report of a run that passed."""
 
 import json
 
@@ -22,7 +22,7 @@ def compare(execution, report, words):
 
 
 def gate(execution, report, words):
-    """Equal bits of gradients that are not all there prove nothing, so that may not pass."""
+    """Checks the gate. If some gradients are missing, equal bits prove nothing, so the gate must not pass."""
     file = execution.report_file
     done = execution.start("gate", file, "--reference", file, "--loss", "bitwise")
     parities = [point["parity"] or {} for point in report["points"]]
@@ -44,7 +44,7 @@ def describe(execution, report, words):
 
 
 def run_again(execution, report, words):
-    """What is finished is not measured again, and reads back as it was."""
+    """Checks that finished points are not measured again and read back unchanged."""
     done = execution.start(*words)
     found = verdict.judge_ending(done)
     if not found and execution.read_report()["points"] != report["points"]:
@@ -53,7 +53,7 @@ def run_again(execution, report, words):
 
 
 def predict(execution, report, words):
-    """The same plans, predicted without a run."""
+    """Checks predictions of the same plans without a run."""
     flags = execution.case.flags
     kept = {flag: flags[flag] for flag in ("--schedule", "--optimizer", "--allow-no-effect")
             if flag in flags}
@@ -65,7 +65,7 @@ def predict(execution, report, words):
     predicted = {(point["plan_sha256"], point["schedule"]): point for point in json.loads(done.out)}
     for point in report["points"]:
         other = predicted.get((point["plan_sha256"], point["schedule"]))
-        if other is None:  # the reference, which was not asked for
+        if other is None:  # the reference, which was not requested
             continue
         memory = other["predicted_memory"]
         for key in ("peak_allocated_bytes", "after_forward_bytes"):

@@ -1,11 +1,11 @@
-"""One run of the driver, as data: the flags, policies and plans of one `rematch run`, and the files
-that they name. Nothing is executed here."""
+"""One run of the driver, as data: the flags, policies and plans of one `rematch run`, and the files that they name.
+Nothing is executed here."""
 
 import dataclasses
 import json
 import shlex
 
-FOLDER = "{folder}"  # stands in a policy's or flag's text for the folder of the case's files
+FOLDER = "{folder}"  # placeholder in a policy's or flag's text for the folder of the case's files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,8 +16,8 @@ class PlanOf:
 
 @dataclasses.dataclass(frozen=True)
 class FrontPoint:
-    """A point of a front, made by `rematch search` under these flags; `share` of its points, from 0
-    to 1, lie before it."""
+    """A point of a front that `rematch search` makes with these flags. `share` is its relative position on the
+    front, from 0 to 1."""
     flags: tuple
     share: float
 
@@ -30,8 +30,8 @@ class Case:
     policies: list = dataclasses.field(default_factory=list)
     plans: list = dataclasses.field(default_factory=list)
     files: dict = dataclasses.field(default_factory=dict)  # name: a policy, or a text
-    model_from_plan: bool = False  # where there are plans and no policies
-    afterwards: str = None  # of driving/afterwards.py
+    model_from_plan: bool = False  # only if there are plans and no policies
+    afterwards: str = None  # function of driving/afterwards.py
 
     def copy(self):
         return Case(self.seed, dict(self.model), dict(self.flags), list(self.policies),
@@ -48,7 +48,7 @@ class Case:
 
 
 def words_of(flags, folder):
-    """Flags as words of a command line; a value of None is a flag alone."""
+    """Converts flags to words of a command line. A value of None means a flag without a value."""
     words = []
     for flag, value in dict(flags).items():
         words += [flag] if value is None else [flag, placed(value, folder)]

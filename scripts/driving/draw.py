@@ -1,4 +1,4 @@
-"""Draws the case of a seed: the same seed and the same catalogue give the same case."""
+"""Draws the case of a seed. The same seed and catalogue give the same case."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from driving.case import FOLDER, Case, FrontPoint, PlanOf, words_of
 from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
-LONG_BLOCKS = ("wan", "ltx")  # of so many ops that a search takes many seconds, but with --hull
+LONG_BLOCKS = ("wan", "ltx")  # have so many ops that a search takes many seconds without --hull
 DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # cpu: its times are measured
 
 
@@ -32,7 +32,7 @@ def draw_case(seed, attempt, catalogue, tool):
 
 
 def file_drawer(rng, case, tool, layers):
-    """None where the model has no trace: the run says why, and is judged for it."""
+    """Returns None if the model has no trace. The run then says why, and is judged for it."""
     done = tool.start("trace", *words_of(case.model, ""))
     return FileDrawer(rng, json.loads(done.out), layers) if done.code == 0 else None
 
@@ -77,7 +77,8 @@ def add_policy(rng, case, drawer, catalogue, family):
 
 
 def draw_front_point(rng, case, family):
-    """Mostly of the run's own schedule and optimizer, where the front's figures are the run's."""
+    """Draws a front point, mostly with the run's own schedule and optimizer, because only then do the front's
+    figures apply to the run."""
     flags = {"--device": rng.choice(DEVICES)}
     schedule = case.flags["--schedule"]
     if schedule == "both" or rng.random() < 0.2:

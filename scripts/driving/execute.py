@@ -8,7 +8,7 @@ from driving import verdict
 from driving.afterwards import COMMANDS
 from driving.case import FrontPoint, placed, shell_line, words_of
 
-# With --allow-no-effect no model refuses these.
+# With --allow-no-effect no model rejects these policies.
 NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_only", "save_mm",
                  "save_compute")
 
@@ -16,14 +16,14 @@ NEVER_REFUSED = ("none", "full", "full_reentrant", "full_nostop", "root", "attn_
 @dataclasses.dataclass
 class Outcome:
     failures: list = dataclasses.field(default_factory=list)
-    lines: list = dataclasses.field(default_factory=list)  # commands that make it again
-    refused: list = dataclasses.field(default_factory=list)  # what was said
+    lines: list = dataclasses.field(default_factory=list)  # commands that repeat the failure
+    refused: list = dataclasses.field(default_factory=list)  # messages of rejected items
     points: int = 0
-    proofs: int = 0  # points in which every gradient was there and not zero
+    proofs: int = 0  # points in which every gradient existed and was not zero
     pairs: int = 0  # plans under both schedules
 
     def kinds(self):
-        """An exit code of a report that says more is no kind of its own."""
+        """Returns the kinds of failure. An exit code counts only if no other failure explains it."""
         found = {failure.split(":")[0] for failure in self.failures}
         return found - {"exit code"} or found
 
@@ -33,7 +33,7 @@ def read(file):
 
 
 class Execution:
-    """One case in one folder. The policies and plans that the model refuses are left out."""
+    """Runs one case in one folder. Policies and plans that the model rejects are left out."""
 
     def __init__(self, tool, case, folder):
         self.tool, self.case, self.folder = tool, case, folder
@@ -138,7 +138,7 @@ class Execution:
     def make_front(self, index, plan):
         file = self.folder / f"front{index}.json"
         done = self.start("search", *self.model_words(), *words_of(plan.flags, ""), "-o", file)
-        # 3: no plan is within the budget or the slowdown; the front is there all the same.
+        # Exit code 3 means that no plan fits the budget or the slowdown. The front is written all the same.
         has_question = "--budget" in dict(plan.flags) or "--max-slowdown" in dict(plan.flags)
         found = verdict.judge_ending(done, 0, *((3,) if has_question else ()))
         self.outcome.failures += found
@@ -163,7 +163,7 @@ class Execution:
             self.fail(f"refusal: of {policy}: {done.err.strip()}")
 
     def without_refused(self, policies, done):
-        """The policies that are not refused alone; of two that are one the first."""
+        """Returns the policies that the tool accepts on their own. Of two equal ones it keeps the first."""
         if "is listed twice" in done.err:
             return policies[:-1]
         left = []

@@ -1,4 +1,4 @@
-"""Draws a model and its extents, such that they fit together: each of them, down to 1, must run."""
+"""Draws a model and extents that fit together. Every such model must run, down to extents of 1."""
 
 PRESETS = {
     "llama": ("llama_small", "llama3_1b", "llama3_8b"),
@@ -11,7 +11,7 @@ ON_TEXT = ("llama", "moe", "deepseek")
 
 
 class Extents:
-    """Draws extents; each is the least it may be with the same chance, which a case draws once."""
+    """Draws extents. Each is the smallest allowed one with the same probability, which is drawn once per case."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -24,7 +24,7 @@ class Extents:
 
 
 def draw_model(rng):
-    """(family, flags)"""
+    """Returns (family, flags)."""
     family = rng.choice(tuple(PRESETS))
     extent = Extents(rng)
     flags = {"--model": rng.choice(PRESETS[family]), "--layers": extent(1, 2, 2, 3, 4)}
@@ -45,7 +45,8 @@ def text(rng, extent):
 
 
 def grouped_heads(rng, extent, multiple=1):
-    """Heads of an even width whose keys and values divide them; the width in all a `multiple`."""
+    """Draws heads of an even width and key-value heads that divide them. The total width is a multiple of
+    `multiple`."""
     heads = extent(1, 2, 3, 4)
     width = extent(2, 4, 8, 6)
     while heads * width % multiple:

@@ -1,17 +1,17 @@
-"""Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with
-arguments, and policy files with selectors of the model's own ops and scopes."""
+"""Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with arguments, and
+policy files with selectors for the model's own ops and scopes."""
 
 import re
 
 from driving.tool import Failed
 
-# A system's spelling has one upper-case letter where a value goes.
+# A system's spelling has one upper-case letter for each value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
-# Selectors that no model here has the ops of, or that stand for another name of one.
+# Selectors that match no op of these models, or that are another name of one.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
            "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
            "_c10d_functional::reduce_scatter_tensor")
-# Names that a file may bear whatever stands in it.
+# A file may have any of these names, regardless of its content.
 NAMES = ("mine", 'a "quoted" name', "p\u00e9ter", "x(1)", "a/b", "..", "name, with a comma", "none",
          "full", "save_mm", "mine.json", "n" * 300)
 
@@ -82,7 +82,8 @@ class Catalogue:
             raise Failed(f"driving/policies.py has no arguments for {', '.join(unknown)}")
 
     def draw(self, rng, layers):
-        """A spelling that should parse for a model of so many layers, now and then one beyond it."""
+        """Returns a spelling that should parse for a model of this many layers, occasionally with a value that is
+        too large."""
         if rng.random() < 0.3:
             return self.draw_system(rng, layers)
         name = rng.choice(tuple(self.forms))
@@ -93,12 +94,12 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                continue  # refused, whatever the model is
+                continue  # rejected for every model
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """What may stand for a letter is what our policy takes in its place."""
+        """Returns a value for the letter: the argument that our policy takes in its place."""
         if policy and "{" + letter + "}" in policy:
             arguments = self.arguments(policy.split("(")[0])
             return arguments(rng, layers)
@@ -109,11 +110,11 @@ class Catalogue:
 
 
 class FileDrawer:
-    """Policy files for one model: selectors name ops and scopes of its trace."""
+    """Draws policy files for one model. Their selectors name ops and scopes of its trace."""
 
     def __init__(self, rng, trace, layers):
         self.rng, self.layers = rng, layers
-        # A block's scopes begin with a dot; it is "." itself.
+        # A block's inner scopes begin with a dot; the block itself is ".".
         self.inner = sorted({scope["path"][1:] for part in trace["types"] for scope in part["scopes"]
                              if scope["path"].startswith(".")} - {""})
         self.ops = sorted({(part["scopes"][op["scope"]]["path"], op["name"], op["class"])
@@ -124,7 +125,7 @@ class FileDrawer:
         return self.rng.random() < share
 
     def selector(self):
-        """Mostly of an op that is there, in a scope that it is in."""
+        """Returns a selector, mostly for an op that exists, in a scope that contains it."""
         path, name, op_class = self.rng.choice(self.ops)
         spellings = [name, op_class, "result"]
         if name.startswith("aten::"):

@@ -1,4 +1,4 @@
-"""A smaller case with the same kind of failure, found by leaving out or lowering one thing at a time."""
+"""Finds a smaller case with the same kind of failure by removing or lowering one thing at a time."""
 
 import time
 
@@ -8,7 +8,8 @@ SECONDS = 90
 
 
 def shrink(case, kinds, fails):
-    """`fails(case)`: the kinds of failure of a case. Ends when nothing is left to take, or in time."""
+    """`fails(case)` returns the kinds of failure of a case. Stops when nothing can be removed, or when the time is
+    up."""
     end = time.monotonic() + SECONDS
     smaller = True
     while smaller:
@@ -74,7 +75,7 @@ def without_flags(case):
 
 
 def lower_extents(case):
-    """What no longer fits together is refused, and so not the same failure."""
+    """Extents that no longer fit together are rejected, which is not the same failure."""
     for flag, value in case.model.items():
         if not value.isdigit():
             continue

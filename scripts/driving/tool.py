@@ -1,4 +1,4 @@
-"""Starts the binary. Everything that it says and its exit code are kept for the verdict."""
+"""Starts the binary, and keeps its output and exit code for the verdict."""
 
 import dataclasses
 import json
@@ -9,13 +9,13 @@ TIME_LIMIT_SECONDS = 300
 
 
 class Failed(Exception):
-    """The driver cannot work; the text says why."""
+    """The driver cannot work. The text says why."""
 
 
 @dataclasses.dataclass
 class Done:
     words: list
-    code: int  # 128 + n of a signal; None: it had not ended by the time limit
+    code: int  # 128 + n for signal n; None if it exceeded the time limit
     out: str
     err: str
 
@@ -23,7 +23,7 @@ class Done:
 class Tool:
     def __init__(self, binary, root):
         self.binary, self.root = str(binary), root
-        # A job array's variables would make every run a shard.
+        # A job array's variables would make every run a shard, so they are removed.
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("SLURM_")}
 

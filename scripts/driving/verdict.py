@@ -1,15 +1,15 @@
-"""What a run must be, whatever was drawn: each function returns the failures, as `kind: what`."""
+"""What every run must satisfy. Each function returns the failures, as `kind: what`."""
 
 import collections
 
 HARMLESS = ("rematch: note: ", "rematch: warning: ", "rematch: hint: ")
-MOST_LETTERS = 1000  # of a refusal; a name takes 300 of them, op names that are there as many
+MOST_LETTERS = 1000  # longest allowed rejection; a name takes 300 of them, a list of op names as many
 TRACES_OF_A_CRASH = ("terminate called", "Assertion", "what():", "Exception raised from",
                      "AddressSanitizer", "Segmentation")
 
 
 def judge_refusal(done):
-    """Exit code 2 with one line that says why."""
+    """Requires exit code 2 and one line that says why."""
     lines = [line for line in done.err.splitlines() if not line.startswith(HARMLESS)]
     if len(lines) != 1 or not lines[0].startswith("rematch: ") or len(lines[0]) > MOST_LETTERS or done.out:
         said = done.err.strip().splitlines()[-3:]
@@ -18,7 +18,7 @@ def judge_refusal(done):
 
 
 def judge_ending(done, *allowed):
-    """Exit code 0, or one of those allowed."""
+    """Requires exit code 0, or one of those allowed."""
     if done.code is None:
         return [f"hung: {done.err}"]
     found = [f"crash: {word!r} on stderr" for word in TRACES_OF_A_CRASH if word in done.err]
@@ -29,8 +29,8 @@ def judge_ending(done, *allowed):
 
 
 def judge_report(report, case, plans, front_figures):
-    """`plans`: the policies that the case's plans bear. `front_figures`: what a search predicted, by
-    (plan hash, schedule), for this optimizer."""
+    """`plans` holds the policies that the case's plans name. `front_figures` holds what a search predicted, by (plan
+    hash, schedule), for this optimizer."""
     points = report["points"]
     found = judge_reference(points, case) + judge_presence(points, case, plans)
     for point in points:
@@ -43,7 +43,7 @@ def judge_report(report, case, plans, front_figures):
 
 
 def judge_reference(points, case):
-    """It is there, and `none` is what keeps everything."""
+    """Requires that the reference exists, and that `none` keeps everything."""
     reference = case.flags.get("--reference", "none")
     of_reference = [point for point in points if point["policy"] == reference]
     found = [] if of_reference else [f"reference: {reference} is not there"]
@@ -53,7 +53,7 @@ def judge_reference(points, case):
 
 
 def judge_presence(points, case, plans):
-    """All that was asked for is there once; a plan may be one that a policy asks for too."""
+    """Requires that every requested point exists once. A plan may equal one that a policy requests too."""
     reference = case.flags.get("--reference", "none")
     least = len(case.policies) + (reference not in case.policies)
     schedules = collections.defaultdict(list)
@@ -74,7 +74,7 @@ def judge_presence(points, case, plans):
 
 
 def judge_point(point, case):
-    """(kind, what) of all that is wrong."""
+    """Returns (kind, what) of every failure."""
     if point["status"] != "ok":
         yield "status", f"{point['status']}: {point['reason']}"
         return
@@ -102,7 +102,7 @@ def judge_parity(parity, steps):
 
 
 def judge_front(point, figures):
-    """A search's figures are the step simulator's; a run's are the engine's."""
+    """Requires that the search's figures, from the step simulator, equal the run's, from the engine."""
     for key in ("peak_allocated_bytes", "after_forward_bytes"):
         if point["memory"][key] != figures["predicted_" + key]:
             yield f"{key} {point['memory'][key]}, the front says {figures['predicted_' + key]}"
@@ -113,13 +113,13 @@ def judge_front(point, figures):
 
 
 def judge_baselines(points):
-    """Nothing outlives a step: between two steps every policy holds what no checkpointing holds."""
+    """Requires that nothing outlives a step: between steps every policy holds as much as without checkpointing."""
     held = {point["memory"]["baseline_bytes"] for point in points if point["status"] == "ok"}
     return [f"baseline: {sorted(held)} bytes between steps"] if len(held) > 1 else []
 
 
 def judge_schedules(points):
-    """The same plan on demand: no more ops and no higher peak than whole_region."""
+    """Requires that on_demand executes no more ops and peaks no higher than whole_region with the same plan."""
     by_plan = collections.defaultdict(dict)
     for point in points:
         if point["status"] == "ok":

@@ -1,1 +1,1 @@
-"""Plans of a search beside what PyTorch offers the same models."""
+"""Compares plans of a search with what PyTorch offers for the same models."""

@@ -1,4 +1,4 @@
-"""One model: our front and PyTorch's offers, run, and put on one plane."""
+"""Runs our front and PyTorch's offers for one model, and places both on one plane."""
 
 import dataclasses
 import gc
@@ -11,7 +11,7 @@ import tempfile
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must precede the first tensor
 
 import torch  # noqa: E402
 import zoo  # noqa: E402
@@ -36,7 +36,7 @@ def say(text):
 
 @dataclasses.dataclass
 class Priced:
-    """Both sides by one set of prices."""
+    """Points of both sides, priced with the same op times."""
 
     plain: Point
     ours: list
@@ -68,7 +68,7 @@ class Row:
 
 @dataclasses.dataclass
 class Offer:
-    """What one of PyTorch's modes did: bytes by which the step rose, and what ran again."""
+    """One of PyTorch's modes: the bytes by which the step rose, and the ops that ran again."""
 
     family: str
     name: str
@@ -103,7 +103,8 @@ def profile_of(trace, device):
 
 
 def rise_of(model, step):
-    """Bytes by which the step rises at its highest op boundary, once two steps agree: the first compile, or fill caches."""
+    """Returns the bytes by which the step rises at its highest op boundary. Repeats until two steps agree, because
+    the first steps compile or fill caches."""
     risen = None
     for _ in range(MOST_STEPS):
         model.zero_grad(set_to_none=True)
@@ -147,7 +148,7 @@ def priced(model, step, trace, profile, offers, num_points):
 
 
 def our_point(model, step, trace, point, before):
-    """The point with the peak that it has when it runs, which is the predicted one."""
+    """Returns the point with its peak when it runs, which must be the predicted peak."""
     predicted = point["predicted_peak_allocated_bytes"]
     if not point["plan"]["regions"]:
         return Point(point["policy"], predicted, point["predicted_step_time_ns"])

@@ -1,8 +1,8 @@
-"""Points of peak bytes and step time, and how much of the plane they cover."""
+"""Points of peak bytes and step time, and the part of the plane that they cover."""
 
 import dataclasses
 
-# The sum of ops that are next to free is no difference between two plans.
+# Two plans count as equally fast within this fraction, because ops that take almost no time add up to it.
 SAME_TIME = 1e-4
 
 
@@ -14,13 +14,14 @@ class Point:
 
 
 def reference_of(plain, *fronts):
-    """One byte and one nanosecond beyond the peak without checkpointing and the slowest of all."""
+    """Returns a point one byte and one nanosecond beyond the peak without checkpointing and the slowest of all
+    points."""
     slowest = max(point.time_ns for front in fronts for point in (plain, *front))
     return Point("reference", plain.peak_bytes + 1, slowest + 1)
 
 
 def hypervolume_ratio(points, reference):
-    """The dominated share of the rectangle from zero to the reference, as the search has it."""
+    """Returns the dominated share of the rectangle from zero to the reference, as the search computes it."""
     area, lowest_time = 0, reference.time_ns
     for point in sorted(points, key=lambda point: (point.peak_bytes, point.time_ns)):
         if point.peak_bytes < reference.peak_bytes and point.time_ns < lowest_time:
@@ -30,6 +31,6 @@ def hypervolume_ratio(points, reference):
 
 
 def unmatched(points, front):
-    """Those of `points` that are ahead of every point of the front in bytes or in time."""
+    """Returns those of `points` that beat every point of the front in bytes or in time."""
     return [point for point in points if not any(
         mine.peak_bytes <= point.peak_bytes and mine.time_ns <= point.time_ns * (1 + SAME_TIME) for mine in front)]

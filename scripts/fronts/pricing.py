@@ -1,4 +1,4 @@
-"""What an op of forward takes on a device, by its name and the shapes of its inputs."""
+"""The time of a forward op on a device, by its name and the shapes of its inputs."""
 
 from collections import Counter
 
@@ -7,12 +7,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_alone.op_facts import op_name, tensors_in
 
-# Op classes that are dear to recompute where a compiler fuses all else.
+# Op classes that are expensive to recompute if a compiler fuses all others.
 DEAR_CLASSES = ("matmul", "attention_forward")
 SMALL_UNITS = 1000
 
 
-# Dropout is one op of a compiled graph: draw a mask, scale it, multiply.
+# In a compiled graph dropout is three ops: draw a mask, scale it, multiply.
 DROPOUT = "aten::native_dropout"
 
 
@@ -21,13 +21,14 @@ def ops_of_dropout(shape):
 
 
 def op_key(name, shapes):
-    """Numbers are tensors to some recorders, and functorch writes no op in place."""
+    """Normalizes a name and shapes. Drops numbers, which some recorders take for tensors, and the mark of in-place
+    ops, which functorch does not use."""
     name, dot, overload = name.partition(".")
     return name.rstrip("_") + dot + overload, tuple(tuple(shape) for shape in shapes if len(shape) > 0)
 
 
 class OpPrices:
-    """Prices of a trace's forward ops by a profile of it, in nanoseconds."""
+    """Prices of a trace's forward ops, from a profile of the trace, in nanoseconds."""
 
     def __init__(self, trace, profile):
         self._price = {}
@@ -38,7 +39,8 @@ class OpPrices:
             self._price[op_key(op["name"], shapes)] = time_ns
 
     def of(self, counts):
-        """Of ops by key. One that forward does not have, or not on such shapes, is taken for free."""
+        """Returns the time of ops, given counts by key. An op that forward does not have on such shapes costs
+        nothing and is noted in `unpriced`."""
         priced = Counter()
         for (name, shapes), count in counts.items():
             for key in ops_of_dropout(shapes[0]) if name == DROPOUT else [(name, shapes)]:
@@ -60,8 +62,8 @@ def _times_of(profile):
 
 
 def with_dear_ops_alone(trace, profile):
-    """The profile in a unit a thousand times smaller, where an op of forward that is neither a product nor attention takes
-    one: next to nothing, as the search drops plans that recompute and take no time for it."""
+    """Returns the profile in units of a thousandth, in which every forward op takes 1 unit unless it is a product or
+    attention. That is almost nothing. It must not be 0, because the search drops plans that recompute in no time."""
     is_dear = [op["class"] in DEAR_CLASSES for _, op in _ops_of(trace)]
     times = [SMALL_UNITS * time_ns if dear else 1 for dear, time_ns in zip(is_dear, _times_of(profile), strict=True)]
     backward = {"types": [kind | {"times_ns": [SMALL_UNITS * time_ns for time_ns in kind["times_ns"]]}
@@ -71,7 +73,7 @@ def with_dear_ops_alone(trace, profile):
 
 
 class CountedOps(TorchDispatchMode):
-    """Counts what is executed, by key."""
+    """Counts executed ops, by key."""
 
     def __init__(self):
         super().__init__()
@@ -79,7 +81,7 @@ class CountedOps(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func is torch.ops.aten.detach.default:  # saving a tensor under a mode makes these
+        if func is torch.ops.aten.detach.default:  # a mode makes these when it saves a tensor
             return func(*args, **kwargs)
         tensors = (tensor for value in (*args, *kwargs.values()) for tensor in tensors_in(value))
         self.counts[op_key(op_name(func), [tensor.shape for tensor in tensors])] += 1
@@ -87,7 +89,7 @@ class CountedOps(TorchDispatchMode):
 
 
 def ops_of_graph(graph_module):
-    """Ops of a graph of functorch, by key."""
+    """Returns the ops of a functorch graph, by key."""
     counts = Counter()
     for node in graph_module.graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target is not torch.ops.aten.detach.default:

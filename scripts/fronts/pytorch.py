@@ -1,5 +1,5 @@
-"""What PyTorch offers a model: checkpointed layers, lists of ops to save in them, and the memory budget of its compiler's
-partitioner. Each offer runs; what it runs again is counted by op and shape."""
+"""What PyTorch offers for a model: checkpointed layers, lists of ops to save in them, and the memory budget of its
+compiler's partitioner. Each offer runs, and its repeated ops are counted by name and shape."""
 
 import contextlib
 import functools
@@ -24,8 +24,8 @@ BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # 0 takes more bytes than no checkpointi
 
 
 def every_second_matmul():
-    """The list of torchtitan: attention, and of the matmuls the first, the third and so on."""
-    seen = {False: 0, True: 0}  # asked in forward and again in recompute
+    """Returns torchtitan's list: attention, and the first, third, ... of the matmuls."""
+    seen = {False: 0, True: 0}  # called in forward and again in recompute
 
     def policy(context, func, *_, **__):
         if func in MATMULS:
@@ -42,7 +42,7 @@ def saving(ops):
     return functools.partial(create_selective_checkpoint_contexts, ops)
 
 
-# Save lists of each layer that is checkpointed.
+# Save lists for each checkpointed layer.
 LISTS = {"attention": saving(ATTENTION), "matmuls": saving(MATMULS), "both": saving(ATTENTION + MATMULS),
          "every second matmul": every_second_matmul}
 
@@ -60,7 +60,7 @@ def checkpointed(layers, contexts, draws_random):
 
 
 def checkpointed_offers(blocks, draws_random):
-    """(family, name, how it is put on): every layer, every second layer, and lists for every layer."""
+    """Yields (family, name, how to apply it): every layer, every second layer, and lists for every layer."""
     layers = [layer for of_list in blocks.values() for layer in of_list]
     second = [layer for of_list in blocks.values() for layer in of_list[::2]]
     yield "full", "full", functools.partial(checkpointed, layers, noop_context_fn, draws_random)
@@ -79,8 +79,8 @@ def counted_step(model, step):
 
 @contextlib.contextmanager
 def within_budget(step, budget):
-    """The step as torch.compile runs it, each graph interpreted, and the ops that the partitioner has run again; these
-    are counted when it has run once."""
+    """Returns the step as torch.compile runs it, with each graph interpreted, and the ops that the partitioner
+    repeats. These are counted after one run."""
     recomputed = Counter()
 
     def partition(joint, inputs, **keywords):
@@ -90,7 +90,7 @@ def within_budget(step, budget):
         return parts
 
     def run():
-        # transformers would mask a compiled batch another way, which repeats keys and values.
+        # Otherwise transformers would mask a compiled batch in another way, which repeats keys and values.
         with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
             return compiled()
 

@@ -1,4 +1,5 @@
-"""Llama-3-8B of transformers in bfloat16, one sequence of 8,192 tokens: for export_trace.py --fake, without data."""
+"""Llama-3-8B of transformers in bfloat16, with one sequence of 8,192 tokens. Use with export_trace.py --fake,
+without data."""
 
 import torch
 

@@ -1,9 +1,9 @@
-"""Wan-2.1-T2V-1.3B of diffusers in bfloat16, one video of 77 x 480 x 832 (31,200 tokens), 512 tokens of text: for
-export_trace.py --fake, without data."""
+"""Wan-2.1-T2V-1.3B of diffusers in bfloat16, with one video of 77 x 480 x 832 (31,200 tokens) and 512 text tokens.
+Use with export_trace.py --fake, without data."""
 
 import torch
 
-FRAMES, HEIGHT, WIDTH = 20, 60, 104  # latent
+FRAMES, HEIGHT, WIDTH = 20, 60, 104  # latent size
 
 
 def make():

@@ -1,1 +1,1 @@
-"""The parts of scripts/gpu_queue."""
+"""The modules of scripts/gpu_queue."""

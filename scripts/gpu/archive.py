@@ -1,4 +1,4 @@
-"""All results in archives that a machine with a GPU gives back: at most 8 files of 16 MiB."""
+"""Packs all results into archives that a machine with a GPU can return: at most 8 files of 16 MiB."""
 
 import io
 import json
@@ -7,14 +7,14 @@ import tarfile
 import zlib
 from pathlib import Path
 
-MAX_BYTES = 15 << 20  # of contents compressed one by one; one stream of them is smaller
+MAX_BYTES = 15 << 20  # each file is compressed alone; one stream of all is smaller
 MAX_ARCHIVES = 7
 NAMES = "results*.tar.gz"
 LEFT_OUT = "left_out.json"
 
 
 def contents(folder):
-    """Verdicts first, then reports, then the points that a run resumes from."""
+    """Returns verdicts first, then reports, then the points from which a run resumes."""
     def order(path):
         is_report = ".report." in path.name
         return (path.parent != folder, is_report, str(path))
@@ -24,7 +24,7 @@ def contents(folder):
 
 
 def shared_out(sizes, most=MAX_BYTES, archives=MAX_ARCHIVES):
-    """(lists of names, names left out) of {name: bytes}, in order."""
+    """Distributes {name: bytes} over archives, in order. Returns (lists of names, names left out)."""
     parts, left_out, room = [[]], [], most
     for name, size in sizes.items():
         if size > most or (size > room and len(parts) == archives):
@@ -58,7 +58,7 @@ def write(folder, target=None):
 
 
 def read_all(folder):
-    """{name: content}. Questions that run meanwhile may rename a file between listing and reading."""
+    """Returns {name: content}. Tolerates that a running question renames a file between listing and reading."""
     files = {}
     for path in contents(folder):
         try:

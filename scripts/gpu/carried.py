@@ -1,4 +1,4 @@
-"""What goes along to a machine with a GPU, which has no network, no compiler and no git history."""
+"""Packs what a machine with a GPU needs: it has no network, no compiler and no git history."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 from gpu.machine import DRY_PROGRAMS, ROOT
 
 MAX_PACKED_BYTES = 64 << 20
-# Libraries of Debian's that the programs load, and that a container with LibTorch may lack.
+# Debian libraries that the programs load and that a container with LibTorch may lack.
 LIBRARIES = ["libcrypto.so.3"]
 OPEN_FILE = "open.json"
 PACKAGE = ROOT / "harness/python/rematch"
@@ -19,8 +19,8 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the programs that are linked with CUDA, stripped; the Python package; what questions reported on the
-    dry device; and which questions are open. Exit code: 0 packed; 2 something is missing, nothing is written."""
+    """Packs the programs that are linked with CUDA, stripped; the Python package; what questions reported on the dry
+    device; and the list of open questions. Exit code: 0 packed; 2 something is missing and nothing is written."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:
@@ -50,7 +50,7 @@ def pack(file, build, dry_results, open_list):
 
 
 def build(folder):
-    """Brings what is packed up to date with its sources, and says why that failed, or None."""
+    """Builds everything that is packed. Returns why that failed, or None."""
     targets = list(DRY_PROGRAMS.values())
     if (folder / PACKAGE_LIBRARY).exists():
         targets.append(PACKAGE_LIBRARY)
@@ -76,7 +76,7 @@ def add_libraries(tree):
 
 
 def add_package(tree, library):
-    """What scripts/build_wheel puts into the wheel, if it was built."""
+    """Adds the files that scripts/build_wheel puts into the wheel, if the library was built."""
     if not library.exists():
         print(f"gpu_queue: {library} is not built: questions about the Python package will be skipped", file=sys.stderr)
         return
@@ -101,7 +101,7 @@ def has_passed(verdict):
 
 
 def unpacked(programs):
-    """The folder of carried programs: as it is, or the packed file's, unpacked beside it once."""
+    """Returns the folder of carried programs. A packed file is unpacked beside it once."""
     path = Path(programs).resolve()
     if path.is_dir():
         return path

@@ -13,11 +13,11 @@ import time
 
 COPY_BYTES = 1 << 30
 SIZE = 8192
-SECONDS = 1.0  # of each kind: long enough for the clocks that a step runs at
+SECONDS = 1.0  # of each kind; long enough to reach the clocks of a step
 
 
 def median_seconds(call, torch):
-    """Median seconds of a call, after as long a warm-up."""
+    """Returns the median seconds of a call, after a warm-up of the same length."""
     samples = []
     end = time.monotonic() + 2 * SECONDS
     while time.monotonic() < end:

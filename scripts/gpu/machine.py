@@ -1,4 +1,4 @@
-"""Where the programs are, and what they run on."""
+"""Locates the programs, and describes the machine that they run on."""
 
 import ctypes
 import json
@@ -17,7 +17,7 @@ DEV_BUILD = ROOT / "build/dev"
 TORCH_VERSION = "2.11."
 SECONDS_TO_WRITE = 10
 
-# The built programs, where preset cuda has them and where preset dev has those on the dry device.
+# Paths of the built programs: in preset cuda, and in preset dev those for the dry device.
 PROGRAMS = {
     "rematch": "harness/cli/rematch",
     "engine_cuda_test": "tests/harness/engine/engine_cuda_test",
@@ -30,7 +30,7 @@ DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
 
 
 def libtorch_root():
-    """LIBTORCH_ROOT, what scripts/setup unpacked, or the folder of a Python's torch."""
+    """Returns LIBTORCH_ROOT, what scripts/setup unpacked, or the folder of a Python's torch."""
     if os.environ.get("LIBTORCH_ROOT"):
         return Path(os.environ["LIBTORCH_ROOT"])
     if (ROOT / ".libtorch-cuda/torch").exists():
@@ -67,12 +67,12 @@ class Machine:
         return DEV_BUILD / "dry_cuda" if self.dry else libtorch_root()
 
     def expected(self, question):
-        """What the question's command reported on the dry device, where that was carried along."""
+        """Returns what the question's command reported on the dry device, if that was packed."""
         path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
     def has_driver(self):
-        """Some containers show a driver neither under /proc nor on the PATH."""
+        """Checks several places, because some containers show a driver neither under /proc nor on the PATH."""
         if self.dry or Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi"):
             return True
         try:
@@ -82,7 +82,7 @@ class Machine:
         return True
 
     def torch_obstacle(self):
-        """Why this Python cannot take part, or None."""
+        """Returns why this Python cannot be used, or None."""
         asked = "import numpy, torch; print(torch.__version__, torch.cuda.is_available())"
         try:
             done = subprocess.run([self.python, "-c", asked], capture_output=True, text=True)
@@ -96,7 +96,7 @@ class Machine:
         return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
 
     def obstacle(self, question):
-        """Why the question cannot be asked here, or None."""
+        """Returns why the question cannot be asked here, or None."""
         if self.dry and not question.dry:
             return "it says nothing on the dry device"
         for program in question.programs:
@@ -111,14 +111,15 @@ class Machine:
         return self.ask_torch() if question.torch else None
 
     def ask_torch(self):
-        """Importing torch takes seconds of a GPU's time, so it is asked once."""
+        """Asks once, because importing torch takes seconds of a GPU's time."""
         if not self.torch_asked:
             self.torch_reason = self.torch_obstacle()
             self.torch_asked = True
         return self.torch_reason
 
     def environment(self, question=None):
-        """For programs of ours. Python's torch brings its own libraries, so Python gets python_environment."""
+        """Returns the environment for our programs. Python's torch brings its own libraries, so Python gets
+        python_environment."""
         root = self.libtorch()
         merged = dict(os.environ)
         libraries = [f"{root}/torch/lib", *(f"{root}/nvidia/{name}/lib" for name in (
@@ -137,7 +138,7 @@ class Machine:
         return merged
 
     def card(self):
-        """(name, UUID), each None if the device cannot be asked."""
+        """Returns (name, UUID). Both are None if the device cannot be asked."""
         if self.card_found is None:
             self.card_found = self.ask_card()
         return self.card_found
@@ -152,8 +153,8 @@ class Machine:
         return environment.get("device"), environment.get("device_uuid")
 
     def filled(self, command, question, out, seconds=None):
-        """The words as they are run. {report} is the question's own report, {report:NAME} another question's.
-        {seconds} and {timeout} end a program before it is killed, so that it writes what it has."""
+        """Returns the words with placeholders filled. {report} is the question's own report, {report:NAME} another
+        question's. {seconds} and {timeout} stop a program before it is killed, so that it writes what it has."""
         seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),
@@ -164,20 +165,20 @@ class Machine:
         return [fill(word, values) for word in words]
 
     def needed_report(self, name, out):
-        """This run's, else the one that was committed of the same kind of card."""
+        """Returns this run's report, else the committed one from the same kind of card."""
         own = report_file(out, name)
         if own.exists() or self.dry:
             return own
         return first_existing(report_file(self.committed_results(), name), own)
 
     def committed_results(self):
-        """The folder of this kind of card."""
+        """Returns the folder of this kind of card."""
         return results_of(self.card()[0])
 
 
 def shortened(command):
-    """A command that times, for the dry device, which has no times, so one step is as good as many. It has no
-    cuDNN either, whose attention LibTorch chooses for times."""
+    """Shortens a command that times, for the dry device, which has no times: one step is as good as many. It also
+    lacks cuDNN, whose attention LibTorch chooses for times."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:
@@ -188,7 +189,7 @@ def shortened(command):
 
 
 def results_of(card, results=RESULTS):
-    """Where results of a card are committed: each kind of card has a folder."""
+    """Returns the folder where results of a card are committed. Each kind of card has its own."""
     return results / (questions.kind_of_card(card) or "other")
 
 

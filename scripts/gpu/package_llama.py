@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 
-# cuBLAS repeats its bits with a workspace of this size alone.
+# cuBLAS repeats its bits only with a workspace of this size.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 LARGE = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
@@ -25,7 +25,7 @@ SMALL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "
 BATCH = (4, 2048)
 SMALL_BATCH = (2, 64)
 TURNS = 4
-STEPS = 5  # of a turn
+STEPS = 5  # per turn
 WARM_UP_STEPS = 2
 
 
@@ -53,7 +53,7 @@ class Workload:
 
 
 class Trainer:
-    """Whole steps, with the plan or without."""
+    """Runs whole steps, with or without the plan."""
 
     def __init__(self, workload, checkpoint):
         import rematch
@@ -79,7 +79,7 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def turn(self, with_plan):
-        """(seconds of each step, peak bytes or None)."""
+        """Returns (seconds of each step, peak bytes or None)."""
         if self.is_cuda:
             self.cuda.empty_cache()
             self.cuda.reset_peak_memory_stats()
@@ -96,7 +96,8 @@ class Trainer:
 
 
 def budget_of(workload):
-    """Between the peaks of no plan and of recomputing every layer, so that some of both is in the answer."""
+    """Returns a budget between the peaks of no plan and of recomputing every layer, so that the answer has some of
+    both."""
     import rematch
     traced = rematch.trace(workload.model, workload.step)
     peaks = [rematch.predict(traced, rematch.resolve(traced, policy), optimizer="adamw")["peak_bytes"]
@@ -107,7 +108,7 @@ def budget_of(workload):
 def measure(workload):
     import rematch
     import torch
-    # Bits are compared, and neither cuDNN's attention nor the memory-efficient one repeats those of its gradients.
+    # Bits are compared, but cuDNN's and the memory-efficient attention do not repeat the bits of their gradients.
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)

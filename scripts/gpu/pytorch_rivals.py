@@ -1,9 +1,9 @@
-"""Takes the turns of pytorch_steps.py that its file does not have yet. See there.
+"""Takes those turns of pytorch_steps.py that its file does not have yet; see that program.
 
     pytorch_rivals.py FILE DEADLINE
 
-Under torch.compile a block is compiled as a whole, its checkpointing inside, as torchtitan does; embedding, head,
-loss and optimizer stay eager. The loss of the first step is recorded: all rivals start from the same parameters."""
+Under torch.compile a block is compiled as a whole, including its checkpointing, as torchtitan does. Embedding, head,
+loss and optimizer stay eager. All rivals start from the same parameters, so the loss of the first step is recorded."""
 
 import ctypes
 import faulthandler
@@ -34,26 +34,26 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
 aten = torch.ops.aten
-# The first step is one more. Later turns of a rival find its kernels loaded and the device busy.
+# The first step comes in addition. In later turns a rival's kernels are loaded and the device is busy.
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
-DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # what follows is the same for every error
-PR_SET_PDEATHSIG = 1  # of linux/prctl.h: a child whose parent was killed must not keep the device busy
+DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # the rest is the same for every error
+PR_SET_PDEATHSIG = 1  # linux/prctl.h; a child whose parent was killed must not keep the device busy
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 ATTENTION = [aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_cudnn_attention.default,
              aten._scaled_dot_product_efficient_attention.default,
              aten._scaled_dot_product_flash_attention_for_cpu.default]
 SAVED = {"attn_only": ATTENTION, "save_mm": MATMUL}
-# Family of a preset: its twin's module, model and batches.
+# The twin's module, model and batches for each family of presets.
 FAMILIES = {"wan": (wan, "Wan", data.shape_batch), "llama": (llama, "Llama", data.text_batch)}
 
 
-# Sequence of the probe; any length shows whether a kernel takes the model's heads.
+# Sequence length of the probe. Any length shows whether a kernel supports the model's heads.
 PROBE_TOKENS = 256
 
-# The op itself, where scaled_dot_product_attention refuses it for the model's heads.
+# Calls the op itself if scaled_dot_product_attention rejects it for the model's heads.
 DIRECT = {"flash": lambda q, k, v, causal: aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal)[0],
           "cudnn": lambda q, k, v, causal: aten._scaled_dot_product_cudnn_attention(
               q, k, v, None, True, 0.0, causal)[0]}
@@ -69,7 +69,7 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Returns how the kernel is called. Grouped heads may need the op itself."""
+    """Returns a function that calls the kernel. Grouped heads may need the op itself."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
     if backend not in DIRECT or settings["device"] != "cuda":
@@ -88,7 +88,7 @@ def choose_attention_call(settings):
 
 
 class Parameters(hash_init.Parameters):
-    """The twin's values on a CPU. On a GPU random ones, since hashing billions on the host takes minutes."""
+    """Has the twin's values on a CPU. On a GPU they are random, because hashing billions on the host takes minutes."""
 
     def __init__(self, dtype):
         super().__init__(dtype)
@@ -117,8 +117,8 @@ class Parameters(hash_init.Parameters):
 
 
 class AdamW:
-    """harness/training/optimizer.cpp, op for op: moments in float32, and a master of every narrower parameter. (The
-    step's rates do not change its time.)"""
+    """Copies harness/training/optimizer.cpp op for op: moments in float32, and a master copy of every narrower
+    parameter. The step's rates do not change its time, so they are constants."""
 
     def __init__(self, parameters):
         self.parameters = list(parameters)
@@ -149,7 +149,7 @@ class AdamW:
 
 
 class Blocks:
-    """Calls every block through `call`; the twins ask for it as their `regions`."""
+    """Calls every block through `call`. The twins use it as their `regions`."""
 
     def __init__(self, model, call):
         self.model = model
@@ -162,7 +162,7 @@ class Blocks:
         return [Stretch([layer], False) for layer in range(num_layers)]
 
     def blocks(self, stretch, function, moved, *context):
-        """`moved` holds the one reference to the input."""
+        """`moved` holds the only reference to the input."""
         return self.call(self.model.blocks[stretch.layers[0]], moved.pop(), (*context, self.model.table))
 
 
@@ -217,8 +217,8 @@ def eager_call(policy):
 
 
 def compiled_forms(policy):
-    """Ways to compile a block, the best first. A dispatch mode sees no op of a compiled block, so selective
-    checkpointing cannot stand outside."""
+    """Returns the ways to compile a block, the best first. Selective checkpointing cannot be outside the compiled
+    block, because a dispatch mode sees none of its ops."""
     if policy == "none":
         return {"compile(block), one graph": lambda: compiled(plain_block, True),
                 "compile(block)": lambda: compiled(plain_block, False)}
@@ -230,7 +230,7 @@ def compiled_forms(policy):
 
 
 class GraphNotes:
-    """Notes what each graph holds that inductor compiles: which attention, and how many matmuls."""
+    """Notes for each graph that inductor compiles which attention it contains, and how many matmuls."""
 
     def __init__(self):
         self.graphs = []
@@ -239,7 +239,7 @@ class GraphNotes:
     def note(self, graph):
         names = []
         for node in graph.nodes:
-            if node.op == "call_function":  # an op may be the argument of one that keeps the generator's state
+            if node.op == "call_function":  # an op may be an argument of one that keeps the generator's state
                 ops = [argument for argument in node.args if isinstance(argument, torch._ops.OpOverload)]
                 names += map(str, [node.target, *ops])
         matmuls = tuple(str(op) for op in MATMUL)
@@ -256,7 +256,7 @@ class Device:
             torch.cuda.synchronize()
 
     def is_lost(self):
-        """Whether CUDA accepts no more work from this process."""
+        """Returns whether CUDA accepts no more work from this process."""
         try:
             self.wait()
             torch.zeros(1, device="cuda" if self.is_cuda else "cpu").add_(1).item()
@@ -287,7 +287,7 @@ class Device:
 
 
 def version_of(read):
-    """A version that cannot be read is no reason to measure nothing."""
+    """Returns None for a version that cannot be read, so that measuring continues."""
     try:
         return read()
     except Exception as error:  # noqa: BLE001
@@ -305,7 +305,7 @@ def reason_of(error):
 
 
 def number(value):
-    """JSON has no NaN."""
+    """Converts NaN to None, because JSON has no NaN."""
     return value if math.isfinite(value) else str(value)
 
 
@@ -321,7 +321,7 @@ class Rivals:
         settings = self.state["settings"]
         self.device = Device(settings["device"])
         self.state["attention_call"] = choose_attention_call(settings)
-        with torch.device(settings["device"]):  # as a default device it would slow every op of a step
+        with torch.device(settings["device"]):  # a default device would slow down every op of a step
             self.workload = Workload(settings)
         self.calls = {}
         self.turn_seconds = {}
@@ -364,10 +364,10 @@ class Rivals:
             leave(RESTART)
 
     def outcome(self, rival):
-        """Out of memory is a result, and so is a rival that does not run."""
+        """Returns a result for out of memory too, and for a rival that does not run."""
         try:
             return {"status": "ok", "reason": None, **self.measured(rival)}
-        except Exception as error:  # noqa: BLE001 a rival may fail in any way, and the others go on
+        except Exception as error:  # noqa: BLE001 a rival may fail in any way, and the others continue
             status = "oom" if is_out_of_memory(error) else "failed"
             reason = reason_of(error)
         self.clear()
@@ -382,7 +382,7 @@ class Rivals:
             gc.collect()
             self.device.begin_peak()
         except RuntimeError:
-            pass  # is_lost() says so
+            pass  # is_lost() reports this
 
     def measured(self, rival):
         is_first = key_of(rival) not in self.calls
@@ -413,7 +413,7 @@ class Rivals:
         return steps, time.perf_counter() - start
 
     def prepare(self, rival):
-        """The first step, which compiles, and its loss."""
+        """Runs the first step, which compiles, and returns its loss."""
         if rival["variant"] == "eager":
             return self.first_step(rival, eager_call(rival["policy"]))
         earlier = {}
@@ -457,7 +457,7 @@ def say(text):
 
 
 def leave(code):
-    """Without destructors, which may wait for a lost device or a compiler."""
+    """Exits without destructors, because they may wait for a lost device or a compiler."""
     sys.stderr.flush()
     os._exit(code)
 

@@ -36,7 +36,7 @@ CRASH = "Fatal Python error"  # of faulthandler; the lines after it say where
 
 
 def settings_of(report):
-    """What all points of the report share."""
+    """Returns the settings that all points of the report share."""
     first = report["points"][0]
     identity = first["identity"]
     times = [point["time"] for point in report["points"] if point["time"]]
@@ -48,13 +48,13 @@ def settings_of(report):
 
 
 def policies_of(report):
-    """The report's policies that PyTorch has; all of them if the report has none."""
+    """Returns the report's policies that PyTorch has; all of PyTorch's if the report has none."""
     named = dict.fromkeys(point["policy"] for point in report["points"] if point["policy"] in POLICIES)
     return list(named) or list(POLICIES)
 
 
 def ours(report):
-    """What is compared: the step time of each point, how it was taken, and its peaks."""
+    """Returns what is compared: the step time of each point, how it was taken, and its peaks."""
     of_time = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits", "peak_allocated_bytes",
                "peak_reserved_bytes")
     of_memory = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")
@@ -79,7 +79,7 @@ def fresh_state(report, variants, num_rounds, num_steps):
 
 
 def write_atomically(path, state):
-    """Leaves the old file or the whole new one, whenever the process is killed."""
+    """Leaves either the old file or the whole new one, whenever the process is killed."""
     path = pathlib.Path(path)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
         file.write(json.dumps(state, indent=1) + "\n")
@@ -87,7 +87,7 @@ def write_atomically(path, state):
 
 
 def turn_order(rivals, round_index):
-    """ABBA: odd rounds run backward."""
+    """Reverses the order in odd rounds (ABBA)."""
     return list(rivals) if round_index % 2 == 0 else list(reversed(rivals))
 
 
@@ -96,7 +96,7 @@ def rival_named(state, name):
 
 
 def blame_running(state, reason):
-    """Marks the rival whose turn did not end, or the whole run if none had a turn."""
+    """Marks the rival whose turn did not end as failed, or the whole run if no rival had a turn."""
     running, state["running"] = state["running"], None
     if running is None:
         state["failure"] = reason
@@ -115,7 +115,7 @@ def mark_the_rest(state, reason):
 
 
 def end_of(child):
-    """Kills the child's whole process group, its compilers included."""
+    """Kills the child's whole process group, including its compilers."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -158,7 +158,7 @@ def watch(child, output, deadline, turn_seconds):
 
 
 def supervise(command, output, deadline, turn_seconds=TURN_SECONDS):
-    """Runs children until every turn was taken, the time is up, or no child can start."""
+    """Runs children until every turn is done, the time is up, or no child can start."""
     late = "the time limit came first"
     for _ in range(MAX_CHILDREN):
         code, killed, text = run_child(command, output, deadline, turn_seconds)

@@ -1,4 +1,5 @@
-"""The questions of reports/results/gpu/queue.json: which are open, and which of them fit the time that is left."""
+"""Reads the questions of reports/results/gpu/queue.json. Decides which are open, and which of them fit into the
+remaining time."""
 
 import json
 import re
@@ -12,16 +13,16 @@ KINDS = ("h100", "h200", "a100", "l40s")
 
 
 def kind_of_card(name):
-    """"h200" of "NVIDIA H200"; None for an unknown card."""
+    """Returns "h200" for "NVIDIA H200"; None for an unknown card."""
     return next((kind for kind in KINDS if kind in (name or "").lower()), None)
 
 
 def is_of_kind(card, kind):
-    """Whether a card's answer is one to a question that asks for this kind; None: any."""
+    """Returns whether a card's answer counts for a question of this kind. A question of kind None accepts any card."""
     return kind is None or kind_of_card(card) == kind
 
 
-# Documents beside the code change no answer.
+# Changes of documents beside the code do not change an answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
 
@@ -29,27 +30,28 @@ NOT_DOCUMENTS = ":(exclude)*.md"
 class Question:
     name: str
     what: str
-    value: int  # the most valuable is asked first
+    value: int  # the question with the highest value is asked first
     seconds: int  # estimate
-    lane: str  # values: beside others; times: alone
-    commands: list  # of lists of words; machine.filled says what stands in braces
+    lane: str  # values: runs beside others; times: runs alone
+    commands: list  # lists of words; see machine.filled for the placeholders
     depends: list = field(default_factory=list)  # repository paths whose change reopens the question
     kind: str = None  # of card; None: any
-    run: str = ""  # the group of questions that analysis planned for one run on a GPU
-    always: bool = False  # asked by every run, answered or not
+    run: str = ""  # group of questions that analysis planned for one run on a GPU
+    always: bool = False  # every run asks it, answered or not
     judge: str = None  # name of a verdict; None: the exit codes decide
     ok_codes: tuple = (0,)
-    quote: str = None  # pattern; what follows it in a line of the output is a finding
-    refuse: str = None  # pattern; a line of the output that has it fails the question
+    quote: str = None  # pattern; the text after it in a line of the output is a finding
+    refuse: str = None  # pattern; a matching line of the output fails the question
     needs: list = field(default_factory=list)  # questions whose report this one reads
-    programs: list = field(default_factory=list)  # on the PATH
+    programs: list = field(default_factory=list)  # must be on the PATH
     torch: bool = False  # needs a Python with torch 2.11 that sees the device
     gpu: bool = True
-    dry: bool = True  # has something to say on the dry device
+    dry: bool = True  # gives results on the dry device
     answered: dict = None
 
     def limit(self):
-        """Seconds after which the question is killed: estimates come from few runs."""
+        """Returns the seconds after which the question is killed. Leaves a margin, because estimates come from few
+        runs."""
         return 2 * self.seconds + 30
 
 
@@ -58,14 +60,14 @@ class QueueError(Exception):
 
 
 def expand(text, words):
-    """Replaces {NAME} by the queue's words, which may contain others."""
+    """Replaces each {NAME} by the queue's words, which may contain placeholders too."""
     for _ in range(4):
         text = re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
     return text
 
 
 def read(path):
-    """All questions of a queue, the most valuable first."""
+    """Returns all questions of a queue, the most valuable first."""
     try:
         queue = json.loads(Path(path).read_text())
         questions = [question_of(entry, queue) for entry in queue["questions"]]
@@ -96,7 +98,7 @@ def check(questions, path):
 
 
 class Repository:
-    """What git knows; a machine with a GPU has no history."""
+    """What git knows. A machine with a GPU has no history."""
 
     def __init__(self, root):
         self.root = root
@@ -120,7 +122,7 @@ class Repository:
         return self.git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
     def changed(self, commit, paths):
-        """Files below `paths` that differ between the commit and HEAD, documents apart."""
+        """Returns the files below `paths`, without documents, that differ between the commit and HEAD."""
         done = self.git("diff", "--name-only", commit, "HEAD", "--", *paths, NOT_DOCUMENTS)
         if done.returncode:
             raise QueueError(f"git diff {commit}: {done.stderr.strip()}")
@@ -132,7 +134,7 @@ class Repository:
 
 
 def why_open(question, repository):
-    """The reason as a sentence, or None where the answer holds. Without a kind, a question is answered by any card."""
+    """Returns the reason as a sentence, or None if the answer is valid. Any card answers a question without a kind."""
     if not question.answered:
         return "never answered"
     if not is_of_kind(question.answered["card"], question.kind):
@@ -148,7 +150,7 @@ def why_open(question, repository):
 
 
 def open_questions(questions, repository):
-    """{name: reason} of every question that has no valid answer."""
+    """Returns {name: reason} for every question without a valid answer."""
     reasons = {question.name: why_open(question, repository) for question in questions}
     return {name: reason for name, reason in reasons.items() if reason}
 
@@ -158,7 +160,7 @@ def fits_kind(question, kind):
 
 
 def makespan(seconds, workers):
-    """Time until the last of these ends, the longest begun first."""
+    """Returns the time until the last of these tasks ends if the longest start first."""
     ends = [0] * workers
     for one in sorted(seconds, reverse=True):
         ends[ends.index(min(ends))] += one
@@ -166,14 +168,14 @@ def makespan(seconds, workers):
 
 
 def cost(questions, workers):
-    """Values run beside one another, times alone and never beside values."""
+    """Returns the total time. Questions about values run beside each other; questions about times run alone."""
     by_lane = {lane: [question.seconds for question in questions if question.lane == lane] for lane in LANES}
     return sum(by_lane["times"]) + makespan(by_lane["values"], workers)
 
 
 def choose(questions, seconds, workers, reports=()):
-    """The most valuable questions that fit, the most valuable first. A question whose report is needed
-    is chosen before the one that needs it, or its report is one of `reports`."""
+    """Returns the most valuable questions that fit, the most valuable first. If a question needs another one's
+    report, that question must be chosen before it, or its report must be in `reports`."""
     chosen, known = [], set(reports)
     for question in sorted(questions, key=lambda question: -question.value):
         if set(question.needs) - known or cost([*chosen, question], workers) > seconds:

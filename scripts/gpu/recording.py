@@ -1,4 +1,4 @@
-"""Takes the results of a run on a GPU into the repository: reports whole, and answers into the queue."""
+"""Copies the results of a run on a GPU into the repository: whole reports, and answers into the queue."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
-    """Lines that say what was recorded. `commit`: holds the code that was built, where results name another
-    or had uncommitted changes."""
+    """Returns lines that say what was recorded. `commit` names the commit with the code that was built, if results
+    name another commit or had uncommitted changes."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
         archive.unpack(source, unpacked)
@@ -43,7 +43,7 @@ FOLDERS = re.compile(r"(?<![\w./:-])/(?:[\w.+-]+/)+(?=[\w.+-])")
 
 
 def without_folders(text):
-    """Absolute paths keep their last name: where files were says nothing of the result."""
+    """Shortens absolute paths to their last name, because locations of files do not belong to the result."""
     return FOLDERS.sub("", text)
 
 

@@ -1,19 +1,19 @@
-"""The verdict over a file of pytorch_steps.py: our steps and peaks beside those of PyTorch eager and torch.compile.
-Pure: no device, no clock, no file."""
+"""Judges a file of pytorch_steps.py: our steps and peaks beside those of PyTorch eager and torch.compile. Pure: no
+device, no clock, no file."""
 
 import math
 import statistics
 
-# A step of ours may take as long as the rival's.
+# Our step may take at most this many times the rival's.
 MAX_RATIO = 1.0
-# Losses of one model differ by rounding alone: bfloat16 keeps 8 bits, and a mean over tokens is closer.
+# Losses of one model differ only by rounding: bfloat16 keeps 8 bits, and a mean over tokens is closer.
 MAX_LOSS_DIFFERENCE = 0.02
 MEBIBYTE = 1 << 20
 NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
 
 
 def turns_of(report):
-    """One record for each turn of a rival. Files without `format` hold eager rounds alone, by policy."""
+    """Yields one record for each turn of a rival. Files without `format` contain only eager rounds, by policy."""
     if report.get("format", 1) >= 2:
         return report["turns"]
     return [{"round": index, "variant": "eager", "policy": policy, **measured}
@@ -21,7 +21,7 @@ def turns_of(report):
 
 
 def rivals_of(report):
-    """One record for each rival: variant, policy, status, reason, compile."""
+    """Yields one record for each rival: variant, policy, status, reason, compile."""
     if report.get("format", 1) >= 2:
         return report["rivals"]
     rivals = {}
@@ -32,7 +32,7 @@ def rivals_of(report):
 
 
 def measured_of(report, variant, policy):
-    """Samples and peaks of a rival over all of its turns, or None if it was not timed."""
+    """Returns the samples and peaks of a rival over all of its turns, or None if it was not timed."""
     turns = [turn for turn in turns_of(report) if (turn["variant"], turn["policy"]) == (variant, policy)]
     samples = [sample for turn in turns for sample in turn["samples_ns"]]
     if not samples:
@@ -45,7 +45,8 @@ def measured_of(report, variant, policy):
 
 
 def our_peak(point, key):
-    """The peak of the timed steps. Older reports have that of the exact pass alone, with another attention kernel."""
+    """Returns the peak of the timed steps. Older reports only have that of the exact pass, with another attention
+    kernel."""
     for part in ("time", "memory"):
         found = (point.get(part) or {}).get(key)
         if found is not None:
@@ -63,7 +64,7 @@ def mebibytes(count):
 
 
 def describe_rival(rival):
-    """One sentence for each rival that ended otherwise than ok, and what compiling took."""
+    """Returns one sentence for each rival that did not end ok, and how long compiling took."""
     name, compiled = f"{NAMES[rival['variant']]}, {rival['policy']}", rival.get("compile") or {}
     if rival["status"] != "ok":
         return f"{name}: {rival['status'].replace('_', ' ')}: {rival['reason']}"
@@ -75,7 +76,7 @@ def describe_rival(rival):
 
 
 def compare(report, point):
-    """The lines about one point of ours."""
+    """Returns the lines about one of our points."""
     lines = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rival = measured_of(report, variant, point["policy"])
@@ -93,7 +94,7 @@ def compare(report, point):
 
 
 def wrong_losses(report):
-    """All rivals start from the same parameters, so their first losses are alike."""
+    """Returns rivals with other losses. All rivals start from the same parameters, so their first losses must agree."""
     known = [(rival, float(rival["first_loss"])) for rival in rivals_of(report) if rival.get("first_loss") is not None]
     if not known:
         return []
@@ -104,7 +105,8 @@ def wrong_losses(report):
 
 
 def diverged(report):
-    """Random data may diverge. The steps are the same, but arithmetic on NaN takes less power."""
+    """Returns rivals whose loss diverged, which random data may cause. Their steps are the same, but arithmetic on
+    NaN takes less power."""
     return [f"{NAMES[turn['variant']]}, {turn['policy']}: the last loss of round {turn['round']} is {turn['last_loss']}"
             for turn in turns_of(report)
             if turn.get("last_loss") is not None and not math.isfinite(float(turn["last_loss"]))]
@@ -119,7 +121,7 @@ def wrong_card(report):
 
 
 def untimed_variants(report):
-    """Variants that were timed under no policy of ours, although one could have been."""
+    """Returns variants that were timed under none of our policies, although one was possible."""
     problems = []
     for variant in dict.fromkeys(rival["variant"] for rival in rivals_of(report)):
         rivals = [rival for rival in rivals_of(report) if rival["variant"] == variant]
@@ -130,8 +132,8 @@ def untimed_variants(report):
 
 
 def judge_pytorch(report):
-    """(findings, problems). A slower step and a rival that fails are findings. Another attention kernel,
-    determinism or card is no comparison, and other losses are another model: those are problems."""
+    """Returns (findings, problems). A slower step and a failed rival are findings. Another attention kernel,
+    determinism or card makes a comparison impossible, and other losses mean another model: these are problems."""
     num_rounds = len({turn["round"] for turn in turns_of(report)})
     findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {num_rounds} rounds"]
     findings += filter(None, map(describe_rival, rivals_of(report)))

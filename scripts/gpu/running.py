@@ -1,4 +1,4 @@
-"""Runs questions within a time, by lanes, and writes after each what came out."""
+"""Runs questions within a time limit, by lanes, and writes the result after each."""
 
 import datetime
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 from gpu import archive, questions, verdicts
 from gpu.machine import ROOT, report_file
 
-MIN_SECONDS = 10  # a question that has less is not begun
+MIN_SECONDS = 10  # a question with less time left is not started
 MAX_WORKERS = 5
 TAIL_LETTERS = 4000
 LAST_LINES = 12
@@ -30,17 +30,18 @@ def say(text):
 
 
 def dry_workers(cores):
-    """No times are taken, so every question runs beside others."""
+    """Returns the number of workers. No times are taken, so every question may run beside others."""
     return max(1, min(MAX_WORKERS, cores))
 
 
 def value_workers(cores):
-    """Questions about values run up to five at once where cores are many: each loads LibTorch and fills a model."""
+    """Returns how many questions about values run at once: up to five if there are many cores. Each loads LibTorch
+    and fills a model."""
     return max(1, min(MAX_WORKERS, cores // 3))
 
 
 class Run:
-    """One call of `next` or `run`: its questions, what is left of its time, and the results so far."""
+    """One call of `next` or `run`: its questions, its remaining time, and the results so far."""
 
     def __init__(self, asked, machine, out, seconds, source, archives=None, workers=1):
         self.asked = asked
@@ -60,7 +61,7 @@ class Run:
         return self.deadline - time.monotonic()
 
     def go(self):
-        """Exit code: 0 all passed, 2 something is missing, 3 some failed, 4 some are unfinished."""
+        """Returns the exit code: 0 all passed, 2 something is missing, 3 some failed, 4 some are unfinished."""
         self.out.mkdir(parents=True, exist_ok=True)
         self.skip_passed()
         self.skip_impossible()
@@ -88,7 +89,7 @@ class Run:
                 self.statuses[question.name] = "passed"
 
     def result_before(self, question):
-        """What an earlier call left for the same source; an empty one if there is none."""
+        """Returns what an earlier call left for the same source; an empty result if there is none."""
         try:
             before = json.loads((self.out / f"{question.name}.json").read_text())
         except (OSError, ValueError):
@@ -103,8 +104,8 @@ class Run:
                 self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
 
     def next_batch(self):
-        """The most valuable question that still fits; with one about values all chosen ones. Without times, on
-        the dry device, all of them."""
+        """Returns the most valuable question that still fits. If it is about values, returns all chosen questions
+        about values. On the dry device, which has no times, returns all chosen questions."""
         chosen = self.chosen()
         if not chosen:
             return []
@@ -119,15 +120,17 @@ class Run:
         return questions.choose(self.open(), self.budget(), self.workers, self.reports())
 
     def budget(self):
-        """On the dry device estimates say nothing, so every question is begun while time is left."""
+        """Returns the seconds for choosing questions. Estimates do not apply to the dry device, so there every
+        question may start while time is left."""
         return float("inf") if self.machine.dry else self.left()
 
     def limit(self, question):
-        """Seconds that a question may take. On the dry device all that is left, because estimates are a GPU's."""
+        """Returns the seconds that a question may take. On the dry device that is all remaining time, because
+        estimates are for a GPU."""
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
-        """Names of questions with a report of this run, or a committed one."""
+        """Returns the names of questions with a report of this run or a committed report."""
         names = {path.name[:-len(".report.json")] for path in self.out.glob("*.report.json")}
         if not self.machine.dry:
             names |= {path.name[:-len(".report.json")] for path in self.machine.committed_results().glob("*.report.json")}
@@ -153,7 +156,7 @@ class Run:
             return
         result = self.blank(question)
         start = time.monotonic()
-        is_cut = self.machine.dry or self.left() < question.limit()  # by the end of this run
+        is_cut = self.machine.dry or self.left() < question.limit()  # cut off by the end of this run
         try:
             result["commands"], result["status"] = self.run_commands(question, start + self.limit(question), workers)
             judge(question, self.machine, self.out, result, is_cut)
@@ -170,11 +173,12 @@ class Run:
                 "seconds": None, "commands": [], "findings": [], "problems": []}
 
     def reached(self):
-        """Ceilings and anchor of this run, by which results of different cards are compared."""
+        """Returns the ceilings and the anchor of this run, which make results of different cards comparable."""
         return {name: findings for name, findings in self.anchors.items() if findings}
 
     def run_commands(self, question, deadline, workers):
-        """Each command's line, code and last words; stops at the first that fails or runs out of time."""
+        """Returns each command's line, exit code and last words. Stops at the first command that fails or runs out
+        of time."""
         done = []
         quote, refuse = verdicts.pattern(question.quote), verdicts.pattern(question.refuse)
         for command in question.commands:
@@ -198,12 +202,12 @@ class Run:
     def environment(self, command, question, workers):
         is_python = command[0] == "{python}"
         merged = self.machine.python_environment() if is_python else self.machine.environment(question)
-        if workers > 1:  # they share the cores
+        if workers > 1:  # parallel questions share the cores
             merged["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // workers))
         return merged
 
     def run_in_time(self, words, environment, seconds):
-        """(exit code or None if it took too long, output). What it started ends with it."""
+        """Returns (exit code, or None if it took too long; output). Processes that it started end with it."""
         process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, errors="replace",
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.processes.add(process)
@@ -219,7 +223,7 @@ class Run:
             self.processes.discard(process)
 
     def stop(self):
-        """Ends what still runs: after Ctrl-C other threads would wait for their programs."""
+        """Ends running programs. Otherwise other threads would wait for them after Ctrl-C."""
         self.stopped = True
         for process in list(self.processes):
             kill_group(process)
@@ -238,7 +242,7 @@ class Run:
             say(f"    {line}")
 
     def exit_code(self):
-        """On the dry device questions that say nothing there are no lack."""
+        """Ignores skipped questions on the dry device, because they cannot give results there."""
         statuses = list(self.statuses.values())
         if self.machine.dry and self.open():
             for question in self.open():
@@ -264,7 +268,7 @@ def write(path, result):
 
 
 def last_words(done):
-    """Why a command failed, if it said so; LibTorch's stack traces are longer than the reason."""
+    """Returns why a command failed, if it said so. Drops LibTorch's stack traces, which are longer than the reason."""
     said = STACK_TRACE.sub("", done["tail"])
     return [f"exit code {done['exit_code']}, after"] + [line for line in said.splitlines() if line.strip()][-LAST_LINES:]
 

@@ -1,4 +1,4 @@
-"""Which source the programs were built from, and which questions are open for it."""
+"""The source from which the programs were built, and the questions that are open for it."""
 
 import json
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from gpu.carried import OPEN_FILE
 
 @dataclass
 class Source:
-    commit: str = None  # None: nobody knows
-    open: dict = None  # {name: reason}; None: nobody knows, so every question without an answer is open
-    uncommitted: dict = field(default_factory=dict)  # {name: changed files that no commit has}
+    commit: str = None  # None if unknown
+    open: dict = None  # {name: reason}; None if unknown, so every question without an answer is open
+    uncommitted: dict = field(default_factory=dict)  # {name: changed files that are not committed}
 
     def fields(self, question):
-        """What a result says of its source."""
+        """Returns what a result records about its source."""
         return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, [])}
 
     def is_open(self, question):
@@ -41,7 +41,7 @@ def from_programs(folder):
 
 
 def found(asked, repository, programs=None):
-    """From what was carried along, else from git, else nothing is known."""
+    """Returns the source from what was packed, else from git, else an unknown source."""
     if programs and (programs / OPEN_FILE).exists():
         return from_programs(programs)
     return from_git(asked, repository) if repository.has_history() else Source()

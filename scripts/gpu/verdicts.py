@@ -1,5 +1,5 @@
-"""The verdicts of scripts/gpu_queue: what must be true of a report, and what is worth reading in it.
-Each is a pure function, report -> (findings, problems), so all are tested without a GPU."""
+"""The verdicts of scripts/gpu_queue: what must be true of a report, and what is worth reading in it. Each is a pure
+function, report -> (findings, problems), so all are tested without a GPU."""
 
 import re
 
@@ -7,17 +7,17 @@ from gpu.rivals import judge_pytorch
 
 MIB = 1 << 20
 
-# The allowed error of the prediction where kernels' own temporaries are not in it.
+# The allowed error of the predicted peak. The prediction does not include kernels' own temporaries.
 PEAK_RATIO = 0.001
 PEAK_BYTES = 2 * MIB
-# The slowdown of a step that counting kernels may cost.
+# The largest allowed slowdown of a step while kernels are counted.
 MOST_SLOWDOWN = 1.10
 
-# Catch's words for tests that did not run: with a device here, none has a reason to.
+# Catch2's words for tests that did not run. With a device, no test has a reason to be skipped.
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
 # Doctor's words for a device that cannot be used, or on which kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
-# compute-sanitizer's words for a race in a kernel of ours (cuBLAS's have some), and for no check at all.
+# compute-sanitizer's words for a race in one of our kernels (cuBLAS has some), and for not checking at all.
 RACES = re.compile(r"access at .*rematch_|Device not supported")
 SUMMARY = re.compile("^=+ (?=(ERROR|RACECHECK) SUMMARY)")
 BANDWIDTH = re.compile("^bandwidth: ")
@@ -34,13 +34,13 @@ def is_dry(report):
 
 
 def points(report):
-    """Names and points of a run's report, or of a front's, whose points share one schedule."""
+    """Yields names and points of a run's report, or of a front's report, whose points share one schedule."""
     for point in report.get("points", []):
         yield f"{point['policy']}, {point.get('schedule') or report['schedule']}", point
 
 
 def end_of(point):
-    """How a point ended: a front's point says so under `measured`, which is null where it was not run."""
+    """Returns how a point ended. A front's point says so under `measured`, which is null if it was not run."""
     return (point["measured"] if "measured" in point else point) or {"status": None}
 
 
@@ -50,14 +50,14 @@ def timed_out(report):
 
 
 def without(report, late):
-    """The report of those that ended; all of it where nothing was late."""
+    """Returns the report without points that timed out; the whole report if none did."""
     if not late:
         return report
     return {**report, "points": [point for point in report["points"] if end_of(point)["status"] != "timeout"]}
 
 
 def without_slowdowns(report):
-    """The report of a question that ran beside others: they slowed its steps, counted or not."""
+    """Returns the report without slowdowns. Its question ran beside others, which slowed all of its steps."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report
@@ -73,7 +73,7 @@ def wrong_bits(point):
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from {parity['reference']}'s at {where}"
     if point["status"] != "ok":
-        return None  # compared as far as it got
+        return None  # compared as far as it ran
     if None in bits:
         return f"bits were not compared with {parity['reference']}'s"
     if not parity["every_parameter_has_gradient"]:
@@ -89,7 +89,7 @@ def wrong_counts(point):
 
 
 def peaks_of(point):
-    """What tensors asked for at most, and what was predicted of it: libraries' workspaces included."""
+    """Returns the measured and the predicted peak of what tensors requested, including libraries' workspaces."""
     memory = point["memory"] or {}
     measured, predicted, workspace = (memory.get(key) for key in (
         "peak_requested_bytes", "predicted_peak_requested_bytes", "workspace_bytes"))
@@ -109,8 +109,8 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """What no stage lets pass, whatever else it looks at: an end that is no result, other bits than
-    the reference's, other ops than the plan's, a peak that is not the predicted one."""
+    """Returns what every verdict must reject: an end that is no result, bits that differ from the reference's, ops
+    that differ from the plan's, and a peak that differs from the predicted one."""
     problems = []
     for name, point in points(report):
         wrong = []
@@ -126,7 +126,7 @@ def point_problems(report, results=("ok",)):
 
 
 def judge_bits(report):
-    """Every policy gives the bits of its reference, or a reason that is not about bits."""
+    """Requires that every policy has the bits of its reference, or a reason that does not concern bits."""
     if is_dry(report):
         return ["bits are not proven on the dry device"], point_problems(report)
     equal = sum(point["status"] == "ok" and not wrong_bits(point) for _, point in points(report))
@@ -142,14 +142,14 @@ def kernel_sum(point, kernel_class):
 
 
 def unknown_kernels(kernels, most=8):
-    """The names without a class that took longest: each needs a rule in kernel_class.cpp."""
+    """Returns the slowest kernels without a class. Each needs a rule in kernel_class.cpp."""
     times = kernels.get("unknown_time_ns") or {}
     longest = sorted(times.items(), key=lambda item: -item[1])
     return [f"no class: {kernel}, {time / 1e6:.2f} ms" for kernel, time in longest[:most]]
 
 
 def judge_counts(report):
-    """Attention forward kernels of 10 steps: 600, and 1200 where the blocks are recomputed."""
+    """Requires the expected attention forward kernels of 10 steps: 600, and 1200 if the blocks are recomputed."""
     expected = {"none": 600, "full": 1200, "attn_only": 600}
     findings, problems = [], point_problems(report)
     for name, point in points(report):
@@ -175,8 +175,8 @@ def judge_counts(report):
 
 
 def judge_steps(report):
-    """Peaks beside their predictions, kernels and times. Out of memory is a result here; crashes, wrong
-    counts, other bits and other peaks are not."""
+    """Reports peaks beside their predictions, kernels and times. Out of memory is a result here. Crashes, wrong
+    counts, other bits and other peaks are problems."""
     findings, problems = [], point_problems(report, results=("ok", "oom"))
     for name, point in points(report):
         memory, time = point["memory"] or {}, point["time"] or {}
@@ -193,12 +193,12 @@ def judge_steps(report):
     return findings, problems
 
 
-# Fields that a dry device knows as well as a GPU.
+# Fields that have the same values on the dry device and on a GPU.
 SAME_ON_DRY = ("peak_requested_bytes", "workspace_bytes")
 
 
 def against_dry(report, expected):
-    """(findings, problems): the report beside that of the same command on the dry device."""
+    """Compares the report with that of the same command on the dry device. Returns (findings, problems)."""
     dry = dict(points(expected))
     findings, problems = [], []
     for name, point in points(report):
@@ -222,7 +222,7 @@ def against_dry(report, expected):
 
 
 def judge_profile(profile):
-    """Every op that does something has a time, and what its kernels allocate inside."""
+    """Requires that every op that does something has a time and the bytes that its kernels allocate inside."""
     findings, problems = [], []
     for name in ("forward", "backward"):
         types = profile[name]["types"]
@@ -244,7 +244,7 @@ TIME_PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_byt
 
 
 def judge_times(report):
-    """Step times and the allocator's peaks of the timed steps. Out of memory is a result."""
+    """Reports step times and the allocator's peaks of the timed steps. Out of memory is a result."""
     findings, problems = [], []
     timed = 0
     for name, point in points(report):
@@ -265,7 +265,7 @@ def judge_times(report):
 
 
 def judge_overhead(report):
-    """The ratio is a figure, not a verdict: its target holds on a CPU."""
+    """Reports the ratio as a finding. It is not judged, because its target is for a CPU."""
     findings, problems = judge_times(report)
     ratios = [point for _, point in points(report) if point["policy"] != "none" and (point["time"] or {}).get("step_ratio")]
     if not is_dry(report) and not ratios:
@@ -282,7 +282,7 @@ def ratio_of(time):
 
 
 def judge_ceilings(report):
-    """What the card reaches, so that runs on different cards can be compared."""
+    """Reports the card's highest rates, so that runs on different cards can be compared."""
     findings = [f"{report['device']}: copy {report['copy_gb_per_second']:.0f} GB/s, "
                 f"bf16 matmul {report['matmul_tflop_per_second']:.0f} TFLOP/s"]
     slow = [key for key in ("copy_gb_per_second", "matmul_tflop_per_second") if report[key] <= 0]
@@ -290,7 +290,7 @@ def judge_ceilings(report):
 
 
 def judge_front(front):
-    """Measured points of a front. Times that are too noisy to decide are a finding."""
+    """Judges the measured points of a front. Times that are too noisy to decide are a finding."""
     measurement = front["measurement"] or {"num_measured": 0}
     error = measurement.get("median_step_time_error_ratio")
     findings = [f"{measurement['num_measured']} points were run, {measurement.get('num_equal_peaks')} peaks equal the "

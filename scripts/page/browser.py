@@ -1,4 +1,4 @@
-"""Chromium driven over its debugging pipe: messages are JSON, each ended by a zero byte."""
+"""Drives Chromium over its debugging pipe. Messages are JSON, each ended by a zero byte."""
 
 import json
 import os
@@ -13,15 +13,15 @@ PATIENCE_S = 60
 
 
 class NoBrowser(Exception):
-    """No Chromium here, and none can be installed; the text says why."""
+    """There is no Chromium here, and none can be installed. The text says why."""
 
 
 class BrowserError(Exception):
-    """Chromium refused a command, or does not answer."""
+    """Chromium rejected a command, or does not answer."""
 
 
 def find_browser():
-    """The path of Chromium; Debian's package is installed if there is none and this is root."""
+    """Returns the path of Chromium. Installs Debian's package if there is none and the user is root."""
     found = installed()
     if found:
         return found
@@ -45,13 +45,13 @@ def installed():
 
 
 class Browser:
-    """One headless Chromium for the length of a `with`, with one page in it."""
+    """One headless Chromium with one page, for the duration of a `with` block."""
 
     def __init__(self, program):
         self.folder = tempfile.TemporaryDirectory(prefix="rematch_page_")
         to_browser, self.outgoing = os.pipe()
         self.incoming, from_browser = os.pipe()
-        # The browser reads commands from descriptor 3 and answers on 4.
+        # The browser reads commands from descriptor 3 and writes answers to 4.
         command = ('exec 3<&%d 4>&%d; exec "$0" "$@"' % (to_browser, from_browser))
         self.process = subprocess.Popen(
             ["bash", "-c", command, program, "--headless", "--remote-debugging-pipe",
@@ -86,7 +86,7 @@ class Browser:
         self.folder.cleanup()
 
     def call(self, method, **parameters):
-        """Sends a command and returns its result; events that come meanwhile are kept."""
+        """Sends a command and returns its result. Events that arrive meanwhile are kept."""
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": parameters}
         if self.session:
@@ -101,7 +101,7 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, method):
-        """Until the event has come; it and those before it stay in `events`."""
+        """Waits for the event. It and the events before it stay in `events`."""
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self.receive())
 

@@ -1,4 +1,4 @@
-"""One look at a page: a width and a colour scheme, and what may be wrong with it."""
+"""Inspects a page at one width and in one colour scheme, and lists what is wrong with it."""
 
 import base64
 import dataclasses
@@ -23,13 +23,12 @@ LOOKS = [
     Look("390-dark", 390, 844, "dark", 2),
 ]
 
-# Folded content is looked at as well, in a second pass.
+# Folded content is inspected too, in a second pass.
 UNFOLD = "for (const folded of document.querySelectorAll('details')) folded.open = true"
 
-# Returns a list of sentences. What a part that scrolls sideways has beyond its edge is reachable.
-# Text is compared by the boxes of its glyph lines, shrunk by a pixel:
-# neighbouring lines may touch. Grid lines (the class s4 of style.cpp) run below text on purpose, and
-# so do areas: of a path its outline counts.
+# Returns a list of sentences. Content beyond the edge of a part that scrolls sideways is reachable. Text is compared
+# by the boxes of its glyph lines, shrunk by a pixel, because neighbouring lines may touch. Grid lines (class s4 in
+# svg.cpp: Paint::kGrid) and areas run below text on purpose, so only the outline of a path counts.
 INSPECTION = r"""
 (() => {
   const problems = [];
@@ -165,14 +164,14 @@ INSPECTION = r"""
 
 
 def look_at(browser, page, look, screenshot):
-    """Opens the page, returns what is wrong as sentences, and leaves a screenshot of all of it as it
-    opens, and one with all that is folded."""
+    """Opens the page and returns its problems as sentences. Leaves two screenshots of the whole page: as it opens,
+    and with all content unfolded."""
     browser.events.clear()
     browser.call("Emulation.setDeviceMetricsOverride", width=look.width, height=look.height,
                  deviceScaleFactor=look.scale, mobile=False)
     browser.call("Emulation.setEmulatedMedia",
                  features=[{"name": "prefers-color-scheme", "value": look.scheme}])
-    # The page must be whole without scripts of its own; evaluate() below still works.
+    # The page must work without its own scripts. evaluate() below still works.
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     browser.call("Page.navigate", url=page.resolve().as_uri())
     browser.wait_for("Page.loadEventFired")
@@ -195,7 +194,7 @@ def capture(browser, look, screenshot):
 
 
 def complaints(events, page):
-    """Console messages, exceptions, and requests for anything but the page itself."""
+    """Yields console messages, exceptions, and requests for anything but the page itself."""
     own = page.resolve().as_uri()
     for event in events:
         method, parameters = event.get("method"), event.get("params", {})

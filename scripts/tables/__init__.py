@@ -1,1 +1,1 @@
-"""The parts of scripts/result_tables."""
+"""The modules of scripts/result_tables."""

@@ -7,7 +7,7 @@ END = "<!-- end -->"
 
 
 def fill(text, tables):
-    """(text with its blocks filled, problems)."""
+    """Returns (text with its blocks filled, problems)."""
     lines, problems = text.splitlines(), []
     result, index = [], 0
     while index < len(lines):
@@ -31,7 +31,7 @@ def fill(text, tables):
 
 
 def hand_made_rows(text):
-    """Line numbers of table rows outside of blocks."""
+    """Returns the line numbers of table rows outside of blocks."""
     inside, found = False, []
     for number, line in enumerate(text.splitlines(), 1):
         if BEGIN.match(line):

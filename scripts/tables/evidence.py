@@ -1,8 +1,9 @@
-"""Reads what a GPU has measured from reports/results/gpu: whole reports, and the verdict of each question.
+"""Reads what GPUs have measured from reports/results/gpu: whole reports, and the verdict of each question.
 
-Each kind of card has a folder, so a question's name here is KIND/NAME. Three kinds of file: NAME.report.json of `rematch run` (schema rematch.report), pytorch_NAME.report.json of
-pytorch_steps.py, and NAME.json, the verdict of the question NAME. The verdict quotes the command's last words,
-which is all that is left of a report that was not kept."""
+Each kind of card has a folder, so a question's name here is KIND/NAME. There are three kinds of file.
+NAME.report.json comes from `rematch run` (schema rematch.report), pytorch_NAME.report.json from pytorch_steps.py,
+and NAME.json is the verdict of the question NAME. The verdict quotes the command's last words. If a report was not
+kept, they are all that is left of it."""
 
 import json
 import pathlib
@@ -10,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 NOT_KEPT = "report not kept"
-# Models are narrowed to count kernels; no figure of such a model is one at full size.
+# Smaller models were narrowed to count kernels. Their figures do not represent the full size.
 MIN_DIM = 512
 OF_STEPS = ("step_ns", "num_samples", "ratio", "interval", "reference", "mfu")
 OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
@@ -18,7 +19,7 @@ OF_PEAKS = ("predicted", "requested", "allocated", "reserved")
 
 @dataclass
 class Point:
-    """One point of ours. Bytes and ns are None where they were not measured or not kept."""
+    """One of our points. Bytes and ns are None if they were not measured or not kept."""
 
     question: str
     model: str
@@ -44,7 +45,7 @@ class Point:
     reserved: int | None = None
     timed_allocated: int | None = None
     timed_reserved: int | None = None
-    also: list = field(default_factory=list)  # other questions that a lost point is put together from
+    also: list = field(default_factory=list)  # other questions that contributed to a lost point
 
     def key(self):
         return self.card, self.model, self.size, self.ops, self.policy
@@ -85,19 +86,19 @@ CARD = re.compile(r"H100|H200|GH200|L40S|A100|B200")
 
 
 def card_of(device):
-    """The name that people use."""
+    """Returns the common name of the device."""
     found = CARD.search(device or "")
     return found[0] if found else device or ""
 
 
 def size_of(model, dimensions):
-    """Sequences x tokens; video models are named by their tokens."""
+    """Returns sequences x tokens; for video models the number of tokens."""
     batch, tokens = dimensions.get("batch", 1), dimensions.get("tokens", 0)
     return f"{tokens:,}" if batch == 1 else f"{batch} x {tokens:,}"
 
 
 def points_of_report(question, report):
-    """None of the dry device, where times mean nothing."""
+    """Returns the report's points; none for the dry device, whose times mean nothing."""
     if (report["environment"].get("device") or "").startswith("dry "):
         return []
     return [point_of(question, report, entry) for entry in report["points"]
@@ -142,7 +143,7 @@ def flag(words, name, default=None):
 
 
 def add_points_of_lost_reports(evidence):
-    """Adds what verdicts say of models at full size, where no kept report has the same step time or peak."""
+    """Adds what verdicts say about models at full size, unless a kept report has the same step time or peak."""
     timed = {point.key() for point in evidence.points if point.step_ns is not None}
     weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}
@@ -158,7 +159,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Our step times, which a report of PyTorch has beside its own."""
+    """Returns our step times as a report of PyTorch lists them beside its own."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:
@@ -173,7 +174,7 @@ def points_of_pytorch(evidence):
 
 
 def runs_of(evidence):
-    """Commands of `rematch run` on models that are not small: verdict, last words, what all points share."""
+    """Yields commands of `rematch run` on models that are not small: verdict, last words, and what all points share."""
     for question, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]
@@ -211,7 +212,7 @@ def points_of_tails(evidence):
 
 
 def merge(points, new):
-    """Several sources may have one point; a later one fills what the earlier ones left open."""
+    """Merges a point from several sources. A later source fills what earlier ones left open."""
     old = points.setdefault(new.key(), new)
     old.status = new.status if old.step_ns is None else old.status
     if new.question not in (old.question, *old.also):

@@ -17,7 +17,7 @@ def profiles_in(folder):
 
 
 def command_of(program, profile, policies, source):
-    """`source`: the flags that say where times come from."""
+    """`source` holds the flags that say where times come from."""
     dimensions = profile["dimensions"]
     return [str(program), "predict", "--model", profile["model"], "--batch", str(dimensions["batch"]),
             "--tokens", str(dimensions["tokens"]), "--dtype", profile["dtype"], "--policy", ",".join(policies),
@@ -25,13 +25,14 @@ def command_of(program, profile, policies, source):
 
 
 def predict(program, profile, policies, source):
-    """{policy: nanoseconds of a step}."""
+    """Returns {policy: nanoseconds per step}."""
     done = subprocess.run(command_of(program, profile, policies, source), capture_output=True, text=True, check=True)
     return {plan["policy"]: plan["predicted_step_time_ns"] for plan in json.loads(done.stdout)}
 
 
 def measured_policies(points, profile, card):
-    """Policies with a step time of the profile's model and size on this card, in the order of the points."""
+    """Returns the policies with a step time for the profile's model and size on this card, in the order of the
+    points."""
     batch, tokens = profile["dimensions"]["batch"], profile["dimensions"]["tokens"]
     size = f"{tokens:,}" if batch == 1 else f"{batch} x {tokens:,}"
     found = [point.policy for point in points

@@ -1,21 +1,21 @@
-"""Holds every measured GPU figure of a README to a cell of a table, which is made from committed reports.
+"""Checks every measured GPU figure of a README against a cell of a table that is made from committed reports.
 
 quoted_figures.json lists the figures. `text` is the sentence with the figure, as the file has it. Either `cells`
-names where each figure stands, as [figure, table, row, column], or `not_of_a_gpu` says what else the figures are."""
+names the source of each figure as [figure, table, row, column], or `not_of_a_gpu` says what the figures are instead."""
 
 import re
 
-# A paragraph or row with one of these words talks about a GPU.
+# A paragraph or row with one of these words is about a GPU.
 WORDS = re.compile(r"\b(H100|H200|L40S|A100|B200|GPU|MFU)s?\b|\bCUDA\b|PyTorch eager|torch\.compile")
-# A number with a unit, or a decimal fraction. Version numbers and parts of names are neither.
+# A number with a unit, or a decimal fraction. Version numbers and parts of names do not count.
 UNITS = r"\s?(?:ms|us|ns|s|GB/s|TFLOP/s|TFLOP|GB|GiB|MiB|MB)\b|\s?%"
 FIGURE = re.compile(rf"(?<![\w.,/:-])(?:\d[\d,]*(?:\.\d+)?(?:{UNITS})|\d+\.\d+(?![\w.]))")
 VERSION = re.compile(r"(?:LibTorch|torch|PyTorch|CUDA|cuDNN|Python|GCC|arXiv) \d+(?:\.\d+)+|\d+\.\d+\.\d+")
 
 
 def paragraphs(text):
-    """(line number, words) of paragraphs, and of table rows behind their headers. Fenced and indented lines are
-    output of the command above them."""
+    """Yields (line number, header, words) of paragraphs, whose header is "", and of table rows. Skips fenced and
+    indented lines, because they are output of the command above them."""
     block, header, is_fenced = [], None, False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if line.startswith("```"):
@@ -36,7 +36,7 @@ def paragraphs(text):
 
 
 def figures_about_gpus(text):
-    """(line number, paragraph, figures) where a paragraph about a GPU has figures."""
+    """Yields (line number, paragraph, figures) for each paragraph about a GPU that has figures."""
     for number, header, words in paragraphs(text):
         if WORDS.search(header + words):
             found = [match[0] for match in FIGURE.finditer(VERSION.sub("", words))]
@@ -45,18 +45,18 @@ def figures_about_gpus(text):
 
 
 def value_of(figure):
-    """Number, and the digits behind its point. A percentage is a fraction."""
+    """Returns the number and how many digits follow its point. Ignores the unit."""
     digits = re.match(r"[\d,]*\.?\d*", figure)[0].replace(",", "")
     return float(digits), len(digits.partition(".")[2])
 
 
-# Cells are in ms and bytes, figures may be in larger units.
+# Cells are in ms and bytes; figures may use larger units.
 SCALES = {"s": 1e3, "GB": 1e9, "MB": 1e6, "GiB": 2 ** 30, "MiB": 2 ** 20}
 
 
 def is_rounded(figure, cell):
-    """Whether the figure is the cell's number, in the figure's unit and rounded to its digits. A README says the
-    direction of a deviation in words, so the cell's sign does not count."""
+    """Returns whether the figure is the cell's number, in the figure's unit and rounded to its digits. A README
+    states the direction of a deviation in words, so the cell's sign does not count."""
     value, digits = value_of(figure)
     number = re.match(r"[\d,]+\.?\d*", cell.lstrip("+-"))
     if not number:
@@ -100,7 +100,8 @@ def covers(shown, figure):
 
 
 def problems_of_quotes(texts, entries, tables):
-    """`texts`: README path -> text. Every figure about a GPU stands in an entry, and every entry is true."""
+    """`texts` maps README paths to their text. Requires that an entry covers every figure about a GPU, and that
+    every entry is true."""
     problems = [problem for entry in entries for problem in problems_of_entry(entry, texts, tables)]
     for file, text in texts.items():
         listed = [entry["text"] for entry in entries if entry["file"] == file]

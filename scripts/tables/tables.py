@@ -1,4 +1,4 @@
-"""The tables of measured figures, each made from the evidence alone."""
+"""The tables of measured figures. Each is made only from the evidence."""
 
 import re
 import statistics
@@ -23,7 +23,7 @@ class Table:
         return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
     def cell(self, row, column):
-        """Text of one cell, or None."""
+        """Returns the text of one cell, or None."""
         if row not in self.rows or column not in self.columns:
             return None
         return self.rows[row][self.columns.index(column)]
@@ -35,7 +35,7 @@ def source_of(point):
 
 
 def how_of(point):
-    """The attention kernel, and an allocator that is not the usual one."""
+    """Returns the attention kernel, and the allocator if it is not the usual one."""
     return (point.attention or "") + (", expandable" if "expandable" in (point.allocator or "") else "")
 
 
@@ -72,7 +72,7 @@ def key_of(point):
 
 
 def steps(evidence):
-    """Step times. With lost reports the samples are lost too."""
+    """Tabulates step times. The samples of lost reports are lost too."""
     columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "of reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
@@ -87,7 +87,7 @@ def steps(evidence):
 
 
 def peaks(evidence):
-    """Bytes asked for, measured beside predicted, and what the allocator made of them."""
+    """Tabulates the bytes requested, measured beside predicted, and what the allocator reserved for them."""
     columns = ["card", "model", "tokens", "policy", "ops", "predicted", "asked for", "allocated", "reserved", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
@@ -101,7 +101,8 @@ def peaks(evidence):
 
 
 def comparable(evidence, report):
-    """Our points beside a report of PyTorch: those that it names, and those with fused ops of the same card."""
+    """Returns our points that can be compared with a report of PyTorch: those that it names, and those with fused
+    ops on the same card."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
     card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")
@@ -121,7 +122,7 @@ def comparable(evidence, report):
 
 
 def beside_pytorch(evidence):
-    """Our steps over those of the rivals, by turns or on the same card in the same run."""
+    """Tabulates our steps over those of the rivals, taken by turns or on the same card in the same run."""
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "of eager", "torch.compile, ms",
                "of compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
@@ -150,7 +151,7 @@ def missing(report, variant, policy):
 
 
 def rivals_table(evidence):
-    """How each rival ended, and what compiling took."""
+    """Tabulates how each rival ended, and how long compiling took."""
     columns = ["model", "rival", "policy", "ended", "form", "first step, s", "graph breaks", "report"]
     rows = {}
     for question, report in evidence.pytorch.items():
@@ -165,7 +166,7 @@ def rivals_table(evidence):
 
 
 def ended(rival):
-    """Why it failed, short enough for a cell. Its report has the whole reason."""
+    """Returns why it failed, short enough for a cell. Its report has the whole reason."""
     if rival["status"] in ("ok", "oom"):
         return {"ok": "ok", "oom": "out of memory"}[rival["status"]]
     reason = re.sub(r"[|\s]+", " ", rival["reason"] or "")
@@ -177,7 +178,7 @@ BANDWIDTH = re.compile(r"^(?:bandwidth: )?(?P<kernel>.+?): (?P<rate>[\d.]+) GB/s
 
 
 def bandwidth(evidence):
-    """The least bytes that any kernel moves over the time."""
+    """Tabulates bandwidth: the least bytes that any kernel can move, divided by the time."""
     columns = ["kernel", "GB/s", "of the card's", "target 0.8", "report"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -197,7 +198,7 @@ def ceilings(evidence):
 
 
 def predicted(evidence):
-    """Predicted step times beside measured ones. Ratios are to the first policy of the model."""
+    """Tabulates predicted step times beside measured ones. Ratios are to the first policy of the model."""
     columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "profile off", "by data sheet, ms", "sheet off",
                "measured ratio", "by data sheet"]
     rows = {}
@@ -220,9 +221,9 @@ def predicted(evidence):
     return Table(columns, rows)
 
 
-# Findings about bytes of single points stand in table `peaks`.
+# Findings about bytes of single points are in table `peaks`.
 def fronts(evidence):
-    """Plans that a search chose and baselines, measured in the run that took their profile."""
+    """Tabulates plans that a search chose and baselines, measured in the run that took their profile."""
     columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms", "step, measured, ms",
                "interval", "off", "report"]
     rows = {}
@@ -248,7 +249,7 @@ LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def questions(evidence):
-    """What was asked, and the verdict. The code is a commit; older verdicts have the hash of their tree."""
+    """Tabulates what was asked, and the verdict. The code is a commit; older verdicts have the hash of their tree."""
     columns = ["question", "what it asks", "result", "code"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -267,15 +268,15 @@ def code_of(verdict):
     return f"tree {(verdict.get('source_sha256') or 'unknown')[:8]}"
 
 
-# FastVideo PR 1410 for Wan 1.3B on one H100: seconds a step and peaks in GB.
+# FastVideo PR 1410 for Wan 1.3B on one H100: seconds per step and peaks in GB.
 PUBLISHED = {"full": (4.19, 26.82), "attn_only": (3.75, 28.88)}
 WAN_SIZES = ("31,200", "72,000")
-# What a point may be taken from, the one that a user gets first.
+# Attention kernels from which a point may be taken. The first one is what a user gets by default.
 WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """The published run of Wan 1.3B beside ours at both sizes that it may have had."""
+    """Tabulates the published run of Wan 1.3B beside ours, at both sizes that it may have had."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)
