@@ -14,7 +14,7 @@ namespace rematch {
 
 struct CudaDevice {
   std::string name;
-  std::string uuid;        // as returned by gpu_uuid()
+  std::string uuid;        // result of gpu_uuid()
   std::string pci_bus_id;  // "0000:17:00.0"
   std::string compute_capability;
   Bytes memory;

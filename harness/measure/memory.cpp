@@ -24,7 +24,7 @@ std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
 struct Allocation {
   std::int64_t bytes = 0;      // rounded
-  std::int64_t requested = 0;  // as requested
+  std::int64_t requested = 0;  // not rounded
   MemoryTag tag = MemoryTag::kOther;
   std::uint32_t generation = tag_generation.load(std::memory_order_relaxed);
 

@@ -38,7 +38,7 @@ struct OutOfMemory : std::runtime_error {
   OutOfMemory(const std::string& message, Bytes requested_bytes, Bytes alive_bytes)
       : std::runtime_error(message), requested(requested_bytes), alive(alive_bytes) {}
   Bytes requested;
-  Bytes alive;  // in other tensors
+  Bytes alive;  // held by other tensors
 };
 
 // Bytes alive at one moment, in total and by tag, as rounded by the allocator. `requested` is not

@@ -67,7 +67,7 @@ class MemoryProbe final : public OpObserver {
   StepPlace place_;
   std::vector<Born> born_;
   std::size_t first_of_forward_ = 0;  // the boundary at which the last forward began
-  Bytes saved_before_;                // by earlier forwards
+  Bytes saved_before_;                // bytes saved by earlier forwards
   StepSamples samples_;
   Bytes previous_total_;
   FreshResults fresh_results_;

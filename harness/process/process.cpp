@@ -43,7 +43,7 @@ struct ChildStart {
   std::vector<char*> environment;
   int error_file = -1;
   pid_t parent = -1;
-  sigset_t signals;  // those blocked before
+  sigset_t signals;  // signals blocked before the start
 };
 
 // Makes only system calls. Signals stay blocked until the handlers are reset, because they are

@@ -47,7 +47,7 @@ class Child {
   int error_end() const { return error_end_; }
 
   // Valid once the child has ended.
-  int status() const { return status_; }  // as wait() returns it
+  int status() const { return status_; }  // the status that wait() returned
   Bytes peak_resident() const { return Bytes{std::int64_t{usage_.ru_maxrss} * 1024}; }
   const std::string& error_tail() const { return tail_; }
 
@@ -71,7 +71,7 @@ struct ChildResult {
   ChildEnd end = ChildEnd::kExited;
   int code = 0;            // exit code, or the signal that ended it
   std::string error_tail;  // the end of its stderr
-  Bytes peak_resident;     // of the whole process
+  Bytes peak_resident;     // peak of the whole process
   // Only for a child ended by SIGKILL: see is_memory_short().
   bool memory_was_short = false;
   std::chrono::nanoseconds elapsed{};

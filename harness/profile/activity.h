@@ -16,7 +16,7 @@ namespace rematch {
 // One kernel that ran. Times are on the device's clock. A start of 0 means that there was no time
 // stamp.
 struct KernelActivity {
-  std::string symbol;  // as the driver gives it, mangled
+  std::string symbol;  // mangled, exactly what the driver gives
   std::chrono::nanoseconds start{};
   std::chrono::nanoseconds end{};
   std::uint32_t correlation = 0;  // identifies the call that launched it

@@ -48,8 +48,8 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
-  KernelTotalsByPhase<std::string> by_name;  // by short_name()
-  KernelTotalsByPhase<OpClass> by_op_class;  // by the op that launched it
+  KernelTotalsByPhase<std::string> by_name;  // key: short_name()
+  KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched it
   AttentionKernels attention = AttentionKernels::kFused;
   // Op calls that launched at least one kernel of the class expected of them.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;

@@ -121,7 +121,7 @@ void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* byt
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
   if (*buffer == nullptr) std::abort();
   *bytes = kBufferBytes;
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // no limit but the buffer's size
 }
 
 void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream,

@@ -28,8 +28,8 @@ struct GroupPlace {
   int size = 1;
   int device = 0;                         // the GPU of this process, for NCCL
   c10::intrusive_ptr<c10d::Store> store;  // used only by this group
-  std::string address;                    // of the store
-  std::chrono::milliseconds timeout{};    // of a collective
+  std::string address;                    // address of the store
+  std::chrono::milliseconds timeout{};    // time limit of a collective
   std::shared_ptr<RankNotes> notes;
 };
 

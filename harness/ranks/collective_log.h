@@ -33,7 +33,7 @@ namespace rematch {
 // Thread-safe: backward may run on another thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
-  // By kind, spelled as to_string(CollectiveKind).
+  // Counts keyed by to_string(CollectiveKind).
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   // The bytes of a collective are those of its input or its output on this rank, whichever is
   // larger.
@@ -87,9 +87,9 @@ class CollectiveLog final : public OpObserver {
   std::map<std::thread::id, std::vector<std::string>> regions_;
   std::map<std::thread::id, Started> started_;
   std::vector<std::string> lines_;
-  std::int64_t num_collectives_ = 0;  // of the step
+  std::int64_t num_collectives_ = 0;  // collectives of the step so far
   std::int64_t num_ops_ = 0;          // since the last collective
-  std::uint64_t hash_ = 0;            // of the step's lines
+  std::uint64_t hash_ = 0;            // hash of the step's lines
   Totals totals_;
   std::map<std::string, Totals> totals_of_groups_;
 };

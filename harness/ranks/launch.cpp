@@ -206,7 +206,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
 }  // namespace
 
 struct Launcher::Job {
-  RankPlace place;  // of the first rank
+  RankPlace place;  // place of the first rank
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;

@@ -39,7 +39,7 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   int world() const;
-  const std::vector<int>& ranks() const;  // those that this launcher starts
+  const std::vector<int>& ranks() const;  // the ranks that this launcher starts
 
   // Starts `command(rank)` for each of its ranks (argv; the first is a path). A rank finds its
   // place by rank_place_from_environment(). If one rank ends badly, in any launcher of the job, the

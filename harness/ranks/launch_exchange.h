@@ -1,5 +1,5 @@
-// What the launchers of one job know about each other's ranks, exchanged through the job's store.
-// Also decides which rank is to blame if the job fails.
+// Exchanges through a job's store what its launchers know about each other's ranks. Also decides
+// which rank is to blame if the job fails.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -22,7 +22,7 @@ struct RankState {
   std::optional<std::chrono::nanoseconds> ended_at;
   int signal = 0;         // the signal that ended it; 0: none
   int exit_code = 0;      // if no signal ended it
-  std::string last_line;  // of its stderr
+  std::string last_line;  // last line of its stderr
   // Another launcher runs the rank. It was heard from earlier but no longer is.
   bool is_silent = false;
   RankNote note;
@@ -50,8 +50,8 @@ class LaunchExchange {
   // Publishes the states of the local ranks and reads those of all ranks. Does so periodically, or
   // at once with `at_once`. Costs nothing if no rank is elsewhere.
   void exchange(const std::vector<RankState>& here, bool at_once);
-  // By rank. A rank that was never heard from was not started. A rank that was heard from and has
-  // not ended is silent after kSilence without a message.
+  // The states, one per rank. A rank that was never heard from was not started. A rank that was
+  // heard from and has not ended is silent after kSilence without a message.
   static constexpr std::chrono::seconds kSilence{10};
   const std::vector<RankState>& states() const { return states_; }
 

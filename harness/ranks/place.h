@@ -1,4 +1,5 @@
-// Which rank of a job this process is, and where its ranks meet. Standard library only.
+// The rank of this process in a job, and the address at which the job's ranks meet. Standard
+// library only.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct RankPlace {
   int rank = 0;
   int world = 1;
   int local_rank = 0;                 // among the ranks of this machine; selects the GPU
-  std::string address = "127.0.0.1";  // of the store that the ranks meet at
+  std::string address = "127.0.0.1";  // address of the store at which the ranks meet
   std::uint16_t port = 0;
   std::string launch;  // distinguishes launches that share a store
   // How many ranks share this machine's CPUs. Absent if the process that started the ranks does not
@@ -33,7 +34,7 @@ using EnvironmentReader = std::function<const char*(const char* name)>;
 // that share the machine's CPUs; srun gives each rank its own CPUs. Absent if this process is not a
 // rank. Throws RanksError, which names the variable, its value and its range.
 std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
-std::optional<RankPlace> rank_place_from_environment();  // of this process
+std::optional<RankPlace> rank_place_from_environment();  // uses this process's environment
 
 // Returns the variables that the function above reads, as "NAME=value".
 std::vector<std::string> environment_of(const RankPlace& place);

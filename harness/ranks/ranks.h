@@ -71,7 +71,7 @@ class Ranks {
   RankPlace place_;
   RanksOptions options_;
   int exceptions_before_ = 0;
-  std::map<std::string, int> rounds_;  // by name
+  std::map<std::string, int> rounds_;  // rounds so far, per name
   std::unique_ptr<Groups> groups_;
 };
 

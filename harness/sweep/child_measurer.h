@@ -15,7 +15,7 @@
 namespace rematch {
 
 struct ChildSettings {
-  std::string folder;   // of the sweep
+  std::string folder;   // the sweep's folder
   std::string program;  // started as `program run ...`
   std::chrono::milliseconds beat_every{};
   std::optional<std::chrono::nanoseconds> end;  // on the monotonic clock

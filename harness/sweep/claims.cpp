@@ -11,7 +11,7 @@ bool HeldClaim::beat() {
   try {
     folder_->append_to_claim(name(), beat_line());
   } catch (const FileError&) {
-    return false;  // at worst, another worker measures the comparison again; nothing is lost
+    return false;  // nothing is lost: at worst, another worker measures it again
   }
   return true;
 }

@@ -18,7 +18,7 @@ namespace rematch {
 
 struct Judgement {
   ClaimState state = ClaimState::kFree;
-  int generation = 0;  // of the newest claim when it was judged; 0: there was none
+  int generation = 0;  // generation of the newest claim when it was judged; 0: no claim
   std::optional<ClaimHolder> holder;
   int num_beats = 0;
   std::string reason;
@@ -118,7 +118,7 @@ class Claims {
   Observer observer_;
   ClaimRule rule_;
   std::map<std::string, Judgement> judged_;
-  std::map<std::string, Seen> seen_;  // by claim
+  std::map<std::string, Seen> seen_;  // key: name of the claim
 };
 
 // "ID.json"

@@ -21,7 +21,7 @@ namespace rematch {
 
 // Predictions for a comparison, made before it runs. Absent if there was no trace to predict from.
 struct ComparisonPrediction {
-  // Of the variant that needs least: a lower bound for the comparison.
+  // The peak of the variant that needs least. It is a lower bound for the comparison.
   std::optional<Bytes> least_peak;
   std::optional<Bytes> most_peak;
   std::optional<std::chrono::milliseconds> time;  // for the whole command
@@ -39,7 +39,7 @@ struct PlannedComparison {
   int num_points = 0;
   std::vector<std::string> arguments;  // arguments of `rematch run`, without the report's name
   ComparisonPrediction predicted;
-  std::string path;  // in the sweep file: "groups[0]"; not written to the plan
+  std::string path;  // place in the sweep file: "groups[0]"; not written to the plan
 };
 
 template <RecordOf<PlannedComparison> Comparison, class Visit>

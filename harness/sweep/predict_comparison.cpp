@@ -25,8 +25,8 @@ constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .cards = {}};
 constexpr double kOverRoofline = 3;       // real steps on cards take 1.5 to 4 times as long
 constexpr double kSecondsAnOp = 5e-6;     // the least time to launch, replay or count an op
-constexpr double kCpuStartSeconds = 0.3;  // to start a child process, including its model
-constexpr double kCudaStartSeconds = 4;   // as above, plus a CUDA context and libraries
+constexpr double kCpuStartSeconds = 0.3;  // time to start a child process, including its model
+constexpr double kCudaStartSeconds = 4;   // the same, plus a CUDA context and libraries
 constexpr int kExactPasses = 2;           // parity with counts, memory
 constexpr int kWarmUpSteps = 2;
 

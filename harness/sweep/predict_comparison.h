@@ -18,7 +18,7 @@ namespace rematch {
 // The arguments of `rematch run` that a prediction depends on.
 struct RunWords {
   int num_steps = 10;
-  int num_rounds = 8;  // at most
+  int num_rounds = 8;  // maximum
   bool has_optimizer = true;
   bool on_cuda = false;
   NoEffect no_effect = NoEffect::kReject;

@@ -25,7 +25,8 @@ std::string text_of(const AxisValue& value);
 
 bool is_word_axis(std::string_view name);
 
-using AxisValues = std::vector<std::pair<std::string, AxisValue>>;  // by axis, in the file's order
+using AxisValues =
+    std::vector<std::pair<std::string, AxisValue>>;  // pairs of axis and value, in the file's order
 
 struct Axis {
   std::string name;

@@ -187,10 +187,10 @@ class Work {
   Measurer& measurer_;
   const WorkSurroundings& surroundings_;
   const WorkLimits& limits_;
-  std::vector<const Judgement*> judged_;  // by item; look() updates them
+  std::vector<const Judgement*> judged_;  // one per item; look() updates them
   std::vector<std::size_t> order_;
   bool has_looked_once_ = false;
-  std::vector<int> failed_before_;  // by item: the generation that had failed; 0: none
+  std::vector<int> failed_before_;  // the generation that had failed, per item; 0: none
   std::set<std::size_t> tried_again_;
   std::optional<std::chrono::nanoseconds> last_look_;
   int num_measured_ = 0;

@@ -63,8 +63,8 @@ struct WorkLimits {
 struct WorkEnd {
   enum class Why : std::uint8_t { kNothingLeft, kInOtherHands, kTimeIsUp, kStopped };
   Why why = Why::kNothingLeft;
-  int num_measured = 0;  // by this worker, with any result
-  int num_failures = 0;  // among them, plus those where other workers failed
+  int num_measured = 0;  // comparisons measured by this worker, with any result
+  int num_failures = 0;  // failures among them, plus comparisons that other workers failed
   int num_left = 0;      // held by others, or too long for the remaining time
 };
 

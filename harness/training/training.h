@@ -80,7 +80,7 @@ class Training {
   // restart_host_counts() on.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;
-  // As Checkpoint's function, for the plan in use.
+  // Calls Checkpoint's function of this name, for the plan in use.
   void observe_moves(MoveObserver* observer) const;
 
  private:

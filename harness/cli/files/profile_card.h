@@ -11,9 +11,9 @@ namespace rematch {
 
 // The card that plans are for. The first field that is given decides.
 struct CardInQuestion {
-  std::string device;              // from --device: a data sheet's name, such as "h100"
-  std::string doctor;              // from --doctor's file: the driver's name
-  std::vector<std::string> cards;  // of this machine: the driver's names
+  std::string device;              // a data sheet's name from --device, such as "h100"
+  std::string doctor;              // the driver's name in --doctor's file
+  std::vector<std::string> cards;  // cards of this machine, under the driver's names
 };
 
 // Returns one line if the times of `profile`, read from `file`, are another card's: whose they are,

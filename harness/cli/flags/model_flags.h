@@ -64,7 +64,7 @@ class ModelFlags {
   const CLI::Option* dtype_option_ = nullptr;  // tells whether the flag was given
   std::string ops_ = "eager";
   std::string video_;
-  std::map<std::string, std::int64_t> dimensions_;  // those given as flags
+  std::map<std::string, std::int64_t> dimensions_;  // dimensions given as flags
   std::optional<DimensionRange> range_;
   std::optional<int> world_;
 

@@ -30,7 +30,7 @@ struct RecordFlags {
                    const std::function<std::string(TableFormat)>& table) const;
 };
 
-// Which plans are used, for run and predict.
+// The flags that choose plans, for run and predict.
 struct PolicyFlags {
   std::string policies;
   std::vector<std::string> plan_files;
@@ -39,7 +39,7 @@ struct PolicyFlags {
   void add_policy_flags(CLI::App& app);
 };
 
-// How points are measured, for run and search --measure.
+// The flags that say how points are measured, for run and search --measure.
 struct MeasureFlags {
   int num_steps = 10;
   std::optional<int> num_timed_steps;

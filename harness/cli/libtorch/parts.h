@@ -67,8 +67,8 @@ struct ProfileSettings {
   int num_threads = 0;  // 0: LibTorch's own choice
   int num_steps = 0;
   bool force = false;                // runs even if the predicted peak exceeds the machine's memory
-  std::string attention;             // as run's --attention; empty: its default
-  bool deterministic_times = false;  // as run's
+  std::string attention;             // see run's --attention; empty: its default
+  bool deterministic_times = false;  // see run's flag of the same name
 };
 
 // Measures a profile on this machine. `trace` is the model's. Throws UsageError, before anything

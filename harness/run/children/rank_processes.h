@@ -16,7 +16,7 @@ namespace rematch {
 // The outcome of one request on all ranks.
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
-  std::string message;  // for a bad end: names the rank
+  std::string message;  // names the rank that ended badly
   // How the process of the failed rank ended. If all ranks are equally far, any of them. Absent if
   // that rank's command is gone.
   std::optional<ChildResult> culprit;

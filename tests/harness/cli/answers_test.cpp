@@ -14,7 +14,7 @@ namespace {
 
 struct Answer {
   std::string reading;    // the paragraph before it: a question in bold, and how to read the answer
-  std::string arguments;  // as typed, on one line
+  std::string arguments;  // the typed arguments, on one line
   std::vector<std::string> lines;
 };
 

@@ -81,7 +81,7 @@ constexpr std::array kGateCommands = {
 struct CurveRow {
   const char* what;
   void (*edit)(Lines&);
-  const char* codes;  // in the order of the commands
+  const char* codes;  // one per command, in their order
   std::map<std::string, const char*> says;
 };
 

@@ -29,7 +29,7 @@ Report large_report(int num_points, std::uint32_t seed) {
   Report report{sample_provenance(), {}, {}, {}};
   PointRecord point = sample_point("none");
   point.steps.resize(1);  // the second step's loss is not finite
-  point.kernels.reset();  // as on a CPU
+  point.kernels.reset();  // a CPU has none
   point.time->device_state.reset();
   for (int index = 0; index < num_points; ++index) {
     point.policy = "layers([" + std::to_string(index) + "])";

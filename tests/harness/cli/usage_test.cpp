@@ -1,4 +1,4 @@
-// What every build of the binary does with its command line.
+// Tests the command line of the binary in every build.
 #include <fstream>
 #include <regex>
 #include <sstream>

@@ -24,7 +24,7 @@ struct Driver {
   bool has_mig_mode = false;
   std::string known_uuid = "MIG-5f7a";
   bool lists_whole_gpu = true;             // only for privileged users
-  std::vector<NvmlProcess> mig_processes;  // of all instances
+  std::vector<NvmlProcess> mig_processes;  // processes of all instances
   int open_sessions = 0;
 };
 Driver driver;

@@ -30,7 +30,7 @@ TEST_CASE("several tensors hash as their bytes one after the other") {
 
 TEST_CASE("tensors hashed at a time hash as each alone, in their order") {
   std::vector<at::Tensor> tensors(9);
-  std::vector<std::string> expected(1);  // of an undefined tensor
+  std::vector<std::string> expected(1);  // hash of an undefined tensor
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     tensors[i] = at::rand({static_cast<std::int64_t>(1000 * i)});
     expected.push_back(tensor_hash(tensors[i]));

@@ -174,8 +174,8 @@ TEST_CASE("a second forward of a step begins with what the first one left") {
   second.backward();
   const MemoryTimeline line = probe.finish_step().timeline.value();
   const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
-  const std::size_t num_ops = line.op_index.size() / 2;  // of one forward and backward
-  CHECK(saved[3] == 256 + 512);                          // as in a single step
+  const std::size_t num_ops = line.op_index.size() / 2;  // ops of one forward and backward
+  CHECK(saved[3] == 256 + 512);                          // equal to a single step
   CHECK(saved[num_ops + 3] == saved[3] + 4);             // the first loss, which the caller holds
 }
 

@@ -28,7 +28,7 @@ struct FakeCupti {
   bool broken_buffer = false;
   std::size_t dropped = 0;
   std::vector<Record> pending;   // records that the next flush delivers
-  std::vector<Record> withheld;  // in a buffer with an unfinished record; needs a forced flush
+  std::vector<Record> withheld;  // their buffer has an unfinished record; needs a forced flush
   // Runs once on CUPTI's thread while it reads a buffer.
   std::function<void()> while_reading;
   int subscribers = 0;
@@ -405,7 +405,7 @@ TEST_CASE("calls that launch a kernel are listed, and no others") {
     give(record);
   };
   const auto runtime = CUPTI_ACTIVITY_KIND_RUNTIME;
-  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // of the warm-up
+  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // belongs to the warm-up
   give_call(runtime, kLaunchOfCuda13, 1000, 2, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, 1010, 3, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000, 1020, 4, 0);

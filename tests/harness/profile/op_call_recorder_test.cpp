@@ -110,7 +110,7 @@ struct NvtxRange {
 };
 std::vector<NvtxRange> nvtx_ranges;
 std::vector<std::string> nvtx_open;
-std::vector<std::string> nvtx_phases;  // those that ended
+std::vector<std::string> nvtx_phases;  // ranges that ended
 std::string nvtx_phase;
 
 constexpr NvtxFunctions kNotingNvtx = {

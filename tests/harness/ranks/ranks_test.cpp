@@ -1,4 +1,4 @@
-// What ranks agree on, and their errors if they do not.
+// Tests agreement between ranks, and their errors if they disagree.
 #include "harness/ranks/ranks.h"
 
 #include "tests/support/catch.h"

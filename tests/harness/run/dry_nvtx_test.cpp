@@ -1,5 +1,5 @@
-// What Nsight Systems would show of counted steps: ranges of phases, regions and ops on the threads
-// that launch.
+// Checks what Nsight Systems would show of counted steps: ranges of phases, regions and ops on the
+// threads that launch.
 #include <map>
 #include <set>
 

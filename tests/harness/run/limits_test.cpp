@@ -1,4 +1,4 @@
-// What a device cannot do, what an allocator's error says, and which allocator a run gets.
+// Tests what a device cannot do, what an allocator's error says, and which allocator a run gets.
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "harness/run/timing/time_summary.h"

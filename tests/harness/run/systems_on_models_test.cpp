@@ -52,7 +52,7 @@ std::string decisions(const Plan& plan) {
 }
 
 struct Row {
-  const char* spelling;  // as in the table
+  const char* spelling;  // spelling in the table of systems
   const char* typed;
   const char* model;
   const char* decisions;  // empty: rejected
@@ -300,7 +300,7 @@ std::set<std::string> listed(const Plan& plan) {
   return names;
 }
 
-// In Megatron, qkv_up_proj_and_rope_apply is one function: both projections up, both rotary
+// Megatron's qkv_up_proj_and_rope_apply is one function: both projections up, both rotary
 // embeddings, and the concatenation of query and key.
 TEST_CASE("Megatron's up projection of latent attention turns query and key again") {
   const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",

@@ -1,6 +1,6 @@
 // Runs workers on one folder in every order of their steps, with kills at every step. The claims
 // and the work loop are the real ones; the folder and the clocks are in memory. They are checked
-// against rules that are simpler than the code: see Rules.
+// against rules that are simpler than the code: see ModelFolder.
 #include "harness/sweep/claims.h"
 
 #include <algorithm>
@@ -37,10 +37,10 @@ struct Shared {
   std::vector<std::string> broken_rules;
   bool links_claims = false;
   int num_measured = 0;
-  int num_takeovers = 0;  // of claims without an end
+  int num_takeovers = 0;  // takeovers of claims without an end
 };
 
-// What one worker has read of one claim, and when by its own clock.
+// The text that one worker has read of one claim, and the time on its own clock.
 struct Reading {
   Nanoseconds at{};
   std::string text;
