@@ -1,4 +1,4 @@
-// An amount of memory. It is a type of its own, so it cannot be passed where a count is expected.
+// An amount of memory. A separate type prevents passing it where a count is expected.
 #pragma once
 
 #include <compare>

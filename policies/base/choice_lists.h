@@ -29,7 +29,7 @@ class ChoiceLists {
   }
 
  private:
-  // the previous entry, and the choice added to it
+  // The previous entry, and the choice added to it.
   std::vector<std::pair<OptionalIndex, Choice>> entries_;
 };
 

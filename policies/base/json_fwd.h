@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// keeps the order of keys, which helps people who read the files
+// Keeps the order of keys, which helps people who read the files.
 using Json = nlohmann::ordered_json;
 
 class JsonField;

@@ -154,13 +154,13 @@ class Builder {
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
-  // the keys of one object; a member, so that its memory is reused
+  // The keys of one object; a member, so that its memory is reused.
   std::vector<std::string_view> keys_;
   std::string_view list_;
   const TakeElement& take_;  // may be empty
   bool in_list_ = false;     // whether the container open at depth two is the list
   std::size_t num_elements_ = 0;
-  std::size_t num_values_ = 0;  // in the document as it is held
+  std::size_t num_values_ = 0;  // number of values in the document as it is held
   std::size_t num_values_before_element_ = 0;
 };
 

@@ -29,9 +29,9 @@ struct Field {
 
   constexpr bool has(unsigned trait) const { return (traits & trait) != 0; }
 
-  const char* key;               // in JSON
+  const char* key;               // JSON key
   const char* former = nullptr;  // the key in files of earlier minor versions
-  const char* column;  // in CSV; "*" stands for the low and high of an interval; null: no column
+  const char* column;  // CSV column; "*" stands for the low and high of an interval; null: none
   unsigned traits;
 };
 

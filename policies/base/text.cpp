@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kLongest = 120;  // in bytes of the escaped text
+constexpr std::size_t kLongest = 120;  // bytes of the escaped text
 // The characters between words, names and arguments.
 constexpr std::string_view kSeparators = " ,;/|+=()[]{}";
 

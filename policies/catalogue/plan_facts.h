@@ -15,7 +15,7 @@ namespace rematch {
 struct LayerFacts {
   std::string list;  // "blocks"
   int num_layers = 0;
-  std::vector<std::vector<int>> checkpointed;  // by region
+  std::vector<std::vector<int>> checkpointed;  // indexed by region
   std::vector<int> kept;
 };
 
@@ -26,7 +26,7 @@ struct TypeFacts {
   RegionSimulation on_demand;
   Bytes dead;                      // bytes of dead saves
   Bytes on_host;                   // bytes on the host; the plan's last region offloads nothing
-  std::vector<std::string> slots;  // by pack index: "aten::mm (op 7, attention)"
+  std::vector<std::string> slots;  // indexed by pack index: "aten::mm (op 7, attention)"
 };
 
 struct PlanFacts {

@@ -24,7 +24,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   plan.model = trace.model;
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
-  // In blocks that only gather, every useful result is kept except the gather and its views.
+  // Blocks that only gather keep every useful result except the gather and its views.
   Policy rest;
   rest.inverse = true;
   const OpTreater rest_treater(rest, trace);

@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// Combines plan i, which belongs to trace i and has one shape, into one plan. The shapes keep this
-// order.
+// Combines several plans into one. Plan i belongs to trace i and has one shape. The shapes keep
+// this order.
 //
 // Note [What a shape needs beside its own plan]
 // The engine does not know the shape before it has seen ops, so it may open a region where the

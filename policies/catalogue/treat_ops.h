@@ -34,7 +34,7 @@ class OpTreater {
 
  private:
   struct Match {
-    // the first selector of the list that picks the op; null for none
+    // The first selector of the list that picks the op; null for none.
     const Selector* selector = nullptr;
     bool by_class = false;  // the selector names an attention op that the trace does not have
   };

@@ -6,7 +6,7 @@
 namespace rematch {
 namespace {
 
-// What a plan does with one op of the trace.
+// The region and treatment that a plan gives to one op of the trace.
 struct OpFate {
   std::optional<OpRange> region;  // absent: autograd keeps what it saves
   Treatment treatment = Treatment::kSave;

@@ -35,10 +35,10 @@ struct TorchRegions {
   std::vector<TorchRegion> regions;  // each module once
 };
 
-// Returns Rejected, with the region's name, if a region is not a whole module, is recomputed on
-// demand, offloads, writes to a tensor from outside, or draws again after a draw that it keeps.
-// `schedule` is the schedule that the plan was made for. Throws std::invalid_argument if the plan
-// was made for another model.
+// Returns Rejected, with the region's name, for a region that torch cannot run. Such a region is
+// not a whole module, is recomputed on demand, or offloads. It may also write to a tensor from
+// outside, or draw again after a draw that it keeps. `schedule` is the schedule that the plan was
+// made for. Throws std::invalid_argument if the plan was made for another model.
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 

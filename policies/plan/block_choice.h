@@ -35,7 +35,7 @@ enum class ChoiceArgument : std::uint8_t { kNone, kCount, kList };
 
 struct BlockRule {
   BlockChoice::Kind kind;
-  std::string_view name;  // in JSON
+  std::string_view name;  // JSON spelling
   ChoiceArgument argument;
   // Returns whether choice `c` includes layer `i` of `num` layers.
   bool (*chooses)(const BlockChoice& c, int i, int num);
@@ -53,13 +53,13 @@ inline constexpr std::array kBlockRules = [] {
   return std::array{
     BlockRule{Kind::kNone, "none", Takes::kNone, [](const Choice&, int, int) { return false; }},
     BlockRule{Kind::kAll, "all", Takes::kNone, [](const Choice&, int, int) { return true; }},
-    // used by FastVideo block_skip, diffusers
+    // Used by FastVideo block_skip, diffusers.
     BlockRule{Kind::kNthFirst, "nth_first", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n == 0; }},
-    // used by torchtune, modalities, torchtitan's retired layer mode
+    // Used by torchtune, modalities, torchtitan's retired layer mode.
     BlockRule{Kind::kNthLast, "nth_last", Takes::kCount, [](const Choice& c, int i, int) { return (i + 1) % c.n == 0; }},
-    // all layers except every n-th
+    // All layers except every n-th.
     BlockRule{Kind::kSkipNth, "skip_nth", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n != 0; }},
-    // used by Megatron block
+    // Used by Megatron block.
     BlockRule{Kind::kFirst, "first", Takes::kCount, [](const Choice& c, int i, int) { return i < c.n; }},
     BlockRule{Kind::kLast, "last", Takes::kCount, [](const Choice& c, int i, int num) { return i >= num - c.n; }},
     BlockRule{Kind::kOnly, "only", Takes::kList, [](const Choice& c, int i, int) { return is_listed(c, i); }},

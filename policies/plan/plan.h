@@ -16,7 +16,7 @@
 
 namespace rematch {
 
-// How the outputs of an op are treated between forward and backward.
+// The treatment of an op's outputs between forward and backward.
 //
 // Note [When an offloaded value is where]
 // The engine copies a value's whole storage to the host after its op has run. It copies an
@@ -38,7 +38,7 @@ template <>
 inline constexpr std::array<std::string_view, 2> kWords<Schedule> = {"whole_region", "on_demand"};
 
 struct PlannedOp {
-  std::string name;   // as TracedOp::name
+  std::string name;   // same form as TracedOp::name
   std::string scope;  // relative to the parent of the region's first scope: "attention.core"
   Bytes bytes;        // bytes of fresh storages that the op allocates
   Treatment treatment = Treatment::kRecompute;
@@ -48,10 +48,10 @@ struct PlannedOp {
   bool operator==(const PlannedOp&) const = default;
 };
 
-// For on_demand only. When backward demands saved tensor `pack` (index in the region's pack order),
-// the engine also materializes the packs in `before` and `after`, in this order, before and after
-// `pack`. A region whose lazy order would peak higher can thus run in another order. Without a
-// step, a demand materializes only its own pack.
+// For on_demand only. `pack`, `before` and `after` are indices in the region's pack order. When
+// backward demands `pack`, the engine materializes the packs of `before` first, and those of
+// `after` afterwards. A region whose lazy order would peak higher can thus run in another order.
+// Without a step, a demand materializes only its own pack.
 struct DemandStep {
   int pack = 0;
   std::vector<int> before;
@@ -100,15 +100,15 @@ struct ShapePlan {
   std::string dtype;
   std::string trace_sha256;
   std::vector<RegionType> types;
-  std::vector<PlannedRegion> regions;  // in forward order, disjoint
+  std::vector<PlannedRegion> regions;  // disjoint, ordered as in forward
   bool operator==(const ShapePlan&) const = default;
 };
 
 // The plan for a step.
 //
 // Note [Shapes of a step]
-// The steps of a program may run different ops, for example for batches with and without padding or
-// images, or in an evaluation. Steps that run the same ops have one shape. A plan holds one or more
+// The steps of a program may run different ops. Examples are batches with and without padding or
+// images, and evaluations. Steps that run the same ops have one shape. A plan holds one or more
 // shapes; the members inherited from ShapePlan describe the first. A region is found by the scope
 // where it begins, and each shape has a region type for it. The engine follows the shape whose ops
 // the step runs.

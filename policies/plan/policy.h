@@ -14,7 +14,7 @@
 
 namespace rematch {
 
-// How the chosen blocks become regions.
+// The rule by which chosen blocks become regions.
 struct RegionChoice {
   enum class Kind : std::uint8_t {
     kBlock,     // one region per block
@@ -44,11 +44,11 @@ struct Alternation {
   bool operator==(const Alternation&) const = default;
 };
 
-// How to treat collectives inside regions that no list names.
+// The rule for collectives inside regions that no list names.
 enum class CollectiveRule : std::uint8_t {
   kAsListed,  // like any other op, as torch.utils.checkpoint does
   kKeep,      // no collective is issued twice
-  // every collective is issued again, as Megatron-LM's sequence parallel does with its gathers
+  // Every collective is issued again, as Megatron-LM's sequence parallel does with its gathers.
   kReissue,
 };
 
@@ -60,7 +60,7 @@ struct Policy {
   // warning. If `scopes` and `ops` are both empty, every model that it concerns gets the warning.
   struct Expectation {
     std::vector<std::string> scopes;  // below a chosen block, like RegionChoice::patterns
-    std::vector<Selector> ops;        // in the policy's regions
+    std::vector<Selector> ops;        // selects ops in the policy's regions
     std::string warning;              // empty: a warning that nothing matches
     // a module of recompute_modules; one warning lists the missing modules and those that the model
     // has
@@ -89,7 +89,7 @@ struct Policy {
   bool offload_inputs = false;  // tensors of earlier ops that regions read also wait on the host
   Bytes offload_at_least;       // smaller tensors stay on the device
   bool early_stop = true;
-  // the name or its arguments say that the policy changes nothing
+  // The name or its arguments say that the policy changes nothing.
   bool no_effect_is_intended = false;
   // Not in the JSON form, because they are not part of the rule.
   std::vector<Expectation> expectations;

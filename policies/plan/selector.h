@@ -1,5 +1,5 @@
 // Selectors pick ops of a trace. A selector has an optional scope pattern, then an op name, a class
-// or the word `result`, and optionally a number that picks the n-th such op in the scope.
+// or the word `result`. An optional number picks the n-th such op in the scope.
 //
 //   attention_forward            every op of the class, anywhere
 //   aten::mm                     every op of that exact name (overload omitted: any overload)

@@ -23,7 +23,7 @@ std::variant<BlockRegions, Rejected> block_regions(const Trace& trace);
 // without an entry is no region: autograd keeps what it saves.
 struct BlockSaves {
   std::size_t block = 0;
-  std::vector<bool> saves;  // by op of the block's range
+  std::vector<bool> saves;  // indexed by op of the block's range
 };
 Plan plan_with_saves(const Trace& trace, const BlockRegions& blocks,
                      const std::vector<BlockSaves>& saves, std::string name);

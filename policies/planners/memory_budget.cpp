@@ -132,8 +132,8 @@ class Block {
   const Trace& trace_;
   RegionGraph graph_;
   std::vector<RegionUse> uses_;
-  std::vector<bool> needed_;    // by op: backward needs it if nothing is saved
-  std::vector<int> distances_;  // by op
+  std::vector<bool> needed_;    // indexed by op: backward needs it if nothing is saved
+  std::vector<int> distances_;  // indexed by op
 };
 
 struct ItemOfBlock {

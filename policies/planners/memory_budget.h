@@ -59,9 +59,9 @@ class MinCut {
 
   std::vector<Edge> edges_;  // an edge and its reverse are adjacent
   std::vector<std::vector<int>> edges_from_;
-  // by node: number of steps from the source; absent: not reached
+  // Number of steps from the source, indexed by node. Absent: not reached.
   std::vector<OptionalIndex> levels_;
-  std::vector<std::size_t> next_of_;  // by node: edges before this one lead nowhere
+  std::vector<std::size_t> next_of_;  // indexed by node: edges before this one lead nowhere
 };
 
 }  // namespace rematch

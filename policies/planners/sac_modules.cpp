@@ -123,7 +123,7 @@ class SacSearch {
   enum class Choice : std::uint8_t { kOpen, kOff, kOn };
 
   struct Relaxed {
-    std::vector<double> freed;  // by module
+    std::vector<double> freed;  // indexed by module
     double cost = 0;
   };
 
@@ -249,7 +249,7 @@ class SacSearch {
 
   const SacModel& model_;
   double gap_ratio_;
-  std::vector<Curve> checkpointed_;  // by module
+  std::vector<Curve> checkpointed_;  // indexed by module
   std::vector<Curve> open_;          // lower hull with "not checkpointed"
   std::vector<Need> needs_;          // sorted by post-order
   std::vector<Choice> choices_;

@@ -18,7 +18,7 @@ struct SacModule {
   bool is_leaf = false;               // a leaf is never checkpointed
   int post_order = 0;                 // post-order of forward
   std::int64_t kept_bytes = 0;        // kept from forward to backward without checkpointing
-  std::int64_t all_bytes = 0;         // of all its ops' outputs; at least kept_bytes
+  std::int64_t all_bytes = 0;         // bytes of all its ops' outputs; at least kept_bytes
   std::int64_t total_kept_bytes = 0;  // kept by all modules up to this one; includes its output
   std::int64_t gradient_bytes = 0;    // the most gradients of activations during its backward
   std::int64_t born_bytes = 0;        // gradients of parameters when its backward begins
@@ -35,7 +35,7 @@ struct SacModel {
 };
 
 struct SacSolution {
-  // By module: the share of all_bytes that it discards. Absent: the module is not checkpointed.
+  // The share of all_bytes that each module discards. Absent: the module is not checkpointed.
   std::vector<std::optional<double>> discards;
   double recompute_ms = 0;
   bool is_proven = true;  // no better solution exists, apart from the gap

@@ -176,7 +176,7 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
     double time = 0;
     double worth() const { return time > 0 ? bytes / time : std::numeric_limits<double>::max(); }
   };
-  std::map<int, Group> groups;  // by first op
+  std::map<int, Group> groups;  // keyed by first op
   std::map<int, int> head;
   for (const auto& [op, parent] : ops.in_place) head[op] = parent;
   for (int op : ops.random) head.try_emplace(op, ops.random.front());

@@ -51,7 +51,7 @@ class OpAlignment {
   void fill_missing();
 
   const std::vector<std::int32_t>& planned_;
-  std::vector<bool> is_matched_;  // by planned op
+  std::vector<bool> is_matched_;  // indexed by planned op
   std::int64_t num_extra_ = 0;
   std::size_t next_ = 0;    // the planned op that is expected
   std::size_t window_ = 0;  // the first planned op of the window

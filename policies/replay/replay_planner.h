@@ -53,9 +53,9 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
 
 // The state of a planner. Several planners can use its memory one after another.
 struct ReplayTables {
-  std::vector<std::int32_t> num_uses;  // by value: planned reads, and saved tensors to come
-  std::vector<std::uint8_t> is_there;  // by value
-  std::vector<std::uint8_t> planned;   // by op: still to run; cleared when it starts
+  std::vector<std::int32_t> num_uses;  // indexed by value: planned reads, and saved tensors to come
+  std::vector<std::uint8_t> is_there;  // indexed by value
+  std::vector<std::uint8_t> planned;   // indexed by op: still to run; cleared when it starts
   std::vector<std::int32_t> listed;    // ops of the latest list
 
   void clear() {  // keeps the memory

@@ -14,18 +14,18 @@ namespace rematch {
 // therefore measured in steps without observers.
 struct TimedSteps {
   struct Ops {
-    std::vector<Profile::Duration> forward;   // by OpId
-    std::vector<Profile::Duration> backward;  // by op of backward
-    // kernels that forward launched, by OpId; empty: not counted
+    std::vector<Profile::Duration> forward;   // indexed by OpId
+    std::vector<Profile::Duration> backward;  // indexed by op of backward
+    // Kernels that forward launched, by OpId; empty: not counted.
     std::vector<std::int32_t> kernels;
   };
   // Bytes that kernels allocate internally, on top of the bytes at the op boundary.
   struct Temporaries {
-    std::vector<Bytes> forward;   // by OpId
-    std::vector<Bytes> backward;  // by op of backward
+    std::vector<Bytes> forward;   // indexed by OpId
+    std::vector<Bytes> backward;  // indexed by op of backward
   };
   std::vector<Ops> watched;
-  // one entry per step in which temporaries were measured; empty: not measured
+  // One entry per step in which temporaries were measured; empty: not measured.
   std::vector<Temporaries> weighed;
   // One entry per step that ran without observers.
   std::vector<Profile::Duration> forward;

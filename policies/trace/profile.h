@@ -48,7 +48,7 @@ struct Profile {
   // whole model.
   std::optional<int> measured_layers;
   IdTable<OpId, Duration> forward;  // recomputing the op takes the same time
-  std::vector<Duration> backward;   // by op of backward: the k-th event of kind kOp
+  std::vector<Duration> backward;   // indexed by op of backward: the k-th event of kind kOp
   Duration optimizer{};             // includes gradient_sums, which run before the optimizer
   Duration gradient_sums{};         // sums of gradients over ranks
   // The measured links behind the times of collectives. Empty: the times come from the profile's

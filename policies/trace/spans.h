@@ -73,7 +73,7 @@ struct BackwardRun {
 
 struct SpannedTrace {
   std::vector<SpanType> types;
-  std::vector<TraceSpan> spans;  // in order; together they cover all of the trace's tables
+  std::vector<TraceSpan> spans;  // ordered; together they cover all of the trace's tables
   std::vector<std::vector<BackwardEvent>> backward_types;
   std::vector<BackwardRun> backward;
 };

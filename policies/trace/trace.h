@@ -57,7 +57,7 @@ struct TracedOp {
   OpClass op_class = OpClass::kOther;
   std::optional<ScopeId> scope;   // innermost scope open at the call
   std::vector<TracedUse> inputs;  // tensor arguments in schema order
-  // fresh outputs only; a value that an in-place op returns is an input
+  // Fresh outputs only; a value that an in-place op returns is an input.
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages it mutates
   bool is_view = false;           // outputs share an input's storage; nothing is computed

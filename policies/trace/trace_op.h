@@ -23,7 +23,7 @@ Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
 // Note [One op, two names]
 // LibTorch runs a reshape that copies nothing as `aten::view` on a contiguous tensor, on meta and
-// under a Python dispatch mode, and as `aten::_reshape_alias` elsewhere. Both make the same view,
+// under a Python dispatch mode. Elsewhere it runs `aten::_reshape_alias`. Both make the same view,
 // so a trace may name one while a step runs the other. Code that compares op names must use these
 // functions. Code that runs ops again must run the op that ran. An op that allocates or writes
 // where another does not is a different op: `add.Tensor` is not `add_.Tensor`.

@@ -3,8 +3,8 @@
 // Note [Bytes of a collective]
 // S is the bytes of the whole: the result of an all-gather, the input of a reduce-scatter, either
 // of them for other collectives. With n ranks, a ring sends (n - 1) / n of S for an all-gather, a
-// reduce-scatter or an all-to-all, twice that for an all-reduce, and S for a broadcast. These are
-// the bus bandwidth factors of NCCL's tests
+// reduce-scatter or an all-to-all. It sends twice that for an all-reduce, and S for a broadcast.
+// These are the bus bandwidth factors of NCCL's tests
 // (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 #pragma once
 

@@ -52,7 +52,7 @@ std::chrono::nanoseconds time_at(const LinkCurve& curve, Bytes bytes);
 struct LinkGroup {
   std::string name;
   std::int64_t num_ranks = 1;
-  // By S, the bytes of the whole (see Note [Bytes of a collective]), for float32 elements.
+  // Times of float32 elements by S, the bytes of the whole. See Note [Bytes of a collective].
   std::map<CollectiveKind, LinkCurve> collectives;
   bool operator==(const LinkGroup&) const = default;
 };

@@ -14,7 +14,7 @@ namespace {
 // down-cast or a reduction. Considering longer ones would take time quadratic in the ops of a
 // region that spans a whole model.
 constexpr std::size_t kMaxSunkOps = 64;
-constexpr std::size_t kMaxWeighedSlots = 256;  // counts from the next demanded slot
+constexpr std::size_t kMaxWeighedSlots = 256;  // number of next demanded slots considered
 
 // Chooses at each demand which pending slot to run early.
 class SinkingOrder {
@@ -69,7 +69,7 @@ class SinkingOrder {
   static constexpr std::size_t kNowhere = SIZE_MAX;
 
   std::vector<int> demanded_later_;  // running other slots would be wasted
-  std::vector<std::size_t> place_;   // by slot: index in demanded_later_
+  std::vector<std::size_t> place_;   // indexed by slot: index in demanded_later_
   bool has_none_left_ = false;
 };
 

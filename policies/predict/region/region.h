@@ -68,7 +68,7 @@ struct RegionSlot {
   PackId pack;
   RegionUse use;
   int at_op = 0;
-  bool is_dropped = false;  // in forward, so backward never demands it
+  bool is_dropped = false;  // dropped in forward, so backward never demands it
 };
 
 // An event of backward, from the first to the last that touches the region. Omits the events of
@@ -87,11 +87,11 @@ struct RegionGraph {
   std::vector<RegionOp> ops;
   std::vector<RegionValue> values;
   std::vector<RegionStorage> storages;
-  std::vector<StorageId> storage_ids;  // in the trace
+  std::vector<StorageId> storage_ids;  // ids in the trace
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
   Bytes other_bytes_before;  // at the first event
-  // an early-stopped recompute runs the ops below this index: those before the last pack
+  // An early-stopped recompute runs the ops below this index: those before the last pack.
   int stop = 0;
 };
 

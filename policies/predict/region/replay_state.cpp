@@ -53,10 +53,10 @@ void ReplayState::let_go_of_unneeded() {
 ReplayState::Running ReplayState::execute(int op_index) {
   const RegionOp& op = graph_.ops[op_index];
   planner_.start(op_index);
-  // kept outputs that are made again, because another output of the op was not kept
+  // Kept outputs that are made again, because another output of the op was not kept.
   Bytes replaced;
   for (int output : op.outputs) {
-    // gains change even if this output is not needed: its op is no longer planned
+    // Gains change even if this output is not needed: its op is no longer planned.
     value_changed(output);
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {

@@ -49,7 +49,7 @@ class SlotGains {
   }
 
   std::vector<int> forgotten_;
-  std::vector<std::optional<Bytes>> gains_;  // by slot
+  std::vector<std::optional<Bytes>> gains_;  // indexed by slot
   std::vector<std::vector<int>> of_value_;   // slots by value, possibly repeated
   std::vector<std::vector<int>> of_storage_;
 };
@@ -76,7 +76,7 @@ class ReplayState {
   // Runs an op and releases values that are not needed after it.
   struct Running {
     Bytes most;  // held while the op ran, including its inputs
-    // held after the op ran: its inputs are released, all its results are present
+    // Held after the op ran: its inputs are released, all its results are present.
     Bytes at_boundary;
   };
   Running execute(int op);
@@ -149,14 +149,14 @@ class ReplayState {
   const RegionGraph& graph_;
   ReplayTables tables_;
   ReplayPlanner<RegionIntegers> planner_;
-  std::vector<int> num_holders_;  // by storage: held values, and slots that backward holds
+  std::vector<int> num_holders_;  // indexed by storage: held values, and slots that backward holds
   std::vector<bool> planned_slots_;
-  std::vector<bool> taken_;         // by slot: backward holds it
-  Sums weighed_reads_;              // by value, while a gain is computed
-  Sums weighed_holders_;            // by storage
+  std::vector<bool> taken_;         // indexed by slot: backward holds it
+  Sums weighed_reads_;              // indexed by value, while a gain is computed
+  Sums weighed_holders_;            // indexed by storage
   std::optional<SlotGains> gains_;  // created at the first request
   Bytes held_;
-  std::vector<bool> is_original_;  // by storage: forward's instance is held
+  std::vector<bool> is_original_;  // indexed by storage: forward's instance is held
   Bytes held_originals_;
   std::vector<int> originals_let_go_;
 };

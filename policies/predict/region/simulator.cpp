@@ -75,7 +75,7 @@ class RegionPlayer {
 
  private:
   void demand(int slot) {
-    // it is still present
+    // It is still present.
     if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;
     demanded_ = slot;
     if (!begun_) begin();
@@ -183,8 +183,8 @@ class RegionPlayer {
   std::vector<DemandStep>* named_;
   int stop_;
   ReplayState state_;
-  std::vector<const DemandStep*> steps_;  // by slot
-  std::vector<bool> alive_;               // by slot
+  std::vector<const DemandStep*> steps_;  // indexed by slot
+  std::vector<bool> alive_;               // indexed by slot
   std::size_t num_alive_ = 0;
   int demanded_ = 0;          // the latest
   bool is_demanded_ = false;  // whether any slot was demanded, even one that needs no op

@@ -46,7 +46,7 @@ struct ExecutedOp {
 };
 
 struct RegionSimulation {
-  std::vector<ExecutedOp> executed;  // in order
+  std::vector<ExecutedOp> executed;  // ordered by execution
   Bytes kept;    // held from forward to backward because the plan saves it; includes dead saves
   Bytes inputs;  // held equally long: results of earlier ops that the region reads
   // Bytes that the region holds (kept, recomputed, or held by backward) plus all bytes that

@@ -14,9 +14,9 @@
 
 namespace rematch {
 
-// How often a plan executes each op in one training step, by phase and including views. Measured
-// counts must equal these. The optimizer's phase is empty, because a trace holds only forward and
-// backward.
+// The number of times that a plan executes each op in one training step, by phase. Views are
+// included. Measured counts must equal these. The optimizer's phase is empty, because a trace holds
+// only forward and backward.
 struct PredictedCounts {
   using Counts = std::map<std::string, std::int64_t>;
   std::array<Counts, kNumPhases> by_op;     // "aten::mm"
@@ -38,8 +38,8 @@ struct Issued {
   bool operator==(const Issued&) const = default;
 };
 
-// By phase and kind. Sums of gradients belong to the optimizer's phase. A kind that is not issued
-// is absent.
+// Indexed by phase and kind. Sums of gradients belong to the optimizer's phase. A kind that is not
+// issued is absent.
 using Traffic = std::array<std::map<CollectiveKind, Issued>, kNumPhases>;
 
 // `trace` belongs to one rank. Throws std::invalid_argument if the plan was made for another model.

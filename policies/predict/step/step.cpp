@@ -27,7 +27,7 @@ class StepSimulator::Run {
         region_of_pack_(facts.trace.packs.size()) {
     regions_.reserve(regions.size());
     for (const LocatedRegion& region : regions) add_region(region);
-    // the last region's backward comes first
+    // The last region's backward comes first.
     if (!regions_.empty()) regions_.back().offload = nullptr;
   }
 
@@ -45,7 +45,7 @@ class StepSimulator::Run {
   }
 
  private:
-  // Where an offloaded value is. A value that was brought back is a different instance.
+  // The place of an offloaded value. A value that was brought back is a different instance.
   enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
   struct SimulatedType {
     RegionSimulation simulation;

@@ -20,9 +20,9 @@ namespace rematch {
 struct StandingRegion {
   std::shared_ptr<const RegionGraph> graph;  // shared by all regions of the same behaviour
   OpRange range;
-  std::vector<StorageId> storages;  // by local storage
+  std::vector<StorageId> storages;  // indexed by local storage
   std::vector<StorageId> inputs;    // allocated by earlier ops
-  std::vector<PackId> packs;        // by slot
+  std::vector<PackId> packs;        // indexed by slot
   // The number of ops that had run when autograd dropped the last of the packs in forward. Absent:
   // backward needs the region.
   std::optional<OpId> dropped_at;
@@ -73,14 +73,14 @@ class StepSimulator::Facts {
   Bytes baseline;
   IdTable<StorageId, std::optional<OpId>> born_at;  // absent: made outside the step
   StoragesByOp born;
-  StoragesByOp freed;                           // by op; the last entry is the end of forward
+  StoragesByOp freed;  // indexed by op; the last entry is the end of forward
   IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: made outside the step
   std::vector<DroppedPack> dropped;             // sorted by op
   std::vector<BackwardPart> backward_parts;
   TraceIndex index;
   std::optional<Profile> profile;
   StepTime::Duration communication{};  // from the profile, without recompute
-  IdTable<OpId, Bytes> gathered;       // by forward op; empty: nothing is gathered
+  IdTable<OpId, Bytes> gathered;       // indexed by forward op; empty: nothing is gathered
 
   Bytes gathered_at(OpId op) const { return gathered.empty() ? Bytes{} : gathered[op]; }
 

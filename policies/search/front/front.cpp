@@ -86,8 +86,8 @@ struct FrontSearch::Plans {
   std::vector<BoundCorner> bound;
   PlanBuilder builder;
   std::optional<Plan> none;
-  std::map<std::size_t, FrontPoint> points;  // by index of the mix
-  std::vector<FrontPoint> baselines;         // of the last front()
+  std::map<std::size_t, FrontPoint> points;  // keyed by index of the mix
+  std::vector<FrontPoint> baselines;         // baselines of the last front()
 };
 
 // Returns by how much a plan that was not found may be faster. The gaps of mixing and of all blocks

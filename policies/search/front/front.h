@@ -23,7 +23,7 @@ namespace rematch {
 
 // Measurements of one point. Plain data; absent means not measured.
 struct MeasuredFigures {
-  std::string status = "ok";  // as in a run's report: "oom", "timeout"
+  std::string status = "ok";  // same values as in a run's report: "oom", "timeout"
   std::string reason;         // empty if status is ok
   std::optional<Bytes> peak;  // bytes of tensors, as peak_of_tensors() returns
   std::optional<std::chrono::nanoseconds> step_time;  // median
@@ -95,7 +95,7 @@ struct PlanFigures {
 struct FrontPoint {
   Plan plan;
   PlanFigures figures;
-  // includes copies to the host and back, as if none were hidden
+  // Includes copies to the host and back, as if none were hidden.
   std::chrono::nanoseconds step_time{};
   // The copies' part of step_time, which hiding them could save at most. Absent: no link is known,
   // and step_time excludes copies.

@@ -23,7 +23,7 @@ namespace rematch {
 struct SimplePoint {
   FrontPoint point;
   Bytes more_peak;  // more than the lowest peak of the front at no more time
-  // more than the fastest step of the front at no higher peak
+  // More than the fastest step of the front at no higher peak.
   std::chrono::nanoseconds more_time{};
 };
 
@@ -42,7 +42,7 @@ struct FrontRecord {
   // does not say.
   std::string card;
   std::string attention_backend;
-  // from its data sheet, or of the host that measured the front
+  // From its data sheet, or of the host that measured the front.
   std::optional<Bytes> device_memory;
   // The part of device_memory that tensors cannot use; with --reserve, the part of the budget.
   // Absent on a CPU and in files that do not say.

@@ -35,7 +35,7 @@ class GatheredParameters {
   const Trace& trace_;
   bool has_gathers_;
   std::vector<OpRange> ranges_;             // ranges of the regions; empty without gathers
-  std::map<int, bool> runs_gathers_alone_;  // by region type
+  std::map<int, bool> runs_gathers_alone_;  // keyed by region type
 };
 
 }  // namespace rematch

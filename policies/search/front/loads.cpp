@@ -36,7 +36,7 @@ class LoadFinder {
 
  private:
   struct Stopped {};
-  using Tried = std::map<std::int64_t, LoadPlan>;  // by load
+  using Tried = std::map<std::int64_t, LoadPlan>;  // keyed by load
 
   bool fits(std::int64_t load) {
     auto tried = tried_.find(load);

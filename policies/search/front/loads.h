@@ -49,7 +49,7 @@ struct LoadsRecord {
   std::string maximized = "tokens_per_second";
   bool is_complete = true;  // false: the search was stopped, and the answers come from `tried`
   std::string model;
-  std::map<std::string, std::int64_t> dimensions;  // of the smallest load
+  std::map<std::string, std::int64_t> dimensions;  // dimensions of the smallest load
   std::string dtype;
   std::string device;
   ProfileSource time_source = ProfileSource::kRoofline;
@@ -100,9 +100,9 @@ using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 // Note [Which loads are tried]
 // If a load does not fit, larger ones are assumed not to fit either and are not tried. The largest
 // load that fits is found by bisection. To find the best one, loads are tried at even distances
-// between the least and the largest, then between the neighbours of the best so far, until the
-// neighbours are adjacent. If at most kLoadsAtOnce loads fit, all are tried. With more, a best load
-// between two tried ones that are worse on both sides may be missed.
+// between the least and the largest. The search then repeats between the neighbours of the best so
+// far, until they are adjacent. If at most kLoadsAtOnce loads fit, all are tried. With more, a best
+// load between two tried ones that are worse on both sides may be missed.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
 // Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
 // is the best. Once `is_stopped` returns true, tries no more loads and drops the latest result.

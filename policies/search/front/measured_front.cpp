@@ -215,7 +215,7 @@ void mark_losers(Front& front, double noise) {
 
 // Hypervolumes below one reference point, which lies beyond every point.
 struct Areas {
-  double own = 0;  // of the front's own points
+  double own = 0;  // area of the front's own points
   std::map<std::string, double> of_families;
 };
 

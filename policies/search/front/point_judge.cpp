@@ -45,7 +45,7 @@ PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchS
 FrontPoint PointJudge::judge(Plan plan) {
   FrontPoint point;
   point.figures = figures_of(simulator_.simulate(plan, space_.schedule), step_.trace);
-  // the trace of a single rank has no communication
+  // The trace of a single rank has no communication.
   if (space_.world > 1) point.figures.communication.reset();
   const StepHost& host = point.figures.host;
   if (space_.offload) {

@@ -16,7 +16,7 @@ namespace {
 // The text for one layer except its index, and properties that the text does not show.
 struct LayerSaves {
   std::string list;
-  std::vector<int> types;  // of its regions
+  std::vector<int> types;  // types of its regions
   bool shares_region = false;
   LayerRun words;
   bool operator==(const LayerSaves&) const = default;
@@ -201,12 +201,12 @@ struct KeptOp {
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;
-  // keeps casts or copies, which have no role of their own and are not named
+  // Keeps casts or copies, which have no role of their own and are not named.
   bool keeps_casts = false;
   bool holds_gathers = false;
   bool drops_gathers_alone = false;  // keeps everything else, which is not listed
   std::vector<KeptOp> keeps;
-  // set if the layer has several regions, or regions that do not cover it
+  // Set if the layer has several regions, or regions that do not cover it.
   std::vector<std::string> regions;
   int num_in_segment = 1;
   bool offloads_inputs = false;

@@ -15,7 +15,7 @@ struct LayerRun {
   bool is_checkpointed = false;            // false: autograd keeps what it saves
   std::vector<std::string> regions;        // "attention", "ffn_norm to ffn"; empty: the whole block
   std::vector<std::string> saves;          // "attention.core::rematch::attention"
-  std::vector<std::string> offloads = {};  // a part of the saves, or "inputs"
+  std::vector<std::string> offloads = {};  // those of the saves that are offloaded, and "inputs"
   bool operator==(const LayerRun&) const = default;
 };
 

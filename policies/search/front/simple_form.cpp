@@ -37,7 +37,7 @@ PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.tim
 // Averages the times of equal layers. Each was measured separately, but one rule applies to all of
 // them.
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
-  // by the names of a block's ops
+  // Keyed by the names of a block's ops.
   std::map<std::vector<std::string_view>, std::vector<OpId>> starts;
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];
@@ -153,7 +153,7 @@ struct SimpleSearch::Plans {
   PlanBuilder builder;
   std::vector<SimpleMix> mixes;
   std::vector<SimpleMix> uniform;  // every rule applied to all layers; sorted by ascending time
-  std::map<std::tuple<int, int, int>, FrontPoint> judged;  // by both rules and the place
+  std::map<std::tuple<int, int, int>, FrontPoint> judged;  // keyed by both rules and the place
 };
 
 SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {

@@ -313,10 +313,10 @@ class RuleMaker {
   const OpTimes& times_;
   const SearchSpace& space_;
   std::map<std::string_view, int> num_openings_;
-  std::vector<SpanPricer> pricers_;                    // by kind
+  std::vector<SpanPricer> pricers_;                    // indexed by kind
   std::vector<std::vector<std::string>> names_;        // names of the kind's ops
   std::vector<std::vector<std::string>> candidates_;   // ops in one entry are kept together
-  std::vector<std::optional<LayerOption>> unmanaged_;  // by kind
+  std::vector<std::optional<LayerOption>> unmanaged_;  // indexed by kind
   std::vector<RuleFigures> rules_;
   std::size_t num_paired_ = 0;
 };

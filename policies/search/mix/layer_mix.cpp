@@ -78,7 +78,7 @@ class Sieve {
 
   std::int64_t lowest_;
   int shift_ = 0;
-  std::vector<std::int64_t> least_time_;  // by bucket: the least time in all lower buckets
+  std::vector<std::int64_t> least_time_;  // indexed by bucket: the least time in all lower buckets
 };
 
 // Runs of labels, stored one after another. Each is sorted by ascending peak, with strictly
@@ -190,7 +190,7 @@ class Mixer {
   }
 
  private:
-  // By the bytes that the layers before offload.
+  // Keyed by the bytes that the layers before offload.
   using Labels = std::map<std::int64_t, MixLabels>;
 
   void add_layer(int layer) {
@@ -287,7 +287,7 @@ class Mixer {
   const MixProblem& problem_;
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
-  std::vector<Labels> labels_;  // by the first layer that the labels cover
+  std::vector<Labels> labels_;  // keyed by the first layer that the labels cover
   Runs passed_;
   std::int64_t gap_ = 0;
 };

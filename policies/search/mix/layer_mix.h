@@ -15,7 +15,7 @@ namespace rematch {
 // One way to run a layer, or several layers as one region.
 struct LayerOption {
   Bytes held;  // held from its forward to the end of its backward
-  // most bytes during its backward; includes `held`, excludes gradients of later layers
+  // Most bytes during its backward; includes `held`, excludes gradients of later layers.
   Bytes transient;
   // Most bytes during its forward. Options from a trace leave it 0, because a layer's backward
   // holds what its forward held plus gradients. PointJudge, which simulates whole plans, sees any
@@ -27,9 +27,9 @@ struct LayerOption {
   std::vector<int> covers;
   // See Note [What a mix has on the host].
   Bytes offloaded;  // part of the transients, but not of `held`
-  // most bytes while the values offloaded by the layer before are back; at most `transient`
+  // Most bytes while the values offloaded by the layer before are back; at most `transient`.
   Bytes transient_beside;
-  // it has no region, so bytes offloaded before it also count for the next layer
+  // It has no region, so bytes offloaded before it also count for the next layer.
   bool passes_on = true;
 };
 
@@ -53,9 +53,9 @@ struct LayerOption {
 // offloads needs another region after it, because the step's last region offloads nothing.
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one per kind of layer
-  std::vector<int> list_of_layer;               // by layer, in forward order
-  // By layer: bytes made by later layers when its backward starts. Empty: gradients are alive
-  // anyway.
+  std::vector<int> list_of_layer;               // indexed by layer, in forward order
+  // Bytes made by later layers when a layer's backward starts, indexed by layer. Empty: gradients
+  // are alive anyway.
   std::vector<Bytes> gradients;
   Bytes head;   // between forward and backward, in addition to what the layers hold
   Bytes floor;  // needed by the step whatever the options

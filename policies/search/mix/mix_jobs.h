@@ -10,7 +10,7 @@ namespace rematch {
 
 struct MixJob {
   std::int64_t held = 0;
-  // maximum of forward and backward, including gradients that exist by then
+  // Maximum of forward and backward, including gradients that exist by then.
   std::int64_t transient = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;

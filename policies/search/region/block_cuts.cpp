@@ -36,7 +36,7 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   };
   std::sort(labels.begin(), labels.end(),
             [&](const CutLabel& a, const CutLabel& b) { return rank(a) < rank(b); });
-  std::map<nanoseconds, Bytes> lowest;  // by time; transients descend
+  std::map<nanoseconds, Bytes> lowest;  // keyed by time; transients descend
   std::size_t kept = 0;
   for (const CutLabel& label : labels) {
     const auto slower = lowest.upper_bound(label.time + slack);

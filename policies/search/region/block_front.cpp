@@ -156,7 +156,7 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  // the archive and thin_sets() each drop points within the slack
+  // The archive and thin_sets() each drop points within the slack.
   front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;

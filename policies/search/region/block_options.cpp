@@ -211,7 +211,7 @@ class BlockOptionFinder {
 
   // Returns the largest sum of the gaps of one cut's regions.
   nanoseconds largest_time_gap() const {
-    std::map<int, nanoseconds> largest = {{0, {}}};  // by the end of the cut, ascending
+    std::map<int, nanoseconds> largest = {{0, {}}};  // keyed by the end of the cut, ascending
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;
       for (const auto& [first, gap] : gaps) {
@@ -229,7 +229,7 @@ class BlockOptionFinder {
   SpanPricer pricer_;
   OpId first_op_;
   std::vector<LocalRange> runs_;
-  std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;  // by end: first op, gap
+  std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;  // end -> first op, gap
   nanoseconds slack_{};
   Bytes transient_gap_;
 };

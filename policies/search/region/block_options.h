@@ -12,7 +12,7 @@ namespace rematch {
 struct BlockOptions {
   std::vector<SpanOption> options;
   std::vector<SpanOption> as_one_region;  // one region; without dominated options
-  // one region; includes options that leaving the block to autograd dominates
+  // One region; includes options that leaving the block to autograd dominates.
   std::vector<PlayedRegion> whole;
   OptionGap gap;
 };

@@ -15,11 +15,11 @@ namespace rematch {
 // The costs by which save sets are compared. Times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
-  std::vector<std::chrono::nanoseconds> op_times;  // by local op
-  // By local storage: something else holds it from forward to backward, so keeping it is free.
+  std::vector<std::chrono::nanoseconds> op_times;  // indexed by local op
+  // Local storages that something else holds from forward to backward, so keeping them is free.
   // Empty: no storage is free.
   std::vector<bool> free_storages;
-  // By local op: its result must not be kept. Empty: every result may be kept.
+  // Local ops whose result must not be kept. Empty: every result may be kept.
   std::vector<bool> never_saved;
 };
 

@@ -35,13 +35,13 @@ class OptionMaker {
   }
 
  private:
-  // In a model of L blocks, segments of k blocks hold L / k inputs and recompute k blocks at once.
+  // Segments of k blocks, in a model of L blocks, hold L / k inputs and recompute k blocks at once.
   // If an input had as many bytes as the rest of a block, sqrt(L) blocks would give the lowest
   // peak. An input is smaller, so fewer blocks do. Twice sqrt(L) leaves room for blocks that keep
   // some values.
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
-    // longer ones would take more time than the rest of the search
+    // Longer ones would take more time than the rest of the search.
     if (space_.reach == Reach::kHull) return kMostThatKeep;
     const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
                                           [](const Span& span) { return span.is_block(); });
@@ -187,7 +187,7 @@ class OptionMaker {
   const SpanMap& map_;
   const SearchSpace& space_;
   SpanOptions result_;
-  std::vector<std::vector<std::vector<int>>> saves_;  // by kind
+  std::vector<std::vector<std::vector<int>>> saves_;  // indexed by kind
 };
 
 }  // namespace

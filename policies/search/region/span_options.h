@@ -25,8 +25,9 @@ struct OptionGap {
 };
 
 struct SpanOptions {
-  std::vector<std::vector<SpanOption>> lists;  // by kind
-  // By kind, over all save sets of all cuts. The gaps do not cover segments: see README.md.
+  std::vector<std::vector<SpanOption>> lists;  // indexed by kind
+  // The gaps of each kind, over all save sets of all cuts. They do not cover segments: see
+  // README.md.
   std::vector<OptionGap> gaps;
 };
 
@@ -35,7 +36,7 @@ SpanOptions make_options(const SearchedTrace& searched);
 // Returns the options as a problem of layer mixing. It is exact for the given options.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
 // Returns the problem with each option improved by its gap. Every way to run a block, cut or not,
-// then has an option that is no worse, so no plan is better than the best mix of these.
+// then has an option that is no worse. No plan is therefore better than the best mix of these.
 MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

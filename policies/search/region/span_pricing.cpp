@@ -127,7 +127,7 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
-    // no region so far: the first region's demand brings back the layer before
+    // No region so far: the first region's demand brings back the layer before.
     if (option.passes_on) {
       option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
     }

@@ -27,7 +27,7 @@ struct PickedRegion {
 // A part of a span: a region, or the ops between regions.
 struct PieceFigures {
   Bytes held;  // held from forward to the end of its backward
-  // most bytes during its backward; includes `held`, excludes bytes of earlier pieces
+  // Most bytes during its backward; includes `held`, excludes bytes of earlier pieces.
   Bytes transient;
   Bytes demanded;  // the same from its first demand on
   std::chrono::nanoseconds recompute{};

@@ -167,7 +167,7 @@ class KindFinder {
   const OpTimes& times_;
   const std::vector<RegionGraph>& graphs_;
   Offloading offloading_;
-  std::vector<Bytes> excess_;  // by span: see excess_born_before()
+  std::vector<Bytes> excess_;  // indexed by span: see excess_born_before()
   SpanMap& map_;
 };
 

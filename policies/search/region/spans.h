@@ -31,7 +31,7 @@ struct LocalRange {
 
 struct Span {
   OpRange range;
-  // scope of the block; absent: between blocks, which has a single option
+  // Scope of the block; absent: between blocks, which has a single option.
   std::optional<ScopeId> scope;
   OptionalIndex block;  // index into Trace::blocks; absent like `scope`
   int kind = 0;
@@ -42,8 +42,8 @@ struct Span {
 
 struct SpanMap {
   TraceIndex index;
-  std::vector<Span> spans;         // in forward order; together they cover all ops
-  std::vector<int> first_of_kind;  // by kind: its first span
+  std::vector<Span> spans;         // ordered as in forward; together they cover all ops
+  std::vector<int> first_of_kind;  // indexed by kind: its first span
   // The span that pays for a storage if the storage is held. Absent for storages that are alive
   // anyway. The first span that reads the storage pays, because it holds the storage in any case.
   // If several spans read it and a span between blocks made it, the maker pays.
@@ -58,7 +58,7 @@ struct SpanMap {
 // does not name a single opening.
 std::map<std::string_view, int> num_openings(const Trace& trace);
 
-// How to treat a block that runs several times in a step. kAreBlocks: each run is a block, as a
+// The rule for a block that runs several times in a step. kAreBlocks: each run is a block, as a
 // plan counts the runs. kNoBlocks: no run is a block, because wrapping a module treats all runs
 // alike.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
