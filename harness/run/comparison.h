@@ -1,6 +1,6 @@
 // Measures variants against each other, with one child process per point and pass. Exact passes run
-// once. Time passes run by turns over several rounds. Parity, ratios and the effect check then
-// cover all points.
+// once. Time passes alternate between the points over several rounds. Parity, ratios and the effect
+// check then cover all points.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct ComparisonSettings {
   std::optional<int> num_timed_steps;  // per round; absent: num_steps
   RoundRule rounds;                    // rounds of time passes; `most` is 0: no times
   bool times_only = false;             // skips the exact passes, so there are no counts and no bits
-  // Times all points by turns in one process. The reference runs once more in a fresh process, as
-  // the control. Points must not be on several ranks.
+  // Times all points alternately in one process. The reference runs once more in a fresh process,
+  // as the control. Points must not be on several ranks.
   bool in_process = false;
   ChildRule children;
   // Points with a larger predicted peak are skipped. When memory runs out the system kills some

@@ -17,7 +17,7 @@ struct CardInQuestion {
 };
 
 // Returns one line if the times of `profile`, read from `file`, are another card's: whose they are,
-// which card is wanted, and what to do. Absent if they match or the file does not tell. A profile
+// which card is required, and what to do. Absent if they match or the file does not tell. A profile
 // of a CPU conflicts only with a card that --device names.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);

@@ -48,7 +48,7 @@ class ModelFlags {
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
   // Returns the same model with fewer layers. Throws UsageError unless it has more than `layers`.
   ModelSpec spec_with_layers(std::int64_t layers) const;
-  // Returns the same model with this many tokens. The grid of a video model is chosen anew. Throws
+  // Returns the same model with this many tokens. The grid of a video model is chosen again. Throws
   // UsageError.
   ModelSpec spec_with_tokens(std::int64_t tokens) const;
   // Returns the layout of --parallel, empty without one. For measurements that do not depend on a

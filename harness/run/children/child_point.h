@@ -35,8 +35,9 @@ using SayRetry = std::function<void(const std::string& why)>;
 PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
                              const SayRetry& say_retry);
 
-// Asks one child to time several points by turns. Returns a record for each arm of the request. The
-// time limit of `rule` is multiplied by the number of arms. Points must not be on several ranks.
+// Asks one child to time several points alternately. Returns a record for each arm of the request.
+// The time limit of `rule` is multiplied by the number of arms. Points must not be on several
+// ranks.
 std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
                                                 const SayRetry& say_retry);
 

@@ -1,4 +1,4 @@
-// The task of a child process that times several points of one model by turns. The hidden
+// The task of a child process that times several points of one model alternately. The hidden
 // subcommand `point` reads it from a file. The JSON has no version because it never leaves one
 // build of the tool.
 #pragma once

@@ -25,9 +25,9 @@ class OpObserver;
 // the allocator.
 PointRecord run_passes(const PointRequest& request);
 
-// Runs the time passes of several points of one model by turns, in this process. Returns a record
-// for each arm of the request, with its times summarized over the rounds. An arm that ends early
-// takes no part in later rounds. Call it before the first tensor.
+// Runs the time passes of several points of one model alternately, in this process. Returns a
+// record for each arm of the request, with its times summarized over the rounds. An arm that ends
+// early takes no part in later rounds. Call it before the first tensor.
 std::vector<PointRecord> run_turns(const TurnsRequest& request);
 
 // Runs the parity pass. It records the exact bits of each step's loss, gradients, parameters and

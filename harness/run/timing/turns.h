@@ -1,6 +1,6 @@
-// Times arms by turns. In each round every arm runs once, in alternating order. Rounds end when
-// every ratio is precise enough or the maximum number of rounds is reached. Uses nothing of a point
-// but its times.
+// Times arms alternately. In each round every arm runs once, and every second round is reversed.
+// Rounds end when every ratio is precise enough or the maximum number of rounds is reached. Uses
+// nothing of a point but its times.
 #pragma once
 
 #include <cstddef>
