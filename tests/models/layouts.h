@@ -1,4 +1,4 @@
-// Small models with a layout, for tests.
+// Small models with a layout, used by tests.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct LayoutCase {
   std::map<std::string, std::int64_t> dimensions;
 };
 
-// Rank `rank` of the case's world; fails the test if the layout is refused.
+// The spec of rank `rank` in the case's world. Fails the test if the layout is rejected.
 inline ModelSpec spec_of(const LayoutCase& which, int rank, std::string_view dtype = "float32") {
   std::map<std::string, std::int64_t> dimensions = which.dimensions;
   if (!which.layout.empty()) {

@@ -1,4 +1,5 @@
-// Layouts on real ranks, each a process: against one rank on the same data, and under plans.
+// Runs layouts on real ranks, each a process: compared with one rank on the same data, and under
+// plans.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -46,7 +47,7 @@ Gradients take_gradients(Model& model, const at::Tensor& loss) {
   return result;
 }
 
-// What one rank gets of the mean loss over all data of a step.
+// Returns the gradients that one rank computes for the mean loss over all data of a step.
 Gradients reference(const LayoutCase& which, const ModelSpec& sharded) {
   LayoutCase whole{which.preset, "", which.dimensions};
   if (sharded.option("balanced_routing") == 1) whole.layout = "balanced_routing";
@@ -71,8 +72,8 @@ at::Tensor flat_shard(const at::Tensor& part, const RankAxis& fsdp) {
   return padded.narrow(0, fsdp.position * count, count);
 }
 
-// This rank's piece of a whole gradient: the piece of the whole parameter that has the values of
-// this rank's parameter tells which.
+// Returns this rank's piece of a whole gradient. Finds the piece's position by searching the whole
+// parameter for the values of this rank's parameter.
 at::Tensor piece_of(const at::Tensor& whole, const at::Tensor& whole_value, const at::Tensor& value,
                     const ModelSpec& spec) {
   const RankAxis fsdp = rank_axis(spec, "fsdp");
@@ -118,7 +119,7 @@ void check_against_one_rank(const LayoutCase& which, const ModelSpec& spec, cons
   }
 }
 
-// Executed ops by phase, and the bytes that tensors hold at op boundaries.
+// Records executed ops by phase, and the bytes that tensors hold at op boundaries.
 class RankMeter final : public OpObserver {
  public:
   explicit RankMeter(MemorySample (*memory)())
@@ -150,7 +151,7 @@ struct Step {
 Step run_step(Model& model, const Batch& batch, const Checkpoint* checkpoint,
               MemorySample (*memory)()) {
   Step step;
-  at::manual_seed(1);  // of every rank: what tp leaves whole drops the same elements
+  at::manual_seed(1);  // unsplit layers must drop the same elements on every rank
   at::Tensor loss;
   {
     RankMeter meter(memory);
@@ -177,7 +178,7 @@ bool equal_bits(const Gradients& left, const Gradients& right) {
                     [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); });
 }
 
-// Torchtitan's list and Megatron's among them, and both rules for collectives.
+// The plans include torchtitan's and Megatron's lists, and both rules for collectives.
 std::vector<Plan> plans_of(const Trace& trace) {
   std::vector<Plan> plans;
   for (const char* policy :
@@ -191,7 +192,7 @@ std::vector<Plan> plans_of(const Trace& trace) {
   return plans;
 }
 
-// On one rank of the case's world.
+// Runs on one rank of the case's world.
 void check_rank(const LayoutCase& which) {
   install_counting_allocators();
   install_meta_kernels();
@@ -243,18 +244,18 @@ std::map<std::string, std::int64_t> with(std::map<std::string, std::int64_t> dim
 
 }  // namespace
 
-// One case, on each rank of its world.
+// Defines a test for one case, which runs on each rank of its world.
 #define REMATCH_LAYOUT_TEST(name, world, ...)                          \
   TEST_CASE("rank: " name " equals one rank under all plans", world) { \
     check_rank(LayoutCase __VA_ARGS__);                                \
   }                                                                    \
   static_assert(true)
 
-// Tags of worlds.
+// Tags of worlds, by size.
 constexpr const char* kTwo = "[.two_ranks]";
 constexpr const char* kFour = "[.four_ranks]";
 
-// Ranks start once for all cases of their world, which takes LibTorch as long as a case.
+// Ranks start once for all cases of their world, because starting LibTorch takes as long as a case.
 TEST_CASE("layouts of two ranks equal one rank under all plans") {
   CHECK(rematch::testing::failure_of_ranks(2, kTwo, 4 * rematch::testing::kLongForRanks) == "");
 }

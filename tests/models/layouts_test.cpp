@@ -1,5 +1,5 @@
-// Ranks of layouts one by one, in this process: what each holds and runs. On meta no rank needs the
-// others.
+// Runs the ranks of layouts one by one in this process, and checks what each holds and runs. On
+// meta no rank needs the others.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
@@ -59,7 +59,7 @@ constexpr const char* kGatherShards = "all_gather_into_tensor_coalesced";
 constexpr const char* kScatterShards = "reduce_scatter_tensor_coalesced";
 constexpr const char* kWait = "wait_tensor";
 
-// Two layers, four heads and key heads: what worlds of two and four divide.
+// Two layers, four heads and four key heads. Worlds of two and four ranks divide them.
 const std::map<std::string, std::int64_t> kLlama = {{"layers", 2}, {"kv_heads", 4}};
 
 std::vector<LayoutCase> small_cases() {
@@ -86,7 +86,7 @@ std::vector<LayoutCase> small_cases() {
           {"ltx_small", "fsdp=3", {{"layers", 2}, {"fused_ops", 1}}}};
 }
 
-// The pieces that ranks hold of a parameter, at their places in the whole one.
+// Concatenates the pieces that ranks hold of a parameter to the whole parameter.
 at::Tensor put_together(const std::vector<at::Tensor>& pieces, const at::Tensor& whole,
                         bool are_flat) {
   if (are_flat) return at::cat(pieces).narrow(0, 0, whole.numel()).view(whole.sizes());
@@ -138,7 +138,7 @@ TEST_CASE("ranks hold exactly their slices of the parameters of one rank") {
 
 TEST_CASE("padding of a shard is zero") {
   const LayoutCase which{"llama_small", "fsdp=3", {{"layers", 1}}};
-  // 128 weights of a norm: 43, 43 and 42 with one of padding.
+  // The norm has 128 weights: shards of 43, 43 and 42 plus one of padding.
   const auto last = make_model(spec_of(which, 2), at::kCPU);
   const at::Tensor shard = last->parameters()[1].tensor;
   REQUIRE(shard.numel() == 43);
@@ -146,7 +146,8 @@ TEST_CASE("padding of a shard is zero") {
   CHECK(shard[41].item<float>() != 0.0F);
 }
 
-// A linear split by outputs needs its input's gradient summed, one by inputs its output.
+// A linear split by outputs must sum its input's gradient. A linear split by inputs must sum its
+// output.
 TEST_CASE("tensor parallel layers run two reductions each way") {
   for (const int rank : {0, 1}) {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=2", kLlama}, rank));
@@ -155,8 +156,8 @@ TEST_CASE("tensor parallel layers run two reductions each way") {
   }
 }
 
-// A video's block has three such parts, one of which reads the text too, and four norms over all
-// heads, whose squares are summed.
+// A video's block has three such parts. One of them reads the text too. Its four norms over all
+// heads sum their squares.
 TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     CAPTURE(preset);
@@ -166,7 +167,7 @@ TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads"
   }
 }
 
-// The head gathers what the last block shares out; the gradient of the embedding is gathered.
+// The head gathers what the last block scatters. The gradient of the embedding is gathered.
 TEST_CASE("sequence parallel layers gather and share out in place of that") {
   for (const int rank : {0, 3}) {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=4,sp", kLlama}, rank));
@@ -175,8 +176,8 @@ TEST_CASE("sequence parallel layers gather and share out in place of that") {
   }
 }
 
-// Text is whole on every rank, and norms over all heads see all tokens: those stay sums. One more
-// in backward is of the modulation that all blocks read.
+// The text is whole on every rank, and norms over all heads see all tokens, so these remain sums.
+// Backward has one more sum, for the modulation that all blocks read.
 TEST_CASE("sequence parallel video blocks gather and share out, and sum norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     for (const std::int64_t batch : {1, 2}) {
@@ -201,14 +202,16 @@ TEST_CASE("attention exchanges queries, keys, values and results over ulysses, t
   }
 }
 
-// Embedding, two blocks and head gather their shards at once: llama has 1, 9, 9 and 2 weights.
+// Embedding, two blocks and head each gather their shards at once. In llama they have 1, 9, 9 and 2
+// weights.
 TEST_CASE("each scope's shards are gathered by one collective, and their gradients shared out") {
   const StepOps ops = step_on_meta(spec_of({"llama_small", "fsdp=64", {{"layers", 2}}}, 63));
   CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 4}, {kWait, 21}});
 }
 
-// The embedding and one block are frozen: their 10 weights are gathered apart, without gradients.
+// The embedding and one block are frozen. Their 10 weights are gathered separately, without
+// gradients.
 TEST_CASE("frozen shards are gathered without gradients") {
   const StepOps ops =
       step_on_meta(spec_of({"llama_small", "fsdp=2", {{"layers", 2}, {"frozen_layers", 1}}}, 0));
@@ -216,7 +219,7 @@ TEST_CASE("frozen shards are gathered without gradients") {
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 2}, {kWait, 11}});
 }
 
-// Counts, rows there, rows back; the counts have no gradient.
+// Forward exchanges counts, rows to the experts, and rows back. Counts have no gradient.
 TEST_CASE("experts' rows are exchanged three times forward and twice backward") {
   for (const char* layout : {"ep=2", "ep=3,balanced_routing"}) {
     const StepOps ops =

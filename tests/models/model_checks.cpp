@@ -29,7 +29,7 @@ Step record_step(const ModelSpec& spec, at::Device device) {
   CHECK(loss.scalar_type() == at::kFloat);
   {
     const OpModeGuard guard(&backward);
-    BackwardAsWithData as_with_data;  // above the listing, which sees the op that really runs
+    BackwardAsWithData as_with_data;  // above the listing, which then sees the op that really runs
     const OpModeGuard above(&as_with_data);
     loss.backward();
   }
@@ -102,7 +102,8 @@ void check_against_reference(Model& model, const Batch& batch, const at::Tensor&
     const at::Tensor expected = reference_parameters.at(parameter.name).grad();
     REQUIRE(expected.defined());
     const at::Tensor error = parameter.tensor.grad().to(at::kDouble) - expected;
-    // Float32 rounding, relative to the largest element; a wrong formula is off by its own size.
+    // Allows float32 rounding, relative to the largest element. A wrong formula is off by its own
+    // size.
     CHECK(error.abs().max().item<double>() <= 2e-4 * expected.abs().max().item<double>());
   }
 }

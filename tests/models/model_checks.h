@@ -1,4 +1,4 @@
-// What must hold of every reference model.
+// Checks that every reference model must pass.
 #pragma once
 
 #include <map>
@@ -8,23 +8,23 @@
 
 namespace rematch {
 
-// make_spec's result; fails the test if it is refused.
+// Returns make_spec's result. Fails the test if it is rejected.
 ModelSpec spec_of(std::string_view preset, const std::map<std::string, std::int64_t>& overrides,
                   std::string_view dtype = "float32");
 
-// After one step on the model's own data the loss is finite and each parameter's gradient is
-// finite, of its dtype, and not zero everywhere.
+// Checks that after one step on the model's own data the loss is finite, and that each parameter's
+// gradient is finite, has the parameter's dtype, and is not zero everywhere.
 void check_every_parameter_learns(const ModelSpec& spec);
 
-// Forward runs the same ops (see Note [One op, two names]) on CPU and meta, with the same output
-// layouts, and so does backward under BackwardAsWithData.
+// Checks that forward runs the same ops (see Note [One op, two names]) on CPU and meta, with the
+// same output layouts. Checks the same for backward under BackwardAsWithData.
 void check_meta_runs_the_same_ops(const ModelSpec& spec);
 
-// Copies of all weights in double, by name: for a reference written apart. Those that learn require
-// grad.
+// Returns copies of all weights in double, by name, for an independent reference. Trained weights
+// require grad.
 std::map<std::string, at::Tensor> parameters_in_double(const Model& model);
 
-// Loss and every gradient of `model` after backward against those of a double reference.
+// Compares the loss and every gradient of `model` after backward with those of a double reference.
 void check_against_reference(Model& model, const Batch& batch, const at::Tensor& reference_loss,
                              const std::map<std::string, at::Tensor>& reference_parameters);
 

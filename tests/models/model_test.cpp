@@ -16,7 +16,7 @@ struct Shape {
   std::map<std::string, std::int64_t> overrides;
 };
 
-// Small and odd: one layer, one token, one head, widths that no vector register divides.
+// Small and odd shapes: one layer, one token, one head, widths that no vector register divides.
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> list = {
       {"llama_small", {{"layers", 2}}},

@@ -1,4 +1,4 @@
-// The ops that a piece of code runs just below autograd, with the layout of what they return.
+// Lists the ops that a piece of code runs just below autograd, with the layout of their results.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 namespace rematch {
 
 struct OpSeen {
-  std::string name;     // "aten::mm", overload included where there is one
+  std::string name;     // "aten::mm", including the overload if there is one
   std::string outputs;  // dtype, sizes and strides of every tensor returned
   bool operator==(const OpSeen&) const = default;
 };
 
-// Lists ops while an OpModeGuard on it lives.
+// Lists ops while an OpModeGuard for it lives.
 class OpStream final : public OpMode {
  public:
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,

@@ -33,7 +33,8 @@ double llama_frequency(std::int64_t pair, std::int64_t head_dim) {
   return frequency * (kept + (1 - kept) / 8);
 }
 
-// Pairs that turn more than 32 times in 4096 tokens keep their frequency, less than once: 1 / 40.
+// Pairs that make more than 32 turns in 4096 tokens keep their frequency. Pairs that make less than
+// one get 1 / 40 of it.
 double yarn_frequency(std::int64_t pair, std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const auto place = [&](double turns) {
@@ -64,7 +65,7 @@ at::Tensor turn(const at::Tensor& x, const Frequency& frequency) {
   return at::view_as_real(turned).reshape(x.sizes());
 }
 
-// [B, S, H, E] each; the result is [B * S, H * E].
+// q, k and v are [B, S, H, E]. Returns [B * S, H * E].
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             double scale) {
   const std::int64_t tokens = q.size(1);
@@ -150,7 +151,7 @@ class PlainLanguage {
   }
 
   at::Tensor mixture(const at::Tensor& x, const std::string& name) const {
-    const bool before_experts = spec_.family == ModelFamily::kMoe;  // as its sigmoid
+    const bool before_experts = spec_.family == ModelFamily::kMoe;  // like its sigmoid
     const at::Tensor logits = x.mm(get(name + "router.gate.weight").t());
     const at::Tensor scores = before_experts ? logits.sigmoid() : logits.softmax(-1);
     const at::Tensor least =

@@ -1,6 +1,6 @@
 // Language models in double, slow and plain: complex rotation, repeated key heads, an explicit
-// mask, every expert on every token, adapters added to their weights. A reference for loss and
-// gradients.
+// mask, every expert on every token, adapters added to their weights. They are the reference for
+// loss and gradients.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace rematch {
 
-// The loss of the spec's model with these parameters, by name.
+// Returns the loss of the spec's model with these parameters, given by name.
 at::Tensor plain_language_loss(const ModelSpec& spec,
                                const std::map<std::string, at::Tensor>& parameters,
                                const Batch& batch);
 
-// Holds loss and every gradient of the model on its first batch to plain_language_loss.
+// Compares the loss and every gradient of the model on its first batch with plain_language_loss.
 void check_against_plain_language(const ModelSpec& spec);
 
 }  // namespace rematch

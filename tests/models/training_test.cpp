@@ -17,7 +17,7 @@ using namespace rematch;
 namespace {
 
 constexpr std::int64_t kNumSteps = 100;
-constexpr std::int64_t kLastSteps = 20;  // the end of training is their mean loss
+constexpr std::int64_t kLastSteps = 20;  // the final loss is the mean over these steps
 
 class Optimizer {
  public:
@@ -50,7 +50,7 @@ struct Ends {
 };
 
 Ends train(const ModelSpec& spec, std::int64_t num_steps, double learning_rate) {
-  at::set_num_threads(1);  // ctest runs one test a core; more threads would wait for each other
+  at::set_num_threads(1);  // ctest runs one test per core; more threads would wait for each other
   const auto model = make_model(spec, at::kCPU);
   const auto data = make_data(spec, "", 1, at::kCPU);
   Optimizer optimizer(*model);
@@ -71,7 +71,7 @@ TEST_CASE("a small Llama learns from context: it ends below the text's unigram e
   const ModelSpec spec = spec_of(
       "llama_small", {{"layers", 2}, {"dim", 64}, {"ffn", 176}, {"batch", 8}, {"tokens", 32}});
   const Ends loss = train(spec, kNumSteps, 3e-3);
-  CHECK(loss.first == Approx(std::log(256.0)).margin(0.5));  // knows nothing at first
+  CHECK(loss.first == Approx(std::log(256.0)).margin(0.5));  // an untrained model guesses uniformly
   CHECK(loss.last < unigram_byte_entropy(shipped_text()));
 }
 

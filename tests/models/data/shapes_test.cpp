@@ -43,7 +43,7 @@ TEST_CASE("a step's shapes depend on seed and step alone") {
     CAPTURE(i);
     CHECK(data->batch(5).tensors[i].equal(again->batch(5).tensors[i]));
     CHECK_FALSE(data->batch(5).tensors[i].equal(data->batch(6).tensors[i]));
-    if (i != 3) {  // two batches of few words may name the same
+    if (i != 3) {  // two batches of few words may share their words
       CHECK_FALSE(
           data->batch(5).tensors[i].equal(make_shape_data(spec, 2, at::kCPU)->batch(5).tensors[i]));
     }
@@ -80,8 +80,7 @@ TEST_CASE("the text names what the video shows") {
     for (std::int64_t right = 0; right < left; ++right) {
       const bool same_colour = batch.tensors[3][left][1].equal(batch.tensors[3][right][1]);
       const auto highest = [&](std::int64_t row) {
-        const at::Tensor video =
-            batch.tensors[0][row];  // the shape covers the centre of none or one
+        const at::Tensor video = batch.tensors[0][row];  // the shape may cover no centre or one
         return video.amax({1, 2, 3}) + video.amin({1, 2, 3});
       };
       CHECK(same_colour == highest(left).equal(highest(right)));
@@ -103,8 +102,8 @@ TEST_CASE("noise is near a standard normal, and flow time inside (0, 1)") {
   CHECK(hash_to_open_unit(~0ULL) == 1.0F - 0x1p-24F);
 }
 
-// Velocity noise - latents. Channel 0: 1 and 3, mean 2, squared error 1. Channel 1: always 5, error
-// 0. Together (1 + 0) / 2.
+// The velocity is noise - latents. Channel 0 has 1 and 3: mean 2, squared error 1. Channel 1 always
+// has 5: error 0. Together (1 + 0) / 2.
 TEST_CASE("the best constant predictor is the mean of each channel") {
   std::vector<Batch> batches;
   for (const float velocity : {1.0F, 3.0F}) {

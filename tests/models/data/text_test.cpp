@@ -34,7 +34,7 @@ TEST_CASE("the shipped text is a few hundred KiB of plain ASCII prose") {
   CHECK(read_text(testing::in_tree("models/data/text.txt")) == text);
 }
 
-// Two equally frequent bytes: ln 2. Half one, a quarter each of two: 1.5 ln 2.
+// Two equally frequent bytes give ln 2. One byte of half and two of a quarter give 1.5 ln 2.
 TEST_CASE("unigram entropy is that of the byte counts") {
   CHECK(unigram_byte_entropy("abab") == Approx(std::log(2.0)));
   CHECK(unigram_byte_entropy("aabc") == Approx(1.5 * std::log(2.0)));
@@ -44,7 +44,7 @@ TEST_CASE("unigram entropy is that of the byte counts") {
 
 TEST_CASE("windows are stretches of the text, and targets are the next bytes") {
   std::string text;
-  for (int i = 0; i < 256; ++i) text.push_back(static_cast<char>(i));  // byte = place
+  for (int i = 0; i < 256; ++i) text.push_back(static_cast<char>(i));  // the byte equals its place
   const auto data = make_text_data(small_spec(3, 5), text, 7, at::kCPU);
   const Batch batch = data->batch(4);
   const auto inputs = values(batch.tensors.at(0));
@@ -71,7 +71,7 @@ TEST_CASE("a step's batch depends on seed and step alone") {
   CHECK(meta.tensors.at(1).sizes() == data->batch(0).tensors.at(1).sizes());
 }
 
-// A text of exactly one window has one place to start.
+// A text that is exactly one window long has only one place to start.
 TEST_CASE("the shortest text is one window and its last target") {
   const Batch batch = make_text_data(small_spec(2, 3), "abcd", 1, at::kCPU)->batch(0);
   CHECK(values(batch.tensors.at(0)) == std::vector<std::int64_t>{97, 98, 99, 97, 98, 99});

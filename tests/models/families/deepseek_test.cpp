@@ -42,8 +42,9 @@ TEST_CASE("latent attention is one attention op a block") {
   CHECK(count == 2);
 }
 
-// Pair i of 64 dimensions turns 4096 * 10000^(-i / 32) / (2 pi) times in the old context: 32 times
-// at i = 10.5, once at i = 22.5. So pairs to 10 are kept, from 23 on are 40 times slower.
+// Pair i of 64 dimensions makes 4096 * 10000^(-i / 32) / (2 pi) turns in the old context: 32 turns
+// at i = 10.5, one turn at i = 22.5. So pairs up to 10 are kept, and pairs from 23 on are 40 times
+// slower.
 TEST_CASE("the table is stretched as YaRN says") {
   const RotaryTable table = make_yarn_table(3, 64, at::kCPU);
   const auto angle = [&](std::int64_t pair) {

@@ -23,7 +23,7 @@ using namespace rematch;
 
 namespace {
 
-// Wan 2.1 in double, written as diffusers does: a convolution cuts patches, rotation is complex,
+// Wan 2.1 in double, written as in diffusers: a convolution cuts patches, rotation is complex,
 // attention is softmax(q k^T) v. Slow and plain.
 class WanReference {
  public:

@@ -28,8 +28,8 @@ at::Tensor tensor_of(std::vector<double>& values, at::IntArrayRef sizes) {
   return at::from_blob(values.data(), sizes, at::TensorOptions().dtype(at::kDouble)).clone();
 }
 
-// LTX-Video in double, written as diffusers does: cosines and sines repeated for each element of a
-// pair, attention as softmax(q k^T + mask) v. Slow and plain.
+// LTX-Video in double, written as in diffusers: cosines and sines are repeated for both elements of
+// a pair, attention is softmax(q k^T + mask) v. Slow and plain.
 class LtxReference {
  public:
   LtxReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
@@ -79,8 +79,8 @@ class LtxReference {
     return at::cat({angle.cos(), angle.sin()}, 1);
   }
 
-  // [tokens, dim]: a pair of zeros for 64 % 6 = 4 dimensions left over twice, then by frequency
-  // and, within one, frame, row, column.
+  // Returns [tokens, dim]. First two pairs of zeros for the 64 % 6 = 4 leftover dimensions, then
+  // the angles by frequency and, within a frequency, by frame, row, column.
   at::Tensor angles() const {
     std::vector<double> angles;
     for (std::int64_t frame = 0; frame < spec_.at("frames"); ++frame) {

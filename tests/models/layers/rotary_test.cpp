@@ -33,7 +33,7 @@ TEST_CASE("the table lays the axes' pairs one after the other") {
   }
 }
 
-// The same turn as a product of complex numbers.
+// Computes the same rotation as a product of complex numbers.
 TEST_CASE("pairs turn as complex numbers do") {
   const RotaryTable table =
       make_rotary_table({{{0, 1, 2, 7}, rotary_frequencies(6, 100.0)}}, at::kCPU);
