@@ -1,5 +1,6 @@
-// What the CUDA kernels of the fused ops read and write, counted access by access while they run on
-// the host, beside a formula for each; and their launches. Scalars of a row are not counted.
+// Counts what the CUDA kernels of the fused ops read and write, access by access while they run on
+// the host, and compares it with a formula. Counts their launches too. Scalars per row are not
+// counted.
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
@@ -47,7 +48,7 @@ Moved moved_by(const std::function<int()>& run) {
           host_cuda::num_launches() - before.launches};
 }
 
-// Aligned as CUDA's allocator aligns.
+// Aligned like memory from CUDA's allocator.
 template <typename T>
 class Buffer {
  public:
@@ -75,7 +76,7 @@ TEST_CASE("silu_mul reads each input once and writes each output once") {
         }) == Moved{3 * kSize * kElementBytes, 2 * kSize * kElementBytes, 1});
 }
 
-// Cosine and sine in float32, once for each pair of each head.
+// Cosine and sine are float32, read once for each pair of each head.
 TEST_CASE("rope reads the tables for every head") {
   constexpr std::size_t kPairs = 16;
   constexpr std::size_t kHeads = 4;
@@ -89,7 +90,8 @@ TEST_CASE("rope reads the tables for every head") {
         }) == Moved{kNum * kElementBytes + kNum / 2 * 2 * kSumBytes, kNum * kElementBytes, 1});
 }
 
-// x twice and the weight once in forward; in backward x and the gradient once and the weight twice.
+// Forward reads x twice and the weight once. Backward reads x and the gradient once and the weight
+// twice.
 TEST_CASE("rms_norm's backward keeps its rows and their sums in registers") {
   Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
       grad_weight(kWidth);
@@ -106,7 +108,7 @@ TEST_CASE("rms_norm's backward keeps its rows and their sums in registers") {
                     kSize * kElementBytes + partials + kWidth * kElementBytes, 2});
 }
 
-// Scale and shift in forward for each row, in backward the scale once for a block of rows.
+// Forward reads scale and shift for each row. Backward reads the scale once for a block of rows.
 TEST_CASE("modulate keeps its sums in registers") {
   Buffer<Element16> x(kSize), shift(kWidth), scale(kWidth), out(kSize), grad(kSize), grad_x(kSize),
       grad_shift(kWidth), grad_scale(kWidth);
@@ -125,7 +127,8 @@ TEST_CASE("modulate keeps its sums in registers") {
                     kSize * kElementBytes + partials + 2 * kWidth * kElementBytes, 3});
 }
 
-// The logits of a chunk, the target's once more; and in place.
+// Forward reads a chunk's logits once, and the target's logit once more. Backward replaces them in
+// place.
 TEST_CASE("cross-entropy reads the logits of a chunk once, then makes gradients in place") {
   const std::vector<std::int64_t> target(kBatchRows, 3);
   Buffer<Element16> logits(kSize);

@@ -1,4 +1,5 @@
-// Attention from ATen's ops, for any dtype: what the attention ops are held to; and their backends.
+// Attention composed from ATen's ops, for any dtype, as the reference for the attention ops; and
+// their backends.
 #pragma once
 
 #include <ATen/Context.h>
@@ -16,7 +17,7 @@
 
 namespace rematch::testing {
 
-// One backend while it lives, then all again.
+// Selects one backend while it lives, then enables all again.
 class WithBackend {
  public:
   explicit WithBackend(AttentionBackend backend) { use_attention_backend(backend); }
@@ -29,8 +30,8 @@ class WithBackend {
   WithBackend& operator=(const WithBackend&) = delete;
 };
 
-// softmax(q k^T scale + mask) v; each head of k and v serves as many of q as there are. Products
-// and softmax in float32, or double for double; one rounding at the end.
+// softmax(q k^T scale + mask) v. Query heads share the heads of k and v if there are fewer.
+// Products and softmax are in float32, or double for double, with one rounding at the end.
 inline at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                      const at::Tensor& mask,
                                      std::optional<double> scale = std::nullopt) {

@@ -1,5 +1,5 @@
-// How near the CUDA kernels of the fused ops come to the card's memory bandwidth: the least bytes
-// that any kernel moves (kernels/README.md), over the time between the device's events.
+// Measures how close the fused ops' CUDA kernels come to the card's memory bandwidth: the least
+// bytes that any kernel moves (kernels/README.md), divided by the time between the device's events.
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
@@ -29,8 +29,8 @@ constexpr int kLaunches = 20;  // between two events
 constexpr int kSamples = 5;
 const c10::Device kDevice(c10::kCUDA, 0);
 
-// No card's cache holds so much. Launches take turns on copies of their tensors that add up to it,
-// so that each reads memory.
+// More than any card's cache holds. Launches take turns on copies of their tensors that add up to
+// this size, so that each launch reads memory.
 constexpr double kMoreThanCaches = 256 << 20;
 constexpr int kMostCopies = 16;
 
@@ -40,8 +40,8 @@ struct Timed {
   std::vector<std::function<int()>> copies;  // the same launch on other tensors
 };
 
-// Tensors of random numbers: zeros switch fewer transistors, so that a card draws less power and
-// keeps clocks that it does not keep in training.
+// Tensors of random numbers. Zeros switch fewer transistors, so a card would draw less power and
+// keep higher clocks than in training.
 class Workspace {
  public:
   void* of(c10::ScalarType dtype, std::int64_t size) {
@@ -63,7 +63,7 @@ class Workspace {
   std::vector<at::Tensor> tensors_;
 };
 
-// Rows of `width` elements. The kernels of a model run on its tokens.
+// Rows of `width` elements. In a model, the rows are tokens.
 struct Shape {
   std::int64_t rows, width;
 
@@ -71,8 +71,8 @@ struct Shape {
   std::string words() const { return std::to_string(rows) + " x " + std::to_string(width); }
 };
 
-// `launch` makes the arguments of a launch, on tensors of its own. `bytes`: as in the README's
-// table, for each of x's elements.
+// `launch` makes the arguments of a launch, on its own tensors. `bytes` is the README table's
+// number per element of x.
 template <class Launch>
 Timed timed(const std::string& name, const Shape& shape, double bytes, const Launch& launch) {
   Timed kernel{name + " " + shape.words(), bytes * static_cast<double>(shape.size()), {}};
@@ -96,7 +96,7 @@ RmsNorm rms_norm(Workspace& memory, const Shape& shape) {
           memory.bf16(shape.size())};
 }
 
-// As models/layers run it: float32 from the norm before it, bfloat16 for the matmul after it.
+// As models/layers runs it: float32 from the norm before it, bfloat16 for the matmul after it.
 Modulate modulate(Workspace& memory, const Shape& shape) {
   const auto [rows, width] = shape;
   return {kFloat32,
@@ -128,7 +128,7 @@ std::vector<Timed> silu_muls(Workspace& memory, const Shape& shape) {
           })};
 }
 
-// Norm and rotary embedding, which language models and diffusion transformers have.
+// Norm and rotary embedding, which language models and diffusion transformers share.
 std::vector<Timed> row_kernels(Workspace& memory, const Shape& shape, std::int64_t heads) {
   const auto [rows, width] = shape;
   const std::int64_t size = shape.size();
@@ -205,7 +205,7 @@ std::vector<Group> kernels_of_models() {
           }};
 }
 
-// The quickest: bandwidth is what the card can do.
+// Returns the shortest time, because bandwidth is the best that the card can do.
 double seconds_of(const Timed& kernel) {
   double least = 0;
   std::size_t copy = 0;
@@ -217,7 +217,7 @@ double seconds_of(const Timed& kernel) {
     }
     clock.end();
     const double seconds = std::chrono::duration<double>(clock.parts().front()).count();
-    if (sample > 0) least = sample == 1 ? seconds : std::min(least, seconds);  // 0: warming up
+    if (sample > 0) least = sample == 1 ? seconds : std::min(least, seconds);  // sample 0 warms up
   }
   return least / kLaunches;
 }
@@ -256,7 +256,7 @@ TEST_CASE("every kernel whose bandwidth is measured launches and is timed", "[de
   }
 }
 
-// What one launch reads and writes does not stay in a cache of 128 MiB until it comes again.
+// A cache of 128 MiB cannot keep what one launch reads and writes until the same tensors return.
 TEST_CASE("launches at the models' shapes move more than caches hold", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::vector<std::string> names;

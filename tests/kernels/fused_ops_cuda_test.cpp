@@ -1,4 +1,4 @@
-// The CUDA kernels of the fused ops against the CPU's in double.
+// Compares the CUDA kernels of the fused ops with the CPU's in double.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
@@ -21,11 +21,11 @@ using Function = at::Tensor (*)(const Tensors&);
 struct Case {
   const char* name;
   Function function;
-  std::vector<std::vector<std::int64_t>> sizes;  // of the inputs that get a gradient
-  Tensors constants = {};                        // inputs after those, as they are
+  std::vector<std::vector<std::int64_t>> sizes;  // of inputs that get a gradient
+  Tensors constants = {};                        // further inputs, passed unchanged
 };
 
-// Widths that no block of threads divides, more rows than a block of partial sums.
+// Widths that no block of threads divides, and more rows than a block of partial sums.
 std::vector<Case> cases() {
   const auto angle = at::randn({5, 1, 9});
   return {
@@ -48,7 +48,7 @@ std::vector<Case> cases() {
        {at::randint(600, {2100}, at::TensorOptions().dtype(at::kLong))}}};
 }
 
-// The output, then the gradients.
+// Returns the output, then the gradients.
 Tensors run(const Case& which, const Tensors& values, at::ScalarType dtype, at::Device device) {
   Tensors inputs;
   for (const at::Tensor& value : values) {
@@ -62,7 +62,7 @@ Tensors run(const Case& which, const Tensors& values, at::ScalarType dtype, at::
   return results;
 }
 
-// `tolerance` of the largest element: a few roundings of the dtype.
+// `tolerance` is a fraction of the largest element: a few roundings of the dtype.
 void check_case(const Case& which, at::ScalarType dtype, double tolerance) {
   CAPTURE(which.name, dtype);
   Tensors values;

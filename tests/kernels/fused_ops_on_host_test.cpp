@@ -1,5 +1,5 @@
-// The values that the CUDA kernels of the fused ops make, run on the CPU thread by thread, beside
-// their formulas in double; with accesses of 16 bytes and of single elements.
+// Runs the CUDA kernels of the fused ops on the CPU, thread by thread, and compares their values
+// with formulas in double. Accesses are of 16 bytes and of single elements.
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
@@ -36,14 +36,14 @@ struct Type<double> {
 template <>
 struct Type<__nv_bfloat16> {
   static constexpr Element kElement = Element::kBFloat16;
-  static constexpr double kTolerance = 1.0 / 128;  // of its 8 bits
+  static constexpr double kTolerance = 1.0 / 128;  // it has 8 bits
   using Sum = float;
 };
 
 double number(double value) { return value; }
 double number(__nv_bfloat16 value) { return static_cast<double>(__bfloat162float(value)); }
 
-// Elements that begin at a multiple of 16 bytes, or one element behind it.
+// Elements that begin at a multiple of 16 bytes, or one element after it.
 template <typename T>
 class Elements {
  public:
@@ -67,7 +67,7 @@ Elements<T> random_elements(std::size_t size, bool shifted = false) {
   return made;
 }
 
-// How far the worst of them is from its formula, in units of the type's tolerance.
+// Returns the largest deviation from the formula, in units of the type's tolerance.
 template <typename T, typename Formula>
 double worst(const Elements<T>& found, const Formula& formula) {
   double most = 0;
@@ -106,7 +106,7 @@ TEMPLATE_TEST_CASE("silu_mul's CUDA kernels make its values", "", float, double,
   }
 }
 
-// Two batches of three tokens; x's heads lie two head widths apart, as those of a packed
+// Two batches of three tokens. x's heads are two head widths apart, like those of a packed
 // projection.
 TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
@@ -142,7 +142,7 @@ TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv
   }
 }
 
-// More rows than a block of partial sums, rows a little apart; widths of which a thread has one
+// More rows than a block of partial sums, with gaps between rows. The widths give a thread one
 // access, two, three, and so many that it keeps no row in registers.
 TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
@@ -250,7 +250,7 @@ TEST_CASE("modulate's CUDA kernels make its values") {
   }
 }
 
-// 900 classes in chunks of 600 and 300, or 601 and 299: rows that no vector divides.
+// 900 classes in chunks of 600 and 300, or of 601 and 299, so that vectors do not divide the rows.
 TEMPLATE_TEST_CASE("cross-entropy's CUDA kernels make its values over chunks", "", float, double) {
   constexpr std::size_t kRows = 5;
   constexpr std::size_t kClasses = 900;

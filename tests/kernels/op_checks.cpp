@@ -24,7 +24,7 @@ struct Result {
   Tensors gradients;  // of the inputs that require one
 };
 
-// "RematchSiluMulBackward" for silu_mul: what anomaly mode and hooks show.
+// Returns "RematchSiluMulBackward" for silu_mul, the name in anomaly mode and hooks.
 std::string node_name_of(const std::string& op) {
   std::string words = "_" + op;
   for (std::size_t at = words.find('_'); at != std::string::npos; at = words.find('_')) {
@@ -41,7 +41,7 @@ Tensors leaves(const Tensors& inputs, at::ScalarType dtype) {
       result.push_back(input);
       continue;
     }
-    // Strides stay: a slice is a slice of another dtype.
+    // Keeps the strides, so that a slice stays a slice in another dtype.
     at::Tensor leaf =
         at::empty_strided(input.sizes(), input.strides(), input.options().dtype(dtype));
     leaf.copy_(input.detach());
@@ -58,7 +58,7 @@ Tensors differentiated(const Tensors& inputs) {
   return result;
 }
 
-// A gradient for the output, the same for each dtype.
+// Returns a gradient for the output. It is the same for each dtype.
 at::Tensor weights_for(const at::Tensor& out) {
   const auto options = at::TensorOptions().dtype(at::kDouble);
   at::Tensor weights = at::arange(out.numel(), options).mul(0.7).sin().add(0.2);
@@ -81,7 +81,7 @@ void check_close(const at::Tensor& found, const at::Tensor& expected, double tol
   CHECK(difference <= tolerance * (1.0 + largest(expected)));
 }
 
-// Notes when tensors are saved and when ops run.
+// Records whether tensors are saved before or after the op runs.
 class Order final : public OpMode, public SavedTensorProvider {
  public:
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
@@ -249,7 +249,8 @@ void check_partial(const OpCase& op) {
 
 void check_op(const OpCase& op) {
   check_one_op(op);
-  // float32: a few roundings. bfloat16: the composition rounds each step to 2^-8, fused ops once.
+  // In float32 a few roundings differ. In bfloat16 the composition rounds each step to 2^-8, fused
+  // ops round once.
   check_composition(op, at::kFloat, 4e-6);
   check_composition(op, at::kBFloat16, 2e-2);
   check_composition(op, at::kDouble, 1e-13);

@@ -1,4 +1,4 @@
-// The CUDA backends of the attention op against the CPU's kernel in double.
+// Compares the CUDA backends of the attention op with the CPU's kernel in double.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
@@ -17,7 +17,7 @@ struct Result {
   at::Tensor out, grad_q, grad_k, grad_v;
 };
 
-// q, k, v and, if it is defined, a mask; without one attention is causal or not.
+// q, k, v and an optional mask. Without a mask, attention may be causal.
 struct Inputs {
   at::Tensor q, k, v, mask;
   bool causal = false;
@@ -45,8 +45,8 @@ void check_close(const at::Tensor& found, const at::Tensor& expected, double tol
   CHECK(at::allclose(found.cpu().to(at::kDouble), expected, tolerance, tolerance));
 }
 
-// Against the CPU's kernel in double, of the same rounded inputs; and its bits repeat. `tolerance`
-// relative and absolute: a few roundings of the dtype on values of about 1.
+// Compares with the CPU's kernel in double on the same rounded inputs, and checks that the bits
+// repeat. `tolerance` is relative and absolute: a few roundings of the dtype for values of about 1.
 void check_inputs(const Inputs& inputs, at::ScalarType dtype, double tolerance) {
   const Inputs rounded = inputs.to(dtype, at::kCPU).to(at::kDouble, at::kCPU);
   const Result expected = attend(rounded);
@@ -80,8 +80,8 @@ at::Tensor random(at::IntArrayRef sizes) {
   return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
 }
 
-// Causal with two query heads to a key head, as a Llama; not causal with as many keys as queries,
-// and with fewer, as a DiT's attention to itself and to its text.
+// Causal with two query heads per key head, as in Llama. Not causal with as many keys as queries
+// and with fewer keys, as in a DiT's attention to itself and to its text.
 TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_GPU();
   check_on_every_backend(
@@ -90,8 +90,8 @@ TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
        {random({2, 4, 33, 16}), random({2, 4, 7, 16}), random({2, 4, 7, 16}), {}, false}});
 }
 
-// Masks that broadcast over queries, over heads, over the batch, and not at all; keys that fill no
-// aligned row, and a head width that no fused kernel takes.
+// Masks that broadcast over queries, over heads, over the batch, and not at all. The keys fill no
+// aligned row, and one head width suits no fused kernel.
 TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_GPU();
   std::vector<Inputs> cases;
@@ -103,7 +103,7 @@ TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
     }
   }
   at::Tensor hidden = random({2, 1, 1, 21});
-  hidden.narrow(3, 5, 16).fill_(-1e30);  // padding behind a text of 5 tokens
+  hidden.narrow(3, 5, 16).fill_(-1e30);  // padding after a text of 5 tokens
   cases.push_back({random({2, 4, 33, 16}), random({2, 4, 21, 16}), random({2, 4, 21, 16}), hidden});
   check_on_every_backend(cases);
 }

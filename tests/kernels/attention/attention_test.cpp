@@ -22,7 +22,7 @@ struct Case {
   std::int64_t batch, heads, kv_heads, tokens, kv_tokens, head_dim;
   bool causal;
   at::ScalarType dtype;
-  bool transposed;  // laid out [batch, tokens, heads, head_dim], as models make it
+  bool transposed;  // laid out [batch, tokens, heads, head_dim], as models do
   std::optional<double> scale;
 };
 
@@ -70,9 +70,9 @@ OpCase op_case(const Case& shape) {
         return composed_attention(inputs[0], inputs[1], inputs[2], mask_of(shape), shape.scale);
       },
       make_inputs(shape),
-      /*saved_before=*/3,  // a recompute that stops early need not run the kernel
+      /*saved_before=*/3,  // a recompute with early stop need not run the kernel
       /*saved_after=*/2,
-      // On a CPU that is not Intel's, MKL's bits follow where a thread's buffer begins.
+      // On a CPU that is not Intel's, MKL's bits depend on the alignment of a thread's buffer.
       /*same_bits_for_any_threads=*/false};
 }
 

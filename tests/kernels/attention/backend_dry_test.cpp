@@ -1,4 +1,4 @@
-// Which attention kernels LibTorch chooses on a card, and which are launched.
+// Checks which attention kernels LibTorch chooses on a card, and which are launched.
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
@@ -62,13 +62,14 @@ TEST_CASE("the first attention op asks LibTorch where the choice is its, and all
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kFlash);
   let_libtorch_choose_attention();
-  use_attention_backend(kMath);  // takes the choice back
+  use_attention_backend(kMath);  // revokes LibTorch's choice
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kMath);
   use_attention_backend(kFlash);
 }
 
-// LibTorch runs shared key heads without a fused kernel in float32; the op here has one.
+// LibTorch runs shared key heads in float32 without a fused kernel. The op here uses a fused
+// kernel.
 TEST_CASE("each backend launches its own kernels", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const auto& [backend, kernel] : std::vector<std::pair<AttentionBackend, const char*>>{

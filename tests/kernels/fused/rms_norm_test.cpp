@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kEps = 1e-5;
 
-// Statistics in float32, or double for double, as models/layers/norm.cpp writes it.
+// Statistics are in float32, or double for double, as in models/layers/norm.cpp.
 at::Tensor composed_rms_norm(const Tensors& inputs) {
   const at::Tensor& x = inputs[0];
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
