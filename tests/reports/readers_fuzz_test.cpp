@@ -1,5 +1,5 @@
-// Damaged reports and points: the readers and the schema check give a value that can be written
-// again, or one line. Anything else (another exception, a crash, a hang) fails.
+// Damages reports and points. The readers and the schema check must return a value that can be
+// written again, or an error of one line. Anything else (another exception, a crash, a hang) fails.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "reports/record/json/record_json.h"
@@ -28,7 +28,7 @@ Json sample_report_json() {
 
 Json sample_point_json() { return point_file_to_json({sample_provenance(), sample_point(), {}}); }
 
-// Reads `json` as what it says it is, writes it and renders it.
+// Reads `json` according to its schema key, writes it and renders it.
 void use(const Json& json) {
   if (const auto problem = validate(json)) CHECK(is_one_line(*problem));
   if (json.is_object() && json.value("schema", Json()) == "rematch.point/1.0") {
@@ -42,7 +42,7 @@ void use(const Json& json) {
   render_csv({{"report.json", report}});
 }
 
-// Empty if `json` was used or refused; else what happened instead.
+// Returns "" if `json` was used or rejected, else what happened instead.
 std::string misbehaviour(const std::function<Json()>& json) {
   try {
     use(json());
@@ -55,7 +55,7 @@ std::string misbehaviour(const std::function<Json()>& json) {
   return "";
 }
 
-// Empty: refused.
+// Returns "" if it was rejected.
 std::string bytes_if_readable(const std::function<Report()>& read) {
   try {
     return report_to_json(read()).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -64,8 +64,8 @@ std::string bytes_if_readable(const std::function<Report()>& read) {
   }
 }
 
-// What one way of reading takes the other takes too, and makes the same of it. Which of several
-// mistakes is named first may differ.
+// Checks that both ways of reading accept the same text with the same result. If there are several
+// mistakes, they may name different ones first.
 bool is_read_both_ways(const std::string& text) {
   const std::string as_document =
       bytes_if_readable([&] { return report_from_json(parse_json(text, "file.json")); });
@@ -85,7 +85,7 @@ TEST_CASE("a report read point by point is what its whole document says", "[prop
     if (is_read_both_ways(mutated)) ++read;
     if (is_read_both_ways(mutate_text(sample.dump(1), seed))) ++read;
   }
-  CHECK(read > 10);  // else nothing was compared
+  CHECK(read > 10);  // otherwise nothing was compared
 }
 
 TEST_CASE("reports with damaged bytes are read or refused in one line", "[property]") {

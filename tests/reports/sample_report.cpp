@@ -19,7 +19,7 @@ PointIdentity sample_identity(const std::string& policy, Schedule schedule) {
   identity.dimensions = {{"layers", 8}, {"dim", 128}, {"heads", 4}, {"ffn", 256}, {"tokens", 64}};
   identity.data = "builtin";
   identity.seed = 1;
-  // Stands for a hash: different policies, different plans.
+  // Replaces a hash: different policies must have different plans.
   identity.plan_sha256 = std::string(64 - policy.size() % 64, 'a');
   for (const char letter : policy) {
     identity.plan_sha256 += "0123456789abcdef"[static_cast<unsigned char>(letter) % 16];

@@ -1,16 +1,16 @@
-// Made-up sweeps for the tests of their pages.
+// Synthetic sweeps for the tests of their pages.
 #pragma once
 
 #include "reports/record/report.h"
 
 namespace rematch::testing {
 
-// Two models. llama_small: tokens 8, 16, 32 with kv_tokens twice as many, batch 1 and 2, seeds 0
-// and 1; one comparison skipped, one whose `none` ran out of memory, one point with other bits.
-// wan_small: one shape, and a comparison that failed.
+// Two models. llama_small has tokens 8, 16, 32 with twice as many kv_tokens, batch 1 and 2, and
+// seeds 0 and 1. One of its comparisons was skipped, in another `none` ran out of memory, and one
+// point has different bits. wan_small has one shape and a comparison that failed.
 Report telling_sweep();
 
-// So many comparisons of 8 policies, over five models.
+// A sweep of this many comparisons of 8 policies, over five models.
 Report large_sweep(int num_comparisons);
 
 }  // namespace rematch::testing

@@ -17,14 +17,15 @@ using testing::report_of;
 using testing::sample_on_ranks;
 using testing::sample_point;
 
-// Without the last step, whose loss is not a number.
+// Drops the last step, whose loss is not a number.
 PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
   PointRecord point = sample_on_ranks(policy, recomputed);
   point.steps.pop_back();
   return point;
 }
 
-// In a step 16 forward, 15 backward, 1 behind it; 8 more are issued again. 1 MiB each.
+// A step has 16 collectives in forward, 15 in backward and 1 after it. 8 more are repeated. Each
+// has 1 MiB.
 TEST_CASE("collectives of a step and their bytes are rows, and the phase and kind explain them") {
   const CompareRecord record = compare(on_ranks("full", 0), on_ranks("full", 8));
   const MetricRecord& issued = metric_of(record, Metric::kCollectives);

@@ -28,7 +28,7 @@ TEST_CASE("points that only one report has, or that failed, are listed and never
   CHECK(record.missing[0].policy == "save_compute");
   REQUIRE(record.extra.size() == 1);
   CHECK(record.extra[0].policy == "skip_nth(2)");
-  CHECK(record.extra[0].identity_differences.empty());  // the base has nothing like it
+  CHECK(record.extra[0].identity_differences.empty());  // the base has no similar point
   REQUIRE(record.failed.size() == 1);
   CHECK(record.failed[0].policy == "attn_only");
   CHECK(record.failed[0].base_status == PointStatus::kOk);
@@ -74,8 +74,8 @@ TEST_CASE("a compare record whose row has other metrics than its floors is refus
   refusal("/rows/0/metrics");
 }
 
-// Rows of every verdict, with names that are long or mean something in markup, kernels, points of
-// one side alone, and another version.
+// Has rows of every verdict, names that are long or mean something in markup, kernels, points that
+// only one side has, and another version.
 TEST_CASE("the page of a comparison", "[golden]") {
   Report base = base_report();
   Report candidate = slower_report();

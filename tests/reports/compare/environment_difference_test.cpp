@@ -62,8 +62,8 @@ TEST_CASE(
         }).empty());
 }
 
-// Merged, a report knows of itself only what its points' environments have in common: that is
-// "unknown" where they differ, and would differ from each of them.
+// A merged report's own environment holds only what its points' environments have in common. A
+// member that differs is unknown there, so it would differ from each of them.
 TEST_CASE("points of merged reports are held against those of their own environment") {
   const auto merged = [](const std::string& first, const std::string& second) {
     Report report;

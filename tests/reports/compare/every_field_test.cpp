@@ -1,6 +1,6 @@
-// No fact of a report changes without a word: every value of a report's JSON is changed in turn,
-// and the comparison with the report as it was says something, or the file is refused. What may
-// change in silence is listed with the reason.
+// Checks that no fact of a report changes silently. Changes every value of a report's JSON in turn.
+// The comparison with the original must then say something, or the file must be rejected. Values
+// that may change silently are listed with the reason.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 using testing::finite_point;
 
 struct Silent {
-  std::string_view path;  // of the JSON pointer; all below it
+  std::string_view path;  // JSON pointer; covers everything below it
   std::string_view reason;
 };
 
@@ -102,12 +102,12 @@ Report trained_report() {
   return report;
 }
 
-// A value that means something else and that a reader takes, if it can be told what that is.
+// Returns a value that differs and that a reader accepts, if such a value is known.
 Json changed(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_integer()) return 3 * value.get<std::int64_t>() + 1;
   if (value.is_number()) return 3 * value.get<double>() + 1;
-  if (!value.is_string()) return 1;  // was not known
+  if (!value.is_string()) return 1;  // the value was unknown
   const auto text = value.get<std::string>();
   for (const auto& [one, other] : {std::pair("on_demand", "whole_region"), std::pair("ok", "crash"),
                                    std::pair("backward", "forward"), std::pair("cpu", "meta")}) {
@@ -117,7 +117,7 @@ Json changed(const Json& value) {
   return text + "1";
 }
 
-// The edited report as someone would leave it who knows the format: with its keys made anew.
+// Recomputes the keys, as someone would who edits a report and knows the format.
 void make_keys(Json& report) {
   for (Json& point : report["points"]) {
     for (const char* name : {"model", "plan_sha256", "schedule"}) {
@@ -129,7 +129,7 @@ void make_keys(Json& report) {
 
 bool is_identity(const std::string& path) { return path.find("/identity/") != std::string::npos; }
 
-// What a comparison with `base` says; or why the file is refused.
+// Returns what a comparison with `base` prints, or why the file is rejected.
 std::string said_of(const Report& base, const Json& candidate) {
   try {
     const CompareRecord record = testing::compare(base, report_from_json(candidate));
@@ -139,7 +139,7 @@ std::string said_of(const Report& base, const Json& candidate) {
   }
 }
 
-// JSON pointers of everything that is a value, or an element that can be left out.
+// Collects the JSON pointers of all values, and of all elements that can be removed.
 void add_paths(const Json& json, const std::string& path, std::vector<std::string>& values,
                std::vector<std::string>& elements) {
   if (!json.is_structured()) return values.push_back(path);
@@ -178,7 +178,7 @@ TEST_CASE("no value of a report changes without a word", "[property]") {
   CHECK(num_changed > 150);
   for (const std::string& path : elements) {
     const Json::json_pointer pointer(path);
-    if (whole[pointer].is_null()) continue;  // not known and not there are the same
+    if (whole[pointer].is_null()) continue;  // unknown and absent mean the same
     Json edited = whole;
     Json& parent = edited[pointer.parent_pointer()];
     if (parent.is_array()) {
@@ -191,7 +191,7 @@ TEST_CASE("no value of a report changes without a word", "[property]") {
   }
 }
 
-// A path that nothing stands at any longer would hide what comes to stand there.
+// If nothing were at such a path any more, the path could hide whatever is added there later.
 TEST_CASE("what may change in silence is there and gives its reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {

@@ -27,7 +27,7 @@ double share_of(const ExplanationRecord& explanation, const std::string& name) {
 
 }  // namespace
 
-// full: 1000 us slower, of which its recompute's attention has 950.
+// full is 1000 us slower; the attention of its recompute takes 950 of them.
 TEST_CASE("what a difference consists of is said, with its share") {
   const CompareRecord record = compare(base_report(), slower_report());
   const ComparedRow& full = record.rows[1];
@@ -41,7 +41,7 @@ TEST_CASE("what a difference consists of is said, with its share") {
   CHECK(full.explanations[2].sentence == "100 % of the +3.8 % is attention forward in recompute");
 }
 
-// 100 MiB more at the peak: 147 of gradients and 3 of parameters more, 50 of activations less.
+// The peak grows by 100 MiB: gradients by 147, parameters by 3, and activations shrink by 50.
 TEST_CASE("parts stand by their size whichever way they moved, and small ones are not named") {
   const auto mib = [](std::int64_t count) { return Bytes{count * kMiB.count}; };
   PointRecord base = sample_point("full");

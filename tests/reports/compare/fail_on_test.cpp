@@ -18,7 +18,7 @@ TEST_CASE("what to fail on is found in the verdicts") {
   CHECK(compare(base_report(), slower_report(), settings).failed_on ==
         std::vector<std::string>{"slower", "peak", "counts", "loss", "missing", "failed"});
   CHECK(compare(base_report(), base_report(), settings).failed_on.empty());
-  // The other way round only what changed in either direction remains.
+  // With the sides swapped, only conditions that count changes in both directions remain.
   CHECK(compare(slower_report(), base_report(), settings).failed_on ==
         std::vector<std::string>{"counts", "loss", "missing"});
 }
@@ -64,13 +64,13 @@ TEST_CASE("what was not compared is not passed") {
         "slower (step time is known on neither side for full on_demand)");
   CHECK_THAT(open(FailOn::kSlower, timed_point("full", {100}), timed_point("full", {200})),
              Catch::Contains("one round on a side"));
-  // No kernels on a CPU is no obstacle while ops are counted.
+  // On a CPU there are no kernels. That is no obstacle if ops are counted.
   bare = full;
   bare.kernels.reset();
   CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
-// Rounds of 7 to 48 ms against 10: anything from less than half to eight times.
+// Rounds of 7 to 48 ms are compared with 10 ms, so the ratio may be less than half or up to eight.
 TEST_CASE("a time that may be slower for all that its noise lets be told is not passed") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
@@ -84,9 +84,9 @@ TEST_CASE("a time that may be slower for all that its noise lets be told is not 
   CHECK_THAT(open({7000, 48000, 18000, 18000}),
              Catch::StartsWith("slower (step time, 1.8") &&
                  Catch::EndsWith("] of the base's, is not told from noise for full on_demand)"));
-  // Surely slower by the interval, but such a chance is not rare enough for a claim.
+  // The interval says slower, but such a difference is not rare enough to be reported.
   CHECK_THAT(open({10400, 17000}), Catch::Contains("is not told from noise"));
-  // Not surely faster, and surely not slower.
+  // The verdict on faster is unsure, but the candidate is surely not slower.
   const PointRecord faster = timed_point("full", {7900, 9100, 8200, 8800});
   CHECK(testing::metric_of(compare(base, faster), Metric::kStepTime).verdict ==
         CompareVerdict::kUnsure);
@@ -134,11 +134,11 @@ TEST_CASE("a failed point that the base lacks is found, and reports without poin
         std::vector<std::string>{"missing (the base has no points)",
                                  "failed (the candidate has no points)"});
   CHECK(undecided(compare(base, base, settings)).empty());
-  // Asked for nothing, a comparison of nothing says so.
+  // If no condition is requested, a comparison of nothing says so.
   CHECK(undecided(compare(base, report_of({}))) ==
         std::vector<std::string>{"no point is in both reports and finished in both"});
   CHECK(undecided(compare(base, base)).empty());
-  // A point in both reports, and no figure of it.
+  // The point is in both reports, but no figure of it is.
   PointRecord bare = timed_point("full", kBase);
   bare.time.reset();
   CompareSettings times_alone;

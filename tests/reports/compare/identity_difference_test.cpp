@@ -12,8 +12,8 @@ using testing::compare;
 using testing::report_of;
 using testing::sample_point;
 
-// The base has seeds 0 and 1, the candidate seed 1 and another width: of the base's two the one
-// with seed 1 is most like it.
+// The base has seeds 0 and 1. The candidate has seed 1 and another width, so the base's point with
+// seed 1 is the most similar one.
 TEST_CASE("a point without a partner says in what it differs from the most similar one") {
   PointRecord zero = sample_point("none");
   zero.identity.seed = 0;

@@ -27,7 +27,7 @@ CompareVerdict time_verdict(const std::vector<double>& base, const std::vector<d
       .verdict;
 }
 
-// Round medians with a spread of 2 %, twice the floor; the whole report is one trial.
+// Round medians with a spread of 2 %, twice the floor. Each trial is a whole report.
 double reports_with_alarm(int num_reports, int num_rows, double slowdown,
                           const std::function<double(std::mt19937&)>& noise) {
   std::mt19937 bits(5);
@@ -62,9 +62,9 @@ TEST_CASE("a time is called different only beyond its noise and the floor") {
   CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
   CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
-  // 1.5 % with a spread of 2 %.
+  // The difference is 1.5 %, with a spread of 2 %.
   CHECK(time_verdict({100, 102, 98, 101}, {101.5, 103.5, 99.5, 102.5}) == CompareVerdict::kUnsure);
-  // Too few rounds for a spread.
+  // There are too few rounds for a spread.
   CHECK(time_verdict({100}, {200}) == CompareVerdict::kUnsure);
   CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
 }
@@ -74,7 +74,7 @@ TEST_CASE("a difference below either floor is none") {
   percent.floors[Metric::kStepTime] = {0.2, 0};
   CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
   CompareSettings absolute;
-  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // 2 ms of 10; 1.1 makes 1
+  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // the floor is 2 ms of 10; x 1.1 adds 1
   CHECK(time_verdict(kBase, scaled(1.1), absolute) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.3), absolute) == CompareVerdict::kSlower);
 
@@ -91,7 +91,8 @@ TEST_CASE("a difference below either floor is none") {
   CHECK(same.rows[0].explanations.empty());
 }
 
-// The same ratio and spread in 1 and in 300 rows: the p-value of one row is multiplied by the rows.
+// The ratio and spread are the same in 1 and in 300 rows. The p-value of a row is multiplied by the
+// number of rows.
 TEST_CASE("many rows need surer differences") {
   const std::vector<double> noisy = {100, 102, 98, 101};
   const std::vector<double> slower = {110, 112, 108, 111};
@@ -178,7 +179,7 @@ TEST_CASE("losses are compared by their bits, at every step") {
   CHECK(loss.verdict == CompareVerdict::kDifferent);
   CHECK(loss.note == "first differs at step 0");
   CHECK(metric_of(compare(base, base), Metric::kLoss).verdict == CompareVerdict::kSame);
-  // What shows in no loss: gradients, parameters and generators of the last step.
+  // The loss does not show gradients, parameters and generators of the last step.
   const auto changed = [&](const std::function<void(StepRecord&)>& change) {
     PointRecord edited = base;
     change(edited.steps[0]);
@@ -199,7 +200,7 @@ TEST_CASE("losses are compared by their bits, at every step") {
   const MetricRecord lost = changed([](StepRecord& step) { step.generator_hash.clear(); });
   CHECK(lost.verdict == CompareVerdict::kUnsure);
   CHECK(lost.note == "equal, but the candidate has no bits of the generator state at step 0");
-  // Not a number with the same bits on both sides.
+  // Both sides have NaN with the same bits.
   const MetricRecord broken = metric_of(compare(sample_point(), sample_point()), Metric::kLoss);
   CHECK(broken.verdict == CompareVerdict::kDifferent);
   CHECK(broken.note == "not finite at step 1");

@@ -1,6 +1,6 @@
-// False alarms on times that were really measured: rounds of one program, timed by turns, dealt out
-// at random to arms that are then compared. Every difference found is a false one. Where the
-// samples come from stands in their file; statistics_test and compare_test have made-up noise.
+// Counts false alarms on measured times. Rounds of one program, timed by turns, are assigned at
+// random to arms that are then compared, so every difference found is a false one. The file with
+// the samples says where they come from. statistics_test and compare_test use synthetic noise.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -18,8 +18,8 @@
 namespace rematch {
 namespace {
 
-// Rounds that ran one after the other, all of the same program: as dealt out, nothing but chance
-// says which is whose.
+// Rounds of the same program that ran one after the other. Only chance decides which arm gets
+// which.
 using Slot = std::array<std::vector<double>, 4>;
 
 struct Recording {
@@ -27,7 +27,7 @@ struct Recording {
   std::vector<Slot> slots;
 };
 
-// Turns go none, again, again, none: two rounds of each arm are a slot.
+// The turns are none, again, again, none, so two rounds of each arm form a slot.
 Recording recording_of(const Json& json) {
   Recording recording;
   recording.name = json.at("model").get<std::string>();
@@ -53,7 +53,7 @@ struct Arms {
   Rounds candidate;
 };
 
-// So many slots at random, each dealt out at random.
+// Draws this many slots at random and assigns the rounds of each at random.
 Arms deal(const Recording& recording, std::size_t num_rounds, std::mt19937& bits) {
   std::vector<std::size_t> order(recording.slots.size());
   std::iota(order.begin(), order.end(), 0);
@@ -79,7 +79,8 @@ bool is_alarm(RatioVerdict verdict) {
   return verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower;
 }
 
-// How often the verdict of rematch run's table is wrong, or right where the candidate is slower.
+// Returns how often the verdict of rematch run's table says slower or faster. That is wrong, unless
+// the candidate was slowed down.
 double alarms_of_run(const Recording& recording, std::size_t num_rounds, double slowdown) {
   constexpr int kTrials = 4000;
   std::mt19937 bits(7);
@@ -105,7 +106,7 @@ PointRecord point_of(const std::string& policy, const Rounds& rounds) {
   return point;
 }
 
-// How many reports of rematch compare find any difference.
+// Returns the share of rematch compare's reports that find any difference.
 double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int num_rows,
                          double slowdown) {
   constexpr int kReports = 400;
@@ -142,7 +143,7 @@ TEST_CASE("on recorded samples, run's A/A control lets one equal arm in a hundre
       CAPTURE(recording.name, num_rounds);
       CHECK(alarms_of_run(recording, num_rounds, 1) <= 0.01);
     }
-    CHECK(alarms_of_run(recording, 8, 3) > 0.5);  // else nothing is ever found
+    CHECK(alarms_of_run(recording, 8, 3) > 0.5);  // otherwise nothing would ever be found
   }
 }
 

@@ -1,4 +1,4 @@
-// Made-up reports for the tests of compare. Pure.
+// Synthetic reports for the tests of compare. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ inline constexpr Bytes kMiB{1 << 20};
 
 inline std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
-// Round medians in microseconds; the two steps of a round are alike.
+// Sets round medians in microseconds. Both steps of a round are equal.
 void set_rounds(PointRecord& point, const std::vector<double>& microseconds);
 
-// Without the sample's last step, whose loss is not a number.
+// Drops the sample's last step, whose loss is not a number.
 PointRecord finite_point(const std::string& policy = "none");
 PointRecord timed_point(const std::string& policy, const std::vector<double>& microseconds);
 
@@ -32,15 +32,16 @@ const MetricRecord& metric_of(const CompareRecord& record, Metric metric, std::s
 
 inline const std::vector<double> kBase = {10000, 10010, 9990, 10005};
 
-std::vector<double> scaled(double factor);  // kBase by it, and 3 us more
+std::vector<double> scaled(double factor);  // kBase times the factor, plus 3 us
 
-// A tenth slower, with the extra time all in the backward's attention; and other recompute.
+// A tenth slower, with all of the extra time in the backward's attention, and with different
+// recompute.
 Report slower_report();
 Report base_report();
 
-// Kernels of a step of 10,000 us, and of one of 11,003: 800 us more in recompute's attention, 300
-// in a new class, 200 less in forward's matmuls; the other 103 run no kernel. Totals of two steps,
-// and of four.
+// Kernels of a step of 10,000 us and of a step of 11,003 us. The second has 800 us more in
+// recompute's attention, 300 us in a new class, and 200 us less in forward's matmuls; during the
+// other 103 us no kernel runs. Totals cover two steps and four steps.
 std::pair<PointRecord, PointRecord> points_with_kernels();
 
 }  // namespace rematch::testing

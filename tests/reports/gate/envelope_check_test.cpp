@@ -7,7 +7,8 @@ namespace rematch {
 
 using testing::arm_of;
 
-// The reference's runs differ by 0.25 at most, so the envelope is 0.5 to the nearest of them.
+// The reference's runs differ by at most 0.25, so the envelope reaches 0.5 from the nearest of
+// them.
 TEST_CASE("T1 allows twice what three runs of the reference differ by") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);
@@ -26,13 +27,13 @@ TEST_CASE("T1 allows twice what three runs of the reference differ by") {
   CHECK_THAT(
       check_envelope(arm_of({{5, 4}}), arm_of({{5, 4}, {5, 4.25F}, {5, 4}, {5, 4}})).noise->detects,
       Catch::EndsWith("fails at most 0.3 % of the time"));
-  // A deterministic reference leaves no room.
+  // A deterministic reference allows no difference.
   CHECK(check_envelope(arm_of({{5, 4.0001F}}), arm_of({{5, 4}, {5, 4}, {5, 4}})).verdict ==
         GateVerdict::kFail);
 }
 
 // The envelope is 0.25 times 2.4 for four runs: 0.6. The runs are 0, 0.5, 0.625 and 0 from the
-// nearest.
+// nearest reference run.
 TEST_CASE("T1 holds every run of the candidate against the reference and names the furthest") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   const CheckRecord outside =
@@ -47,7 +48,7 @@ TEST_CASE("T1 holds every run of the candidate against the reference and names t
       check_envelope(arm_of({{5, 4.75F}, {5, 4}, {5, 4}, {5, 4.25F}}), reference);
   CHECK(within.verdict == GateVerdict::kPass);
   CHECK_THAT(within.reason, Catch::Contains("(in the point's own run, the furthest of 4 runs)"));
-  // However many runs: a deterministic reference leaves no room.
+  // A deterministic reference allows no difference, however many runs there are.
   const LossArm exact = arm_of({{5, 4}, {5, 4}, {5, 4}});
   CHECK(check_envelope(arm_of({{5, 4}, {5, 4}, {5, 4.0001F}}), exact).verdict ==
         GateVerdict::kFail);

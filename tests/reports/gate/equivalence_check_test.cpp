@@ -8,7 +8,7 @@ namespace rematch {
 using testing::arm_of;
 using testing::kLosses;
 
-// Runs differ from their mean by 0.01; the mean over the last two of four steps counts.
+// Runs differ from their mean by 0.01. The check uses the mean over the last two of four steps.
 TEST_CASE("T2 tests mean losses over the last steps, with four runs on both sides") {
   const auto arm = [](float shift) {
     std::vector<std::vector<float>> runs;
@@ -28,7 +28,7 @@ TEST_CASE("T2 tests mean losses over the last steps, with four runs on both side
   CHECK(check_equivalence(arm(0.3F), arm(0), 0.5, 4).verdict == GateVerdict::kFail);
 }
 
-// Steps of 1, 2 and 3 have a mean of 2.5 over the last two; nothing varies.
+// Losses of 1, 2 and 3 have a mean of 2.5 over the last two steps. No run varies.
 TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
   const LossArm reference = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
   const LossArm other = arm_of({{1, 2, 4}, {1, 2, 4}, {1, 2, 4}, {1, 2, 4}});
@@ -41,7 +41,7 @@ TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
   CHECK(check_equivalence(other, reference, 0.25, 2).verdict == GateVerdict::kFail);
 }
 
-// The reference's runs differ from their mean by 0.01 at most, the candidate's fourth by 50.
+// The reference's runs differ from their mean by at most 0.01, the candidate's fourth run by 50.
 TEST_CASE("T2 does not widen its margin for a candidate with a run astray") {
   const LossArm reference = arm_of({{3, 2.99F}, {3, 3.0F}, {3, 3.0F}, {3, 3.01F}});
   const LossArm astray = arm_of({{3, 3}, {3, 3.01F}, {3, 2.99F}, {3, 50}});
@@ -50,7 +50,7 @@ TEST_CASE("T2 does not widen its margin for a candidate with a run astray") {
   CHECK_THAT(check.reason, Catch::Contains("vary more than the reference's; run more repeats"));
   CHECK(check.limit.value() < 0.05);
   CHECK(check_equivalence(reference, astray, std::nullopt, 1).verdict == GateVerdict::kPass);
-  // No spread at all on the one side is no measure of the other's either.
+  // If one side has no spread at all, it says nothing about the other side's spread.
   const LossArm still = arm_of({{3, 3}, {3, 3}, {3, 3}, {3, 3}});
   CHECK(check_equivalence(astray, still, std::nullopt, 1).verdict == GateVerdict::kInconclusive);
 }

@@ -13,7 +13,7 @@ namespace {
 using testing::arm_of;
 using Runs = std::vector<std::vector<float>>;
 
-// Steps 10, 20, ... as lines 2, 3, ... of a CSV file.
+// Puts steps 10, 20, ... on lines 2, 3, ... of a CSV file.
 RunLosses curve_of(const std::string& file, const std::vector<float>& losses) {
   RunLosses curve{file, std::string(64, 'a'), {}, {}};
   for (const float loss : losses) {
@@ -40,7 +40,8 @@ const Runs kReferences = {{5, 4}, {5, 4.25F}, {5, 4.125F}, {5, 4.0625F}};
 
 }  // namespace
 
-// The same numbers in a report and in files: the checks are the same code, so the figures are.
+// The same numbers in a report and in files must give the same results, because the checks share
+// their code.
 TEST_CASE("curves are held to the limits that the runs of a report are held to") {
   for (const float loss : {4.F, 4.3F, 4.74F, 4.76F, 9.F}) {
     CAPTURE(loss);
@@ -75,7 +76,7 @@ TEST_CASE("curves are held to the limits that the runs of a report are held to")
   }
 }
 
-// Step 20 of mine1 is 0.75 from the nearest reference, 4.25; two runs have 2.2 times 0.25.
+// Step 20 of mine1 is 0.75 from the nearest reference, 4.25. Two runs are allowed 2.2 times 0.25.
 TEST_CASE("a curve outside is named with its step, line and column") {
   const GateRecord record =
       gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
@@ -99,7 +100,7 @@ TEST_CASE("curves whose steps are not the reference's prove nothing") {
   CHECK(longer.verdict == GateVerdict::kPass);
   CHECK_THAT(longer.curves->checks.at(0).reason,
              Catch::EndsWith("; 1 step of mine0.csv has no counterpart"));
-  // References must have each other's steps, whichever comes first.
+  // References must have the same steps, in whatever order they are given.
   for (const Runs& runs : {Runs{{5, 4, 3}, {5, 4}}, Runs{{5, 4}, {5, 4, 3}}}) {
     CHECK(gate_of(curves_of("mine", {{5, 4, 3}}), curves_of("base", runs)).verdict ==
           GateVerdict::kInconclusive);
@@ -126,13 +127,13 @@ TEST_CASE("a loss that is not finite fails in a candidate and leaves a reference
   CHECK_THAT(gate_of(broken, base).curves->checks.at(0).reason,
              Catch::StartsWith("base1.csv:3:4: the loss of step 20 is not finite"));
   CHECK(gate_of(base, broken).verdict == GateVerdict::kInconclusive);
-  // Beyond the reference's last step as well.
+  // Checks steps beyond the reference's last step too.
   auto longer = curves_of("mine", {{5, 4, 3}});
   longer[0].points[2].loss = std::nullopt;
   CHECK(gate_of(longer, base).verdict == GateVerdict::kFail);
 }
 
-// Twice what two runs differ by is 0.5, and the mean loss falls by 0.89.
+// Two runs differ by 0.25, twice that is 0.5, and the mean loss falls by 0.89.
 TEST_CASE("a reference that does not fall passes nothing and still fails what differs") {
   struct Case {
     Runs references;
@@ -149,10 +150,10 @@ TEST_CASE("a reference that does not fall passes nothing and still fails what di
       {{{4, 5}, {4, 5}, {4, 5}}, "the reference's loss does not fall over 2 steps"},
       {{{5, 4}, {5, 4.75F}, {5, 4}},
        "the reference's loss falls by 0.75 over 2 steps, and 1.5 is allowed"},
-      // It scatters by 1, and no part of it is far above the rest.
+      // It scatters by 1, and no part is far above the rest.
       {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
        "four standard errors of its scatter"},
-      // The same scatter, and one step at which the training began.
+      // It scatters as much, but falls clearly after the first step.
       {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},
   };
   for (const Case& row : rows) {

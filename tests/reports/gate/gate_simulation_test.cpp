@@ -1,5 +1,5 @@
-// How often the gate is wrong, by simulation: false alarms on equal candidates, and the power to
-// see a true difference. The stated figures are bounds here; the table itself is printed by
+// Simulates how often the gate is wrong: false alarms for equal candidates, and the power to detect
+// a true difference. The stated figures are bounds here. This command prints the table itself:
 //   build/lite/tests/reports/gate_simulation_test '[table]'
 #include <cmath>
 #include <cstdio>
@@ -26,7 +26,7 @@ void independent(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = normal(bits);
 }
 
-// What training does with the rounding of other reduction orders: differences that last, and grow.
+// Models training with rounding in another reduction order: differences last and grow.
 void growing(std::mt19937& bits, std::vector<double>& noise) {
   constexpr double kStays = 0.95;
   double state = normal(bits);
@@ -42,7 +42,7 @@ void random_walk(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = state += scale * normal(bits);
 }
 
-// One outlier counts for the whole run.
+// One outlier determines the whole run.
 void heavy_tails(std::mt19937& bits, std::vector<double>& noise) {
   std::student_t_distribution<double> tails(3);
   for (double& value : noise) value = tails(bits);
@@ -76,7 +76,7 @@ LossArm arm_of(int num_runs) {
   return arm;
 }
 
-// A loss that falls from 8 to about 3, each run with its own noise.
+// Draws a loss that falls from 8 to about 3. Each run has its own noise.
 void draw(LossArm& arm, const Noise& noise, double shift, std::mt19937& bits) {
   std::vector<double> own(kSteps);
   for (Steps& run : arm.runs) {
@@ -116,7 +116,7 @@ Verdicts simulate_envelope(const Noise& noise, int reference_runs, double shift,
   return simulate(check_envelope, noise, candidate_runs, reference_runs, shift, num_gates);
 }
 
-// The last step alone counts, so a run's spread is one standard deviation of the noise: 1e-3.
+// Only the last step counts, so a run's spread is one standard deviation of the noise: 1e-3.
 Verdicts simulate_equivalence(int runs, double margin, double shift, int num_gates = kGates) {
   const Check check = [&](const LossArm& candidate, const LossArm& reference) {
     return check_equivalence(candidate, reference, 1e-3 * margin, 1);
@@ -124,14 +124,14 @@ Verdicts simulate_equivalence(int runs, double margin, double shift, int num_gat
   return simulate(check, independent, runs, runs, shift, num_gates);
 }
 
-// What the true rate is below, surely enough for a bound: 2.6 standard errors above the measured.
+// Returns an upper bound of the true rate: the measured rate plus 2.6 standard errors.
 double at_most(double rate) {
   return rate + 2.6 * std::sqrt((rate * (1 - rate) + 1.0 / kGates) / kGates);
 }
 
 }  // namespace
 
-// The figure of Note [A loss that falls]: a loss that scatters and does not fall, of one run.
+// Checks the figure of Note [A loss that falls], for one run whose loss scatters and does not fall.
 TEST_CASE("scatter is taken for a loss that falls in at most 4 % of references") {
   constexpr int kReferences = 4000;
   const auto scatter = [](std::mt19937& bits) { return std::exponential_distribution<>()(bits); };
@@ -151,7 +151,7 @@ TEST_CASE("scatter is taken for a loss that falls in at most 4 % of references")
   }
 }
 
-// Smooth, and with a scatter of a tenth of the fall, as the loss of small batches has.
+// The loss is smooth, or scatters by a tenth of its fall, like the loss of small batches.
 TEST_CASE("a loss that falls is seen however few steps its curve has") {
   std::mt19937 bits(5);
   for (const std::size_t num_steps : {2U, 3U, 5U, 8U, 20U, 100U, 1000U}) {
@@ -182,7 +182,7 @@ TEST_CASE("T1 fails an equal candidate in at most 0.5 % with three reference run
   CHECK(at_most(simulate_envelope(random_walk, 4, 0).failed) <= 0.005);
 }
 
-// The furthest of several runs counts, and the factor grows with them.
+// The furthest of several runs counts, and the factor grows with the number of runs.
 TEST_CASE("T1 fails an equal candidate no more often where all of its runs are held to it") {
   for (const int runs : {4, 8}) {
     CAPTURE(runs);
@@ -192,7 +192,7 @@ TEST_CASE("T1 fails an equal candidate no more often where all of its runs are h
   }
 }
 
-// Where the promise ends: what makes all steps one draw, and single outliers.
+// The promise does not cover noise that makes all steps one draw, nor single outliers.
 TEST_CASE("T1 fails more equal candidates where a run's noise is one number or an outlier") {
   CHECK(simulate_envelope(one_number, 4, 0).failed > 0.01);
   CHECK(at_most(simulate_envelope(one_number, 4, 0).failed) <= 0.03);
@@ -208,8 +208,8 @@ TEST_CASE("T1 sees a lasting difference of twelve standard deviations of a step"
   CHECK(simulate_envelope(growing, 4, 12, 2000, 4).failed > 0.99);
 }
 
-// Four standard deviations that are known would refuse one in a thousand; four that eight runs have
-// estimated are inconclusive one time in a hundred.
+// With known standard deviations, four of them would reject one in a thousand. Estimated from eight
+// runs, the result is inconclusive one time in a hundred.
 TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes it in 98.5 %") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);
   CHECK(at_most(equal.failed) <= 0.002);
@@ -217,8 +217,8 @@ TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes
   CHECK(at_most(1 - equal.passed) <= 0.015);
 }
 
-// Noise of one, margin eight: the margin is the user's. A true difference of the margin passes one
-// time in twenty, by construction; one of twice the margin is never passed.
+// The noise is 1 and the margin 8, so the margin is the user's. By construction a true difference
+// of the margin passes one time in twenty. A difference of twice the margin never passes.
 TEST_CASE("T2 passes a true difference of the margin one time in twenty, and fails twice it") {
   CHECK(std::abs(simulate_equivalence(4, 8, 8).passed - 0.05) < 0.01);
   const Verdicts twice = simulate_equivalence(4, 8, 16);

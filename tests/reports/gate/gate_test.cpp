@@ -37,8 +37,8 @@ GateSettings tier(LossTier loss) {
 
 }  // namespace
 
-// A report holds the gradients' hashes at its reference, and at points whose gradients differ from
-// it; full has none's, since it has its bits.
+// A report holds gradient hashes for its reference, and for points whose gradients differ from it.
+// full has none, because its gradients have the reference's bits.
 TEST_CASE("T0 between two reports names the gradient that differs") {
   const auto report_with = [](const std::string& hash, const std::string& norm) {
     Report report = report_of({trained_point("none"), trained_point("full")});
@@ -57,7 +57,7 @@ TEST_CASE("T0 between two reports names the gradient that differs") {
   };
   CHECK(first_tensor(0) == "head.weight");
   CHECK(first_tensor(1) == "head.weight");
-  report.points[1].parity->gradient_bits_equal = false;  // its own are not known then
+  report.points[1].parity->gradient_bits_equal = false;  // then its own hashes are unknown
   CHECK(first_tensor(1) == "gradient norm");
   report.points[1].steps[0].gradient_hashes = {{"embed.weight", "ff"}, {"head.weight", "dd"}};
   CHECK(first_tensor(1) == "embed.weight");
@@ -73,7 +73,7 @@ TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
   }
 }
 
-// The candidate itself is fine, and so is each tier's check of it; one of its repeats is not.
+// The candidate's own run passes each tier. One of its repeats does not.
 TEST_CASE("a repeat of the candidate that is not finite or has no gradients fails every tier") {
   const auto four_runs = [](const Steps& last) {
     Report report = report_of({trained_point("full")});
@@ -156,7 +156,8 @@ TEST_CASE("within one report points are held against its reference, not against 
   CHECK(record.points[0].policy == "full");
   CHECK(record.points[0].reference_policy == "none");
   CHECK(record.verdict == GateVerdict::kPass);
-  // Another report: the same policy, or the one asked for.
+  // With another report as reference, the point is compared with the same policy, or with the
+  // requested one.
   CHECK(gate(report, report_of({trained_point("full"), trained_point("none")}),
              tier(LossTier::kBitwise))
             .points[1]
@@ -184,15 +185,16 @@ TEST_CASE("another environment makes bits inconclusive, never failed or passed")
   GateSettings mixed = tier(LossTier::kBitwise);
   mixed.allow_mixed = true;
   CHECK(gate(elsewhere, reference, mixed).verdict == GateVerdict::kFail);
-  // Mean losses of other devices can be equivalent; a plain threshold beside that test is no
-  // less a matter of the environment.
+  // Mean losses of different devices can be equivalent. A plain threshold beside that test still
+  // depends on the environment.
   GateSettings both = tier(LossTier::kEquivalence);
   both.max_loss_difference = 0.5;
   CHECK(check_of(gate(elsewhere, reference, both), "loss_difference").verdict ==
         GateVerdict::kInconclusive);
 }
 
-// What a merged report says of itself is what its parts have in common: of two versions, none.
+// A merged report's own environment holds only what its parts have in common. If there are two
+// versions, it has none.
 TEST_CASE("a point of a merged report is held against a reference of its own environment") {
   const auto merged = [](const std::string& of_none, const std::string& of_full) {
     Report report = report_of(
@@ -247,7 +249,8 @@ TEST_CASE("points of the reference that the report lacks are listed and leave th
   settings.policies = {"none"};
   CHECK(gate(report_of({trained_point("none")}), reference, settings).verdict ==
         GateVerdict::kPass);
-  // The reference's none is there for the others; another schedule of full is a point of its own.
+  // The reference's none is used for the other points. Another schedule of full is a separate
+  // point.
   const Report with_none = report_of({trained_point("none")});
   CHECK(gate(report_of({trained_point("full")}), with_none, tier(LossTier::kBitwise)).verdict ==
         GateVerdict::kPass);
@@ -263,7 +266,7 @@ TEST_CASE("a policy that is asked for and in the reference alone is missing from
   GateSettings settings;
   settings.max_peak = Bytes{std::int64_t{1} << 30};
   const Report report = report_of({trained_point("none")});
-  CHECK(gate(report, reference, settings).points.size() == 1);  // a reference is no measure here
+  CHECK(gate(report, reference, settings).points.size() == 1);  // no point is missing here
   settings.policies = {"none", "full"};
   const GateRecord record = gate(report, reference, settings);
   CHECK(record.verdict == GateVerdict::kInconclusive);

@@ -10,7 +10,8 @@ using testing::gate;
 using testing::report_of;
 using testing::trained_point;
 
-// sample_point: peak 100 MiB; 64 matmuls forward and 128 backward in each of 10 steps.
+// sample_point has a peak of 100 MiB, and in each of 10 steps 64 matmuls in forward and 128 in
+// backward.
 TEST_CASE("limits on peak, ops and time need no loss") {
   const Report report = report_of({trained_point("none")});
   struct Case {
@@ -72,17 +73,17 @@ TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
              Catch::Contains("'aten::addm'") && Catch::Contains("did you mean 'aten::addmm'?"));
   CHECK(expect("recompte.aten::mm", 0).verdict == GateVerdict::kInconclusive);
   CHECK(expect("aten::nosuch", 1).verdict == GateVerdict::kFail);
-  // Known to the table, to another point, as a class.
+  // The names are known to the op table, in another point, and as a class.
   CHECK(expect("aten::_flash_attention_forward", 0).verdict == GateVerdict::kPass);
   CHECK(expect("mine::op", 0).verdict == GateVerdict::kPass);
   CHECK(expect("recompute.aten::mm", 0).verdict == GateVerdict::kPass);
   CHECK(expect("collective", 0).verdict == GateVerdict::kPass);
 }
 
-// 16 all-reduces in a forward, 8 in a recompute, of 10 steps.
+// In 10 steps each forward has 16 all-reduces and each recompute has 8.
 TEST_CASE("collectives are expected by kind, and the peak is the worst rank's, with its number") {
   PointRecord on_ranks = testing::sample_on_ranks("full", 8);
-  on_ranks.steps.pop_back();  // whose loss is not a number
+  on_ranks.steps.pop_back();  // its loss is not a number
   on_ranks.counts->by_op[0]["_c10d_functional::all_reduce"] = 160;
   on_ranks.counts->by_op[0]["_c10d_functional::wait_tensor"] = 160;
   on_ranks.counts->by_op[1]["_c10d_functional::all_reduce"] = 80;
@@ -128,7 +129,7 @@ TEST_CASE("slowdown passes or fails only with its whole interval") {
     settings.max_slowdown = limit;
     return gate(report_of({slow}), report_of({base}), settings).verdict;
   };
-  // 12 ms over 10, known to a few percent: two rounds say little.
+  // The ratio is 12 ms to 10 ms, known to a few percent, because two rounds say little.
   CHECK(verdict(1.5) == GateVerdict::kPass);
   CHECK(verdict(1.2) == GateVerdict::kInconclusive);
   CHECK(verdict(1.05) == GateVerdict::kFail);
@@ -145,7 +146,7 @@ PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& ro
   return point;
 }
 
-// Every other round is slow: in one run because something slowed both arms.
+// Every other round is slow. Within one run the same cause slowed both arms.
 TEST_CASE("arms are paired within a report, not with another report's reference") {
   const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
@@ -156,8 +157,8 @@ TEST_CASE("arms are paired within a report, not with another report's reference"
   CHECK(gate(full, report_of({none}), settings).verdict == GateVerdict::kInconclusive);
 }
 
-// Two workers that wrote into one folder, or two reports that were merged: another start of the
-// command timed each arm, so nothing slowed both.
+// Two workers wrote into one folder, or two reports were merged. Different starts of the command
+// timed the arms, so no common cause slowed both.
 TEST_CASE("arms of two starts are not paired, nor those of a merged report that names none") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
@@ -176,13 +177,13 @@ TEST_CASE("arms of two starts are not paired, nor those of a merged report that 
   };
   CHECK(verdict("a", "a", 0) == GateVerdict::kPass);
   CHECK(verdict("a", "b", 0) == GateVerdict::kInconclusive);
-  CHECK(verdict("", "", 0) == GateVerdict::kPass);  // of an earlier build, all in one run
+  CHECK(verdict("", "", 0) == GateVerdict::kPass);  // from an earlier build, all in one run
   CHECK(verdict("a", "a", 2) == GateVerdict::kPass);
   CHECK(verdict("a", "b", 2) == GateVerdict::kInconclusive);
   CHECK(verdict("", "", 2) == GateVerdict::kInconclusive);
 }
 
-// Without its second round the third would be held against the reference's second, and so on.
+// Without its second round, the third would be paired with the reference's second, and so on.
 TEST_CASE("arms that took turns are not paired where a round has no time") {
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const auto ratio = [&](const std::vector<std::int64_t>& rounds) {

@@ -17,7 +17,7 @@ TEST_CASE("a plain threshold works alone, says so, and knows its noise if there 
   CHECK_FALSE(alone.noise->largest_difference);
   CHECK(check_difference(arm_of({{5, 4.625F}}), arm_of({{5, 4}}), 0.5).verdict ==
         GateVerdict::kFail);
-  // Noise of 1 hides differences of 0.5, but not of 3.
+  // Noise of 1 hides differences of 0.5 but not of 3.
   const LossArm noisy = arm_of({{5, 4}, {5, 5}});
   CHECK(check_difference(arm_of({{5, 4}}), noisy, 0.5).verdict == GateVerdict::kInconclusive);
   CHECK(check_difference(arm_of({{5, 7}}), noisy, 0.5).verdict == GateVerdict::kFail);

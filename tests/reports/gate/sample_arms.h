@@ -1,4 +1,4 @@
-// Made-up runs for the tests of the gate. Pure.
+// Synthetic runs for the tests of the gate. Pure.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@ namespace rematch::testing {
 
 inline const std::vector<float> kLosses = {5, 4, 3, 2};
 
-// Steps with these losses and everything else equal; one that is not finite has its bits alone.
+// Steps with these losses and everything else equal. A loss that is not finite is stored only as
+// bits.
 Steps steps_of(const std::vector<float>& losses);
 
-// A side of a loss check, policy none, one run for each list of losses.
+// One side of a loss check for policy none, with a run for each list of losses.
 LossArm arm_of(const std::vector<std::vector<float>>& runs);
 
 // sample_point with these losses.

@@ -1,4 +1,4 @@
-// The schemas of reports, compare and gate say what the lists of fields say.
+// Checks that the schemas of reports, compare and gate match the lists of fields.
 #include <string>
 
 #include "policies/base/field_value.h"

@@ -40,7 +40,7 @@ RepeatRecord repeat_with(float loss) {
   return {point_key(none.identity), "none", PointStatus::kOk, "", {step}};
 }
 
-// Shard `index` of two: none, which every shard runs and times anew, and every second policy.
+// Shard `index` of two: none, which every shard runs and times itself, and every second policy.
 Report shard(int index) {
   Report report;
   report.provenance = sample_provenance();
@@ -163,7 +163,7 @@ TEST_CASE("environments that differ are refused by name, or kept apart") {
   CHECK(mixed.points.size() == 2);
   CHECK(mixed.provenance.environment.cpu_model == std::nullopt);
   CHECK(mixed.provenance.environment.cpu_cores == 2);
-  // Not the fingerprint of either: nothing is compared with this by mistake.
+  // The merged fingerprint equals neither source's, so nothing is compared with it by mistake.
   for (const ReportSource& source : mixed.sources) {
     CHECK(source.points.size() == 1);
     CHECK(fingerprint(source.provenance.environment) != fingerprint(mixed.provenance.environment));
@@ -174,7 +174,7 @@ TEST_CASE("host names and clocks of the moment may differ") {
   Provenance other = sample_provenance();
   other.environment.hostname = "elsewhere";
   other.environment.sm_clock_mhz = 1980;
-  other.environment.device_uuid = "GPU-other";  // one of the same kind, in the same node perhaps
+  other.environment.device_uuid = "GPU-other";  // the same kind, perhaps in the same node
   other.environment.variables = {{"OMP_NUM_THREADS", "4"}};
   const Report both =
       merged({single(sample_point("none")), single(sample_point("full"), other)}).report;
@@ -182,7 +182,7 @@ TEST_CASE("host names and clocks of the moment may differ") {
   CHECK(both.provenance.environment.variables.empty());
 }
 
-// Shard 0 repeats none with losses 1.5, 1.5 and 0, shard 1 with 1.5, 1.5 and 1.
+// Shard 0 repeats none with losses 1.5, 1.5 and 0; shard 1 with 1.5, 1.5 and 1.
 TEST_CASE("repeats of the reference are kept, and not counted twice") {
   const std::vector<RepeatRecord> repeats = merged({shard(0), shard(1), shard(0)}).report.repeats;
   std::multiset<double> losses;
@@ -207,7 +207,7 @@ TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
              Catch::Contains("differs in \"status\""));
   CHECK_THAT(differing([](PointRecord& point) { ++point.counts->by_op[0]["aten::addmm"]; }),
              Catch::Contains("differs in \"ops\""));
-  // A key of a newer version, whichever of the two is looked at first.
+  // The key is from a newer version. Checks both orders of the two points.
   for (const int nanoseconds : {-1, 1}) {
     CHECK_THAT(differing([&](PointRecord& point) {
                  point.time->samples[0][0] += std::chrono::nanoseconds(nanoseconds);
@@ -217,8 +217,8 @@ TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
   }
 }
 
-// Shard 1's child of the reference was killed: its points are held against full, and it alone has
-// them.
+// Shard 1's process of the reference was killed. Its points are compared with full, and no other
+// shard has them.
 TEST_CASE("a point that ended ok in one report is kept, whatever became of it in others") {
   const auto ended = [](PointStatus status) {
     PointRecord point = sample_oom("none");
@@ -240,7 +240,7 @@ TEST_CASE("a point that ended ok in one report is kept, whatever became of it in
     CHECK(bytes_of(merged({shard(0), second}).report) == bytes_of(both.report));
     CHECK(bytes_of(merged({both.report, second}).report) == bytes_of(both.report));
   }
-  // Failures are no measurements that could contradict each other.
+  // Failures measured nothing, so they cannot contradict each other.
   const MergedReport failed =
       merged({single(ended(PointStatus::kCrash)), single(ended(PointStatus::kOom))});
   CHECK(failed.report.points.at(0).status == PointStatus::kOom);
@@ -253,7 +253,7 @@ TEST_CASE("two policies with one plan share a key and stay two points") {
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);
 }
 
-// Of two sweeps, each skipped what the other measured or failed at.
+// There are two sweeps. Each skipped what the other measured or failed at.
 TEST_CASE("what no sweep measured stays named, the same in any order") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;

@@ -11,8 +11,8 @@ using testing::sample_point;
 using testing::sample_provenance;
 using testing::sample_recomputing;
 
-// A machine on which nothing can be timed: none, and four policies whose ratios are unsure, the
-// last of them by a factor of four.
+// A machine on which nothing can be timed: none, and four policies with unsure ratios, the last of
+// them by a factor of four.
 Report noisy_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));
@@ -38,8 +38,8 @@ std::size_t occurrences(const std::string& text, const std::string& words) {
 
 }  // namespace
 
-// From 0.8 to 1.25 is a factor of 1.6, from 0.4 to 1.64 one of 4.1; beyond 2 every policy is
-// within the interval.
+// From 0.8 to 1.25 is a factor of 1.6, from 0.4 to 1.64 one of 4.1. Beyond a factor of 2 the
+// interval contains every policy.
 TEST_CASE("an interval that holds every policy is too noisy") {
   CHECK_FALSE(is_too_noisy(std::nullopt));
   CHECK_FALSE(is_too_noisy({{0.8, 1.25}}));
@@ -55,7 +55,7 @@ TEST_CASE("noise stands once below the table, with what to do about it") {
   CHECK(occurrences(text, "idle machine") == 1);
   CHECK(occurrences(text, "time unsure") == 3);               // a word in each row
   CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);          // and its interval
-  CHECK(occurrences(text, "; too noisy to time here") == 1);  // where the interval says nothing
+  CHECK(occurrences(text, "; too noisy to time here") == 1);  // if the interval says nothing
   CHECK_THAT(text,
              Catch::Contains("4 of 4 step times are unsure beside the reference's. Times not "
                              "to be trusted: 1 with few rounds, 3 noisy (first_n(4) on_demand, "

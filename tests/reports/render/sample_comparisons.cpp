@@ -18,7 +18,7 @@ constexpr const char* kLong =
 
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
-// Activations grow in forward and fall in backward, where each of `bumps` blocks recomputes.
+// Activations grow in forward and shrink in backward, where each of `bumps` blocks recomputes.
 MemoryTimeline timeline(int samples, std::int64_t saved, int bumps) {
   MemoryTimeline line;
   for (int sample = 0; sample < samples; ++sample) {
@@ -57,7 +57,7 @@ std::vector<StepRecord> losses(double start, int steps, const std::string& tag) 
   return records;
 }
 
-// A point whose figures stand for a policy that saves `less` of none's 55 MiB.
+// A point with the figures of a policy that saves `less` of none's 55 MiB.
 PointRecord telling_point(const std::string& policy, std::int64_t recomputed, std::int64_t less,
                           double ratio, Schedule schedule) {
   PointRecord point = policy == "none" ? sample_point(policy, schedule)
@@ -113,7 +113,7 @@ Report telling_report() {
   different.steps[6].loss_bits = "0x7fc00000";
   points.push_back(different);
   points.push_back(sample_oom("save_compute"));
-  for (const double wrong : {-0.03, 0.01, 0.04}) {  // none's own noise
+  for (const double wrong : {-0.03, 0.01, 0.04}) {  // noise of none itself
     RepeatRecord repeat{point_key(points.front().identity), "none", PointStatus::kOk, "",
                         losses(5.7 + wrong, 8, "0x")};
     report.repeats.push_back(repeat);

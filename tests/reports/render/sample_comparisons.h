@@ -1,4 +1,4 @@
-// Made-up comparisons for the tests of charts and pages.
+// Synthetic comparisons for the tests of charts and pages.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace rematch::testing {
 
-// Everything that a page can show: both schedules, a failure, another bit, a loss that is not
-// finite, class times, predictions that miss, and names that are long or mean something in markup.
+// Contains everything that a page can show: both schedules, a failure, different bits, a loss that
+// is not finite, class times, wrong predictions, and names that are long or mean something in
+// markup.
 Report telling_report();
 
-// Any figures at all, by seed: equal ones, huge ones, missing ones, up to 40 points.
+// Arbitrary figures by seed: equal ones, huge ones, missing ones, up to 40 points.
 Report random_report(std::uint32_t seed);
 
-// As many points of one comparison, with what a measured report has of each.
+// One comparison with this many points, each with what a measured report contains.
 Report large_report(int points);
 
 }  // namespace rematch::testing

@@ -15,7 +15,7 @@ FrontPoint planned(const std::string& policy, const std::string& saves, std::int
                    microseconds step) {
   FrontPoint point;
   point.plan.policy = policy;
-  point.plan.trace_sha256 = policy;  // so that no two are one plan
+  point.plan.trace_sha256 = policy;  // makes all plans different
   point.saves = saves;
   point.figures.peak = {peak_mib * kMiB};
   point.figures.peak_place = "blocks.3";
@@ -25,7 +25,7 @@ FrontPoint planned(const std::string& policy, const std::string& saves, std::int
   return point;
 }
 
-// `times` the prediction, known to 2 %.
+// Returns `times` the prediction, known to 2 %.
 MeasuredFigures ran(const FrontPoint& point, double times, std::int64_t more_bytes = 0) {
   MeasuredFigures figures;
   figures.peak = point.figures.peak + Bytes{more_bytes};

@@ -1,4 +1,4 @@
-// What the made-up reports and fronts are built of.
+// Values that the synthetic reports and fronts share.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ struct Sweep {
 
 using Names = std::vector<std::string>;
 
-// kv_tokens has as many values as tokens and follows from them; the seed comes last, though it has
-// as many values as the batch.
+// kv_tokens has as many values as tokens and follows from them, so it is no axis. The seed comes
+// last, although it has as many values as the batch.
 TEST_CASE("the axes of a sweep are what varies on its own, the longest first, the seed last") {
   const Sweep sweep(telling_sweep());
   REQUIRE(sweep.models.size() == 3);
@@ -40,14 +40,14 @@ TEST_CASE("a comparison that left no points stands with its model, at its place"
   const SweepModel& llama = sweep.models[0];
   REQUIRE(llama.unmeasured.size() == 1);
   CHECK(shape_words(llama, *llama.unmeasured[0]) == "tokens 32, batch 2, seed 1");
-  // Measured at 64 tokens, and nowhere else: the axis is known from what failed.
+  // 64 tokens were measured and 128 failed, so the failure adds a value to the axis.
   const SweepModel& wan = sweep.models[1];
   CHECK(wan.axes[0].values == Names{"64", "128"});
   CHECK(sweep.models[2].heading == "moe_small");
   CHECK(sweep.models[2].shapes.empty());
 }
 
-// attn_only saves 0.02 of the peak a token: at 16 tokens 0.32.
+// attn_only saves 0.02 of the peak per token: 0.32 at 16 tokens.
 TEST_CASE("ratios of a sweep are to none, and to full where none did not finish") {
   const Sweep sweep(telling_sweep());
   const std::vector<SweepShape>& shapes = sweep.models[0].shapes;
@@ -59,7 +59,7 @@ TEST_CASE("ratios of a sweep are to none, and to full where none did not finish"
   const SweepShape& without_none = shapes.back();
   CHECK(without_none.reference->policy == "full");
   CHECK_FALSE(without_none.cells[0].peak_ratio);
-  // nth_last(2) keeps 0.75 of none's peak and full 0.3.
+  // nth_last(2) keeps 0.75 of none's peak, full keeps 0.3.
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 

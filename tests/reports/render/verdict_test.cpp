@@ -16,8 +16,8 @@ constexpr Bytes operator""_MiB(unsigned long long count) {
   return Bytes{static_cast<std::int64_t>(count) << 20};
 }
 
-// none peaks at 100 MiB in the backward of blocks.7, 40 of it saved activations; full recomputes
-// all 8 attention forwards a step and peaks at 70.
+// none peaks at 100 MiB in the backward of blocks.7; 40 MiB of it are saved activations. full
+// recomputes all 8 attention forwards per step and peaks at 70 MiB.
 PointRecord full_point() { return sample_recomputing("full", 8, 30_MiB, 1.23); }
 
 void move_to_optimizer(PointRecord& point, Bytes peak) {
@@ -38,8 +38,8 @@ struct Row {
 
 }  // namespace
 
-// Each row starts from attn_only, which recomputes 0 attention forwards but 6 steps' worth of
-// other ops, saves 20 MiB and takes 1.1 times as long.
+// Each row starts from a point of attn_only. Per step it recomputes 6 attention forwards and twice
+// as many matmuls. It saves 20 MiB and takes 1.1 times as long as none.
 TEST_CASE("a verdict says what a policy gives and what stands in its way") {
   const std::vector<Row> rows = {
       {"a lower peak at a price", [](auto&, auto&) {}, VerdictKind::kLowersPeak,

@@ -1,7 +1,7 @@
-// Every version of every format that was released has a file in tests/reports/fixtures/released,
-// which later builds must go on reading. A version without one gets it from
+// Every released version of every format has a file in tests/reports/fixtures/released, which later
+// builds must still read. A version without a file gets one from
 //   build/lite/tests/reports/released_test '[write]'
-// and no such file is ever written again.
+// Such a file is never written again.
 #include <filesystem>
 #include <functional>
 
@@ -36,8 +36,8 @@ namespace {
 
 struct Format {
   std::string kind;
-  std::vector<std::string> versions;  // released, the newest last
-  std::function<Json()> sample;       // of the newest
+  std::vector<std::string> versions;  // released versions, the newest last
+  std::function<Json()> sample;       // a sample of the newest version
   std::function<Json(const Json&)> read_and_write;
 };
 
@@ -194,7 +194,7 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return loads_to_json(sample_loads()); },
        [](const Json& json) { return loads_to_json(loads_from_json(json)); }},
-      // Written by people alone.
+      // Only people write this format.
       {"sweep",
        {"1.0"},
        sample_sweep,
@@ -210,14 +210,14 @@ const std::vector<Format>& formats() {
   return all;
 }
 
-// Follows from the keys beside it, so an older file's is known.
+// Follows from other keys, so it is known for an older file too.
 constexpr std::string_view kDerivedKey = "predicted_step_time_gap_ns";
 
-// A key that has another name since: traces and profiles of 1.0 call spans segments.
+// Returns the current name of a key: traces and profiles of 1.0 call spans segments.
 std::string name_now(const std::string& key) { return key == "segments" ? "spans" : key; }
 
-// The path of what `again` lost or changed of `before`, or "". Keys that a later build adds without
-// a new version are not measured in an older file: null, or nothing in a list.
+// Returns the path of what `again` lost or changed of `before`, or "". Keys that a later build adds
+// without a new version are not measured in an older file, so they are null or absent from lists.
 std::string first_loss(const Json& before, const Json& again, const std::string& path) {
   if (before.is_object() && again.is_object()) {
     for (const auto& [key, value] : before.items()) {

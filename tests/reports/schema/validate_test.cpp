@@ -18,7 +18,7 @@ Json report_json() {
                                {}});
 }
 
-// What reading a file and validating it says: nothing, or one line.
+// Reads and validates a file. Returns the error, or "valid".
 std::string error_of_file(const std::string& name) {
   const std::string path = testing::in_tree("tests/reports/fixtures/") + name;
   try {
@@ -101,7 +101,7 @@ TEST_CASE("a key that schemas require and a file lacks is named") {
       Json json = good;
       json.at(Json::json_pointer(pointer)).erase(name);
       const std::optional<std::string> error = validate(json);
-      if (!error) continue;  // optional: a machine's properties
+      if (!error) continue;  // optional, such as a machine's properties
       CHECK_THAT(*error, Catch::Contains("'" + name + "'"));
       ++named;
     }
@@ -126,7 +126,7 @@ TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
   CHECK_THAT(validate(Json::array()).value(), Catch::Contains("no JSON object"));
 }
 
-// Each file is the good one with one mistake.
+// Each file is the good one with a single mistake.
 TEST_CASE("committed bad files are refused in one line that says where") {
   CHECK(error_of_file("point.json") == "valid");
   struct Bad {

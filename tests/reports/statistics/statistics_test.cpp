@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// A machine: every process (round) has its own speed, every step its own noise.
+// A machine in which every process (round) has its own speed and every step its own noise.
 struct Machine {
   double step = 100;
   double round_noise = 0.01;
@@ -81,7 +81,7 @@ TEST_CASE("stalls and lucky samples do not move the median") {
   Rounds rounds = measure({}, 5, 20, generator);
   const Estimate clean = median_over_rounds(rounds);
   for (std::vector<double>& round : rounds) {
-    round[3] *= 50;   // the machine paged
+    round[3] *= 50;   // the machine swapped
     round[9] *= 0.2;  // a step that skipped its work
   }
   const Estimate disturbed = median_over_rounds(rounds);
@@ -112,7 +112,7 @@ TEST_CASE("a difference of times may be below zero, and lies within its interval
   CHECK(gain.interval->high > -35);
 }
 
-// Each round climbs from 100 to 120: the first third's median is about 103, the last's 117.
+// Each round climbs from 100 to 120. The first third's median is about 103, the last third's 117.
 TEST_CASE("drift is the last third over the first and is named") {
   Rounds rising;
   for (int round = 0; round < 3; ++round) {
@@ -120,7 +120,7 @@ TEST_CASE("drift is the last third over the first and is named") {
     for (int step = 0; step < 30; ++step) samples.push_back(100 + 20.0 * step / 29);
     rising.push_back(std::move(samples));
   }
-  // Medians of steps 0..9 and 20..29: steps 4.5 and 24.5.
+  // The medians of steps 0..9 and 20..29 are at steps 4.5 and 24.5.
   const double expected = (100 + 20 * 24.5 / 29) / (100 + 20 * 4.5 / 29) - 1;
   REQUIRE(drift(rising));
   CHECK(*drift(rising) == Approx(expected));
@@ -140,14 +140,14 @@ TEST_CASE("steady noise is not called drift and a wide spread is called noisy") 
   CHECK(judge_quality(measure({}, 2, 30, generator)).verdict == Quality::kFewRounds);
 }
 
-// One per cent from the first third to the last, and no noise at all.
+// The drift is one percent from the first third to the last, without any noise.
 TEST_CASE("a drift too small to matter is not named, however little noise there is") {
   const std::vector<double> rising = {100, 100, 100.5, 100.5, 101, 101};
   CHECK(*drift({rising}) == Approx(0.01));
   CHECK(judge_quality({rising, rising, rising}).verdict == Quality::kGood);
 }
 
-// All medians are 100, so that only the rounds' insides can say it.
+// All medians are 100, so only the steps within rounds can show the noise.
 TEST_CASE("steps that spread within each process are noisy though the processes agree") {
   const std::vector<double> wide = {100, 60, 140, 80, 120};
   const QualityReport report = judge_quality({wide, wide, wide});
@@ -155,8 +155,8 @@ TEST_CASE("steps that spread within each process are noisy though the processes 
   CHECK_THAT(report.reasons.at(0), Catch::Contains("steps of one process spread"));
 }
 
-// Resampling an arm whose rounds are all equal changes nothing, so all noise is the other arm's:
-// as if each of its rounds had been divided by the constant.
+// Resampling an arm whose rounds are all equal changes nothing, so all noise comes from the other
+// arm. The result is the same as if each of its rounds were divided by the constant.
 TEST_CASE("the ratio to an arm without noise is known as well as the other arm is") {
   const Rounds noisy = {{99}, {104}, {100}, {97}};
   const Rounds constant = {{50}, {50}, {50}, {50}};
@@ -168,7 +168,7 @@ TEST_CASE("the ratio to an arm without noise is known as well as the other arm i
   CHECK(apart.interval->high == Approx(paired.interval->high));
 }
 
-// Round i of both arms ran in the same minute, and the minutes differ by up to a factor of two.
+// Round i of both arms ran in the same minute. Minutes differ by up to a factor of two.
 TEST_CASE("taking turns cancels what slows both arms") {
   std::mt19937_64 generator(4);
   std::uniform_real_distribution<double> minute(1, 2);
@@ -223,7 +223,7 @@ TEST_CASE("the same samples give the same interval") {
   CHECK(median_over_rounds(rounds) == median_over_rounds(rounds));
 }
 
-// The oracle draws every one of the n^n resamples. Steps do not vary, so a round is its median.
+// The oracle draws each of the n^n resamples. Steps do not vary, so a round equals its median.
 TEST_CASE("the bootstrap is that over all resamples") {
   const std::vector<double> values = {100, 101, 103, 90, 104.5, 99};
   constexpr double kStudent[] = {12.706, 4.303, 3.182, 2.776, 2.571};
@@ -254,9 +254,9 @@ TEST_CASE("the bootstrap is that over all resamples") {
   }
 }
 
-// A 95 % interval that holds the truth in fewer experiments promises too much; one that always
-// does is of no use, so its width is bounded as well: Student's interval of a mean of n normal
-// round medians is 2 t s / sqrt(n), a median costs up to 1.25 times as much.
+// A 95 % interval that contains the truth in fewer experiments promises too much. One that always
+// contains it is useless, so its width is bounded as well: Student's interval of a mean of n normal
+// round medians is 2 t s / sqrt(n), and for a median it is up to 1.25 times as wide.
 TEST_CASE("the interval holds the truth in about 95 of 100 simulated experiments", "[property]") {
   struct Row {
     int num_rounds;

@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// From tables of F.
+// The values come from tables of F.
 TEST_CASE("a ratio of variances is as rare as the tables of F say") {
   CHECK(variance_ratio_tail(9.2766, 3, 3) == Approx(0.05).epsilon(1e-3));
   CHECK(variance_ratio_tail(141.11, 3, 3) == Approx(0.001).epsilon(1e-3));
@@ -20,7 +20,7 @@ TEST_CASE("a ratio of variances is as rare as the tables of F say") {
   CHECK_THROWS_AS(variance_ratio_tail(1, 0, 3), std::invalid_argument);
 }
 
-// Two-sided 5 % and 1 % points of printed tables, one-sided tails here.
+// Two-sided 5 % and 1 % points of printed tables, given here as one-sided tails.
 TEST_CASE("Student's quantiles are those of the printed table") {
   CHECK(student_t_quantile(0.025, 1) == Approx(12.706).margin(0.001));
   CHECK(student_t_quantile(0.025, 3) == Approx(3.182).margin(0.001));
@@ -30,8 +30,8 @@ TEST_CASE("Student's quantiles are those of the printed table") {
   CHECK(student_t_quantile(0.025, 100000) == Approx(1.960).margin(0.001));
 }
 
-// One degree is Cauchy's distribution: the tail is 1/2 - atan(t) / pi. Two: (1 - t / sqrt(2 + t^2))
-// / 2.
+// With one degree it is Cauchy's distribution, whose tail is 1/2 - atan(t) / pi. With two degrees
+// the tail is (1 - t / sqrt(2 + t^2)) / 2.
 TEST_CASE("tails agree with the closed forms of one and two degrees, near 0 and far out as well") {
   const double pi = std::acos(-1.0);
   for (const double t : {0.0, 1e-8, 0.1, 1.0, 3.0, 30.0, 1e4}) {
@@ -43,7 +43,8 @@ TEST_CASE("tails agree with the closed forms of one and two degrees, near 0 and 
   }
 }
 
-// Means 3 and 1; squared errors 1/3 (variance 1, three values) and 1 (variance 2, two values).
+// The means are 3 and 1. The squared errors are 1/3 (variance 1, three values) and 1 (variance 2,
+// two values).
 TEST_CASE("Welch's difference is the one found by hand") {
   const MeanDifference difference = welch_difference({2, 3, 4}, {0, 2});
   CHECK(difference.difference == Approx(2));

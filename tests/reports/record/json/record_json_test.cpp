@@ -25,7 +25,8 @@ Report sample_report() {
   return Report{sample_provenance(), {sample_point("none"), sample_oom("full")}, {}};
 }
 
-// Every member set apart from its default, so that one that is not written or not read shows.
+// Every member differs from its default, so that a member that is not written or not read is
+// noticed.
 void check_equal(const PointRecord& a, const PointRecord& b) {
   CHECK(a.identity == b.identity);
   CHECK(a.policy == b.policy);
@@ -99,7 +100,7 @@ TEST_CASE(
   check_equal(report_from_json(json).points[0], report.points[0]);
 }
 
-// The three points have structures of their own, the second a key that this build does not know.
+// The three points have different structures. The second has a key that this build does not know.
 TEST_CASE("a report read from its text, point by point, is the one that its document holds") {
   Json json = report_to_json(sample_report());
   for (const char* policy : {"alias", "another"}) {
@@ -108,7 +109,7 @@ TEST_CASE("a report read from its text, point by point, is the one that its docu
   }
   json["points"][2]["memory"]["peak_colour"] = Json{{"red", 1}};
   json["humidity_ratio"] = 0.4;
-  // The order of a newer version's keys may differ.
+  // A newer version's keys may come back in another order.
   const auto read = [](const Json& report) {
     return nlohmann::json(report_to_json(report_from_text(report.dump(2), "file.json")));
   };
@@ -240,7 +241,7 @@ TEST_CASE("a point with nothing but its identity is written and read") {
   check_equal(report_from_json(json).points.front(), point);
 }
 
-// Reports of before the key do not have it.
+// Reports from before the key was added do not have it.
 TEST_CASE("a point says how many whole steps came before its figures") {
   Report report = sample_report();
   report.points[0].warm_up_steps = 2;
@@ -261,7 +262,7 @@ TEST_CASE("what is not finite is null and keeps its bits") {
   CHECK(json["implied_flops_per_second"].is_null());
 }
 
-// The key is taken over the canonical JSON of the identity and nothing else.
+// The key is computed only from the canonical JSON of the identity.
 TEST_CASE("the key depends on every part of the identity and on no measured figure") {
   const PointIdentity identity = sample_point().identity;
   const std::string key = point_key(identity);
@@ -402,7 +403,7 @@ TEST_CASE("a damaged report is one line with the path of the damage") {
   CHECK_THAT(error_of(json), Catch::Contains("points[0].parity: key \"reference\" is missing"));
 }
 
-// 300 points are made into text in several parts.
+// 300 points are converted to text in several parts.
 TEST_CASE("a report's text is that of its JSON, whatever it holds and however many points") {
   Report report;
   report.provenance = testing::sample_provenance();

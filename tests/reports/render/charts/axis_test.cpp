@@ -69,10 +69,10 @@ TEST_CASE("an interval far beyond the others does not set a range, usual ones do
   CHECK(range_of(usual, 2).low == 3.8);
   CHECK(range_of(usual, 2).high == 6.2);
   std::vector<Estimate> wide = usual;
-  wide[1].interval = {0.1, 25};  // half the span of 2 beyond the values is as far as it goes
+  wide[1].interval = {0.1, 25};  // the range extends at most half the span of 2 beyond the values
   CHECK(range_of(wide, 2).low == 3);
   CHECK(range_of(wide, 2).high == 7);
-  CHECK(range_of({{5, {4, 7}}}, 10).high == 7);  // alone it is usual
+  CHECK(range_of({{5, {4, 7}}}, 10).high == 7);  // a single interval is not cut off
 }
 
 TEST_CASE("counts have no fractions") {

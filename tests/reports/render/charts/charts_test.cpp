@@ -1,4 +1,5 @@
-// Properties of every chart for figures of any kind: finite, inside the picture, no text on text.
+// Checks properties of every chart for figures of any kind: finite, inside the picture, no text on
+// text.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +27,7 @@ bool is_finite(const Box& box) {
 // Glyphs fill the middle of their box.
 Box core(const Box& box) { return {box.left + 0.5, box.top + 2, box.right - 0.5, box.bottom - 2}; }
 
-// Empty if the picture is well made at that size of text; else the first thing that is wrong.
+// Returns "" if the picture is correct at that size of text, else the first problem.
 std::string flaw(const Picture& picture, double growth) {
   std::vector<std::pair<Box, std::string>> labels;
   std::vector<Box> strokes;
@@ -108,8 +109,8 @@ TEST_CASE("the charts of a telling report are well made") {
   }
 }
 
-// Two counted steps took 3 ms of matmul kernels and 0.9 ms of attention: 1.5 and 0.45 a step. The
-// ops' own 1.5 ms of matmul, in forward alone, are drawn only where no device said anything.
+// Two counted steps took 3 ms of matmul kernels and 0.9 ms of attention: 1.5 and 0.45 ms per step.
+// The timed ops' 1.5 ms of matmul, in forward alone, are drawn only without records of a device.
 TEST_CASE("a step's classes are the device's kernels where there are any, else the timed ops") {
   const auto segment = [](const Rows& chart, const std::string& hint) {
     for (const Segment& part : chart.rows.front().segments) {
@@ -151,7 +152,7 @@ std::size_t num_arrows(const Picture& picture) {
   return shapes_of<Path>(picture, [](const Path& path) { return path.corners.size() == 3; }).size();
 }
 
-// Labels below a plot have their middle at the tick, those beside it their end.
+// Labels below a plot are centred at the tick. Labels beside it end there.
 std::vector<double> numbers_on_axis(const Picture& picture, Anchor anchor) {
   std::vector<double> numbers;
   for (const Label& label : shapes_of<Label>(picture, [&](const Label& one) {
@@ -173,14 +174,14 @@ TEST_CASE("an interval of a ratio that leaves the others behind ends in arrows, 
   CHECK(*std::max_element(axis.begin(), axis.end()) < 2.5);
   CHECK(num_arrows(picture) == 2);
   CHECK(flaw(picture) == "");
-  // Usual intervals are whole, alone as well.
+  // Intervals of usual length are drawn whole, also a single one.
   CHECK(num_arrows(draw(ratios_of({{1.1, {{1.0, 1.2}}}, {1.3, {{1.1, 1.4}}}}))) == 0);
   CHECK(num_arrows(draw(ratios_of({{1.3, {{1.1, 1.5}}}}))) == 0);
-  // No interval, and a count that went to nothing.
+  // There is no interval, and one count fell to 0.
   CHECK(num_arrows(draw(ratios_of({{0.0, std::nullopt}, {1.0, std::nullopt}}))) == 0);
 }
 
-// Medians of 4, 5 and 6 ms. An interval up to 25 ms ends in an arrow, and so does its lower end.
+// Medians of 4, 5 and 6 ms. An interval that reaches 25 ms ends in an arrow at both ends.
 TEST_CASE("an interval of a step time that leaves the others behind does not set the axis") {
   using std::chrono::microseconds;
   Report report{testing::sample_provenance(), {}, {}};
@@ -205,8 +206,8 @@ TEST_CASE("an interval of a step time that leaves the others behind does not set
   CHECK(flaw(picture) == "");
 }
 
-// Peaks and times: a (100, 10), b (80, 12), c (90, 12): a and b are the front, b dominates c, and a
-// twin of b is on it as well.
+// Peaks and times are a (100, 10), b (80, 12), c (90, 12). a and b form the front, b dominates c,
+// and a twin of b is on the front as well.
 TEST_CASE("the front is what nothing dominates") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, std::int64_t peak, int step) {
@@ -227,7 +228,7 @@ TEST_CASE("the front is what nothing dominates") {
   CHECK(on_front == std::vector<bool>{true, true, false, true, false});
 }
 
-// At one peak: 10 ms known to [9, 12], 11 known to [10, 13], and 20 known to [18, 22].
+// All have one peak. The times are 10 ms in [9, 12], 11 in [10, 13] and 20 in [18, 22].
 TEST_CASE("a point is dominated only beyond the noise of its time") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, int step, int low, int high) {
@@ -265,7 +266,7 @@ TEST_CASE("of many points, baselines and the front are kept") {
         std::count_if(all.begin(), all.end(), is_on_front));
 }
 
-// The long one would be cut beside its marker; two have room for small text alone.
+// The long name would be cut beside its marker. Two names have room only for small text.
 TEST_CASE("no name of a front is cut, or left out on a narrow screen") {
   const Report report = telling_report();
   for (const Comparison& comparison : compare_policies(report)) {
@@ -282,8 +283,8 @@ TEST_CASE("no name of a front is cut, or left out on a narrow screen") {
   }
 }
 
-// Points at nearly one place: names of some find room, the others are in the legend, under a letter
-// beside the marker or, where even that has no room, beside one of its neighbours.
+// The points are almost at one place. Some names find room. The others are in the legend, under a
+// letter beside the marker or, if even the letter has no room, beside a neighbour's letter.
 TEST_CASE("every point of a front is named beside its marker or in the legend") {
   Plane plane{"crowded"};
   for (int index = 0; index < 12; ++index) {
@@ -335,13 +336,13 @@ TEST_CASE(
   CHECK(areas[0].corners.front().y == Approx(5.74));
   CHECK(areas[0].corners.back().y == Approx(5.67));
   report.repeats[1].steps[3].loss.reset();
-  CHECK(drawn().panels.at(0).areas.size() == 2);  // before the gap and behind it
+  CHECK(drawn().panels.at(0).areas.size() == 2);  // before and after the gap
   report.repeats.clear();
   const auto without = compare_policies(report);
   CHECK(losses(without.front().points).panels.at(0).areas.empty());
 }
 
-// The band is 0.07 wide and the losses fall from 5.7: the second panel's axis is that of the band.
+// The band is 0.07 wide and the losses fall from 5.7, so the second panel's axis follows the band.
 TEST_CASE("losses that differ have a second panel of the difference to the reference") {
   Report report = telling_report();
   const auto drawn = [&report] {
@@ -355,7 +356,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   CHECK(extent(bands[1]).height() > 40);
   CHECK(has_label(two, "Loss less that of none's first run"));
 
-  // Equal bits everywhere, and a reference that repeats itself: there is nothing to see.
+  // All bits are equal and the reference repeats itself, so there is no difference to show.
   std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });
   for (RepeatRecord& repeat : report.repeats) repeat.steps = report.points.front().steps;
   CHECK(drawn().panels.size() == 1);
@@ -365,8 +366,8 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   CHECK(drawn().panels.size() == 1);
 }
 
-// The same policy once more with another plan, 50 above: less the repeated run's own it is 50, and
-// nothing is far below 0.
+// The same policy occurs again with another plan, 50 above. Minus the repeated run's own loss it is
+// 50, and nothing is far below 0.
 TEST_CASE("losses are held against the run that was repeated, not another of its name") {
   Report report = telling_report();
   PointRecord other = report.points.front();
@@ -411,8 +412,8 @@ TEST_CASE("a label goes where nothing is, else nowhere") {
     return label ? std::optional(extent(*label)) : std::nullopt;
   };
   CHECK(place({})->left == 55);
-  // Right is taken, so it goes left; where all beside the point is taken, further right; where all
-  // is taken it is left out.
+  // The right is taken, so the label goes left. If everything near the point is taken, it goes
+  // further right. If everything is taken, it is left out.
   CHECK(place({{54, 40, 100, 60}})->right == Approx(45));
   CHECK(place({{0, 0, 64, 100}})->left == 65);
   CHECK_FALSE(place({bounds}));

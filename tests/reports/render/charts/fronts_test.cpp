@@ -1,4 +1,4 @@
-// A searched front as a picture.
+// Tests the picture of a searched front.
 #include <algorithm>
 #include <cmath>
 
@@ -44,7 +44,7 @@ TEST_CASE("a measured point appears twice in the picture, and a thin line joins 
   const FrontRecord record = telling_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
-  REQUIRE(marks.size() == 3);  // predicted, measured, and the cross of what loses
+  REQUIRE(marks.size() == 3);  // predicted, measured, and the cross of a beaten point
   CHECK(marks[0].fill == Paint::kSurface);
   CHECK(marks[1].fill == Paint::kBlue);
   CHECK(marks[1].center.y < marks[0].center.y);  // slower than predicted
@@ -139,7 +139,7 @@ TEST_CASE("predictions of a measured front are calibrated, run or not") {
   CHECK(predicted_step(front, front.points[3]) == front.points[3].step_time * 2);
 }
 
-// A hundred points at nearly one place.
+// A hundred points are almost at one place.
 TEST_CASE("every point of a searched front has its number beside its marker or in the legend") {
   FrontRecord record = predicted_front();
   Front& front = record.front;
@@ -160,7 +160,7 @@ TEST_CASE("every point of a searched front has its number beside its marker or i
   }
 }
 
-// Medians of 100 and 104 ms, one of them known to 60 ms either way.
+// Medians of 100 and 104 ms. One of them is known to 60 ms either way.
 TEST_CASE("medians fill the axis of time, and an interval beyond it ends in an arrow") {
   Plane plane{"noisy"};
   plane.spots.resize(2);
@@ -205,8 +205,8 @@ TEST_CASE("a searched front has no chart but its picture") {
   CHECK(std::holds_alternative<Rejected>(draw_chart("memory", telling_front())));
 }
 
-// Regions over two layers say whose op each is; casts and norms beside something costly are not
-// told apart.
+// Regions over two layers name the layer of each op. Casts and norms beside a costly op do not
+// change the colour.
 TEST_CASE("layers with the same costly ops have one colour, whatever else they keep") {
   FrontRecord record = predicted_front();
   const std::vector<std::string> mixed = {"attention_norm::aten::rsqrt",

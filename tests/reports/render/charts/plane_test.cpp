@@ -47,7 +47,7 @@ TEST_CASE("panels of fronts have the same axes, whatever each of them holds") {
   const std::vector<Picture> pictures = draw(chart);
   REQUIRE(pictures.size() == 2);
   CHECK(tick_labels(pictures[0]) == tick_labels(pictures[1]));
-  // A ratio of 1 is on both axes, since that is the reference.
+  // A ratio of 1 is on both axes, because it is the reference.
   const auto labels = tick_labels(pictures[0]);
   CHECK(std::count_if(labels.begin(), labels.end(), [](const std::string& text) {
           return text == "1" || text == "1.0" || text == "1.00";

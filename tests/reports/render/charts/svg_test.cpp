@@ -62,7 +62,8 @@ TEST_CASE("strokes, bars and markers cover what text must not, areas and grid li
   CHECK(covered_by(Rectangle{{0, 0, 4, 4}, Paint::kBlue, ""}).size() == 1);
   CHECK(covered_by(Marker{}).size() == 1);
   CHECK(covered_by(Path{{{0, 0}, {90, 0}}}).size() == 1);
-  // A slanted line in pieces: the box around all of it holds much that it does not cover.
+  // A slanted line is covered by several boxes, because its bounding box contains much that the
+  // line does not cover.
   CHECK(covered_by(Path{{{0, 0}, {90, 60}}}).size() == 11);
   CHECK(covered_by(Path{{{0, 0}, {90, 0}}, Paint::kGrid}).empty());
   CHECK(covered_by(Path{{{0, 0}, {9, 0}, {9, 9}}, Paint::kClear, Paint::kBlue}).empty());

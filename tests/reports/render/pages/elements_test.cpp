@@ -30,7 +30,7 @@ TEST_CASE("figures are linked in their order, by names that mean nothing in mark
   CHECK(part({}, "s1") == "");
 }
 
-// Cut after two lines of a telephone, all of it in the page.
+// The words are cut after two lines on a phone, but the page contains all of them.
 TEST_CASE("a row's words fold from a hundred letters on") {
   const auto table_of = [](std::size_t num_letters) {
     return grid({{{"name"}}, "", {{{"row"}, std::string(num_letters, 'w'), true}}});
@@ -50,7 +50,7 @@ TEST_CASE("names break after punctuation alone, and a spread has its sign") {
                        Catch::Contains(">Known to</th>"));
 }
 
-// Of a row that wraps; a cell without a value needs no title.
+// Tests a row that wraps. A cell without a value needs no title.
 TEST_CASE("a table that wraps on a telephone has the title of each value beside it") {
   const table::Grid table{
       {{"contents"}, {"lowest <peak>"}, {"knee"}}, "", {{{"a", "1 B", "-"}, ""}}};

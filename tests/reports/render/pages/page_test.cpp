@@ -22,7 +22,8 @@ using testing::telling_report;
 
 std::string page_of(const Report& report) { return render_page({{"sample.json", report}}); }
 
-// Elements that are open and never closed, or closed and never opened; empty: all in order.
+// Returns elements that are opened but never closed, or closed but never opened; "" if there are
+// none.
 std::string unbalanced(const std::string& page) {
   static const std::regex kTag("<(/?)([a-zA-Z0-9]+)[^>]*?(/?)>");
   std::vector<std::string> open;
@@ -86,7 +87,7 @@ TEST_CASE("names that mean something in markup are text everywhere") {
                        !Catch::Contains("<b>none") && !Catch::Contains("<aten"));
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&quot;"));
   CHECK(unbalanced(page) == "");
-  // A file name is somebody's text as well, and so is every member of an environment.
+  // A file name is untrusted text too, and so is every member of an environment.
   Report hostile = report;
   hostile.provenance.environment.cpu_model = "<svg/onload=alert(1)>";
   hostile.points[0].identity.model = "</title><script>";
@@ -131,14 +132,14 @@ TEST_CASE("files on one page are told apart by their names, and by their folders
   CHECK(between(page, "<h2>", "</h2>") ==
         std::vector<std::string>{"Compared: c.json", model + "old/a.json", model + "new/a.json",
                                  model + "b.json"});
-  // A row each in the contents, and one for what they were measured with.
+  // The contents have a row for each part, and one for the machines.
   std::vector<std::string> anchors = between(page, "<section id=\"", "\"");
   anchors.emplace_back("made");
   const std::string contents = page.substr(0, page.find("</nav>"));
   CHECK(between(contents, "<td class=\"name\"><a href=\"#", "\"") == anchors);
   CHECK(count_of(page, "<section id=") == 4);
   CHECK_THAT(page, !Catch::Contains("runs/"));
-  // One file needs no name beside its model.
+  // A single file needs no name beside its model.
   CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
 }
 
@@ -215,7 +216,8 @@ TEST_CASE("CSV quotes what it must, and defuses formulas") {
   CHECK_THAT(csv, Catch::Contains(",\"a,\"\"b\"\"\",") && Catch::Contains(",\"'=cmd()\nnext\","));
 }
 
-// Checks that every line has as many cells as the first, and returns how many follow that.
+// Checks that every line has as many cells as the first, and returns the number of lines after the
+// first.
 int num_csv_rows(const std::string& csv) {
   std::istringstream lines(csv);
   std::string header;
@@ -258,7 +260,8 @@ TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minu
   }
 }
 
-// It is a figure for experts: among the words of the folded baselines, and a table beside.
+// Hypervolume is a figure for experts. It is only among the words of the folded baselines, and in a
+// table beside.
 TEST_CASE("no card and no title of a front's page is of hypervolume") {
   const std::string page = render_page({}, {}, {{"f.json", testing::telling_front()}});
   for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
@@ -272,8 +275,8 @@ TEST_CASE("no card and no title of a front's page is of hypervolume") {
   CHECK(page.find("Hypervolume 0.25") > baselines);
 }
 
-// A model with batch and tokens beside one with experts: a column each, empty where a model has
-// no such dimension.
+// One model has batch and tokens, another has experts. Each gets a column, which is empty if a
+// model lacks that dimension.
 TEST_CASE("CSV has a column for every dimension, setting and commit") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {
@@ -316,7 +319,7 @@ TEST_CASE("a searched front as CSV has a line a point and baseline, predicted an
           Catch::Contains(",timeout,no result after 10 min,"));
 }
 
-// Two metrics of a row, and a point on one side.
+// One row with two metrics, and a point that only one side has.
 CompareRecord two_metrics_and_an_extra() {
   CompareRecord record;
   record.base.file = "a.json";

@@ -1,4 +1,4 @@
-// Pages of sweeps.
+// Tests pages of sweeps.
 #include "reports/render/pages/parts.h"
 
 #include <regex>
@@ -53,7 +53,7 @@ TEST_CASE("every link of a sweep's page leads to a part of it, also to what is f
   }
 }
 
-// 100 shapes of each of five models: 10 tokens in columns, 10 batches in maps of three kinds.
+// Each of five models has 100 shapes: 10 tokens in columns, and 10 batches in maps of three kinds.
 TEST_CASE("a page of 500 comparisons opens with an overview and folds each comparison once") {
   const std::string page = sweep_page(testing::large_sweep(500));
   CHECK(page.size() < 6'000'000);
@@ -61,7 +61,7 @@ TEST_CASE("a page of 500 comparisons opens with an overview and folds each compa
   CHECK(all_between(page, "<table class=\"heat\">", "</table>").size() == 5 * 3 * 10);
   CHECK(all_between(page, "<div id=\"m", "\"").size() == 500);
   CHECK(all_between(page, "<svg ", ">").size() == 5 * 24);
-  // Without what is folded, somebody scrolls through few of them.
+  // Removes folded content. Little must remain to scroll through.
   std::string open = page;
   for (int depth = 0; depth < 3; ++depth) {
     std::string rest;

@@ -41,7 +41,7 @@ TEST_CASE("a comment on a pull request leads with the verdict, and both sides ha
   CHECK(markdown.find("Verdict") == markdown.rfind("Verdict"));
 }
 
-// Rounds of 7 to 48 ms beside 10: from less than half to eight times.
+// Rounds of 7 to 48 ms against 10 ms: the ratio is from less than half to eight.
 TEST_CASE("noise of times stands once below the rows, with what to do about it") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};
   const CompareRecord noisy =

@@ -43,7 +43,7 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
         "ranks: tp=2,fsdp=4");
   CHECK_THAT(text_of(record), !Catch::Contains("estimated"));
   CHECK(communication_words(record).empty());
-  // Steps of 130 down to 100 ms, 30 of them communication.
+  // Steps take from 130 down to 100 ms, of which 30 ms are communication.
   for (FrontPoint& point : record.front.points) {
     point.figures.communication = std::chrono::milliseconds(30);
   }
@@ -59,13 +59,13 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
   CHECK(text_of(record).starts_with("wan_small, bfloat16, batch 1, 8192 tokens, no optimizer"));
 }
 
-// Peaks are 60, 74, 83, 96, 128 and 160 MiB.
+// The peaks are 60, 74, 83, 96, 128 and 160 MiB.
 TEST_CASE("what the device's memory holds leads, and larger rows say that they exceed it") {
   FrontRecord record = predicted_front();
   CHECK(lead_words(record) ==
         "The fastest that fits cpu's 148 MiB, point 4: peak 128 MiB, step 104 ms (+4.0 %): layers "
         "0: recompute all; 1-3: keep all");
-  // Point 5, and the baseline none.
+  // These are point 5 and the baseline none.
   CHECK(times(text_of(record), "exceeds cpu's 148 MiB") == 2);
   record.device_memory = Bytes{70 << 20};
   CHECK(lead_words(record).starts_with("The fastest that fits cpu's 70.0 MiB, point 0: "));
@@ -76,7 +76,7 @@ TEST_CASE("what the device's memory holds leads, and larger rows say that they e
   CHECK(times(text_of(record), "exceeds") == 0);
 }
 
-// Of 148 MiB tensors have 100, which point 3 fills with 96. Points 4 and 5 do not fit, nor do the
+// Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 do not fit, nor do the
 // baselines none, nth_first(2) and first_n(2).
 TEST_CASE("what is reserved of the device is said, and taken off before a point leads") {
   FrontRecord record = predicted_front();
@@ -105,7 +105,7 @@ TEST_CASE("an answer leads in place of the device's memory, with its number") {
   record.max_slowdown_ratio = 0.2;
   CHECK(lead_words(record).starts_with(
       "The lowest peak for at most 20 % more step time, point 2: peak 83.0 MiB"));
-  // A file may hold one of the two without the other.
+  // A file may hold only one of the question and the answer.
   record.max_slowdown_ratio.reset();
   CHECK(lead_words(record).starts_with("The answer, point 2: peak 83.0 MiB"));
   record.max_slowdown_ratio = 0.2;
@@ -129,7 +129,7 @@ TEST_CASE("each point says what it keeps, and the next commands name the point t
   CHECK_THAT(of_own, !Catch::Contains("rematch run"));
 }
 
-// Every step took twice the profile's time and 100 ms: 360 ms instead of 130 for the lowest peak,
+// Every step took twice the profile's time plus 100 ms: 360 ms instead of 130 for the lowest peak,
 // 316 for the knee, 308 for point 4 and 300 for keeping everything.
 FrontRecord calibrated_front() {
   FrontRecord record = predicted_front();
@@ -181,7 +181,7 @@ TEST_CASE("the next command never runs the plan that keeps everything") {
   CHECK_THAT(text_of(record, {"f.json", ""}), Catch::Contains("rematch run --plan f.json#3 "));
 }
 
-// 128 MiB and 104 ms are 20 % below and 4 % above the plan without regions; the lowest peak, 60 MiB
+// 128 MiB and 104 ms are 20 % below and 4 % above the plan without regions. The lowest peak, 60 MiB
 // in 130 ms, is 53 % below and 25 % above this `none`.
 TEST_CASE("rows are compared with none, where gathered parameters that are held cost more") {
   FrontRecord record = predicted_front();

@@ -1,4 +1,4 @@
-// What rematch predict prints, for made-up steps.
+// Tests the output of rematch predict, for synthetic steps.
 #include "reports/render/tables/prediction_table.h"
 
 #include "tests/support/catch.h"

@@ -25,7 +25,7 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
-// Both schedules, a failure, another bit, and times that are not to be trusted.
+// Both schedules, a failure, different bits, and times that cannot be trusted.
 Report comparison_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));
@@ -45,7 +45,7 @@ Report comparison_report() {
   return report;
 }
 
-// Optimizer states of a model without many tokens: no policy has a say.
+// Optimizer state dominates a model with few tokens, so no policy can lower the peak.
 Report bound_report() {
   Report report{sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {
@@ -82,7 +82,7 @@ TEST_CASE("the table of a model that no policy can help", "[golden]") {
 TEST_CASE("a narrow table moves columns into the detail line and loses none", "[golden]") {
   const std::string text = render_table(comparison_report(), TableFormat::kText, 90);
   testing::check_golden("render/narrow.txt", text);
-  // The line to copy is not wrapped.
+  // The command to copy is not wrapped.
   CHECK(longest_line(text.substr(0, text.find("Reproduce with"))) <= 90);
   CHECK_THAT(text, Catch::Contains("95.0 MiB"));
 }

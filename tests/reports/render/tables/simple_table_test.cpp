@@ -1,4 +1,4 @@
-// The plan that a person can type, for a made-up front.
+// Tests the plan that a person can type, for a synthetic front.
 #include "reports/render/tables/front_table.h"
 #include "tests/reports/render/sample_front.h"
 #include "tests/support/catch.h"
@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kScreenColumns = 100;
 
-// Points have peaks of 60, 74, 83, 96, 128 and 160 MiB; cpu's 148 MiB hold point 4.
+// The points have peaks of 60, 74, 83, 96, 128 and 160 MiB. Point 4 is the largest that fits into
+// the cpu's 148 MiB.
 FrontRecord record_with_simple() {
   FrontRecord record = testing::predicted_front();
   SimplePoint simple{record.front.points[4], Bytes{8 << 20}, {}};
