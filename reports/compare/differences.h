@@ -30,8 +30,8 @@ class PointEnvironments {
   // Returns the differences between two points, one from each report.
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
-  // Returns the differences of all pairs that were asked for so far. If neither report is merged,
-  // returns those of the reports.
+  // Returns the differences of all pairs that between() has seen so far. If neither report is
+  // merged, returns those of the reports.
   std::vector<NamedDifference> all() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kEquivalenceRuns = 4;
 constexpr double kEquivalenceTail = 0.05;
-constexpr double kNoiseMargin = 4;  // in standard deviations of a run
+constexpr double kNoiseMargin = 4;  // standard deviations of a run
 constexpr double kFalseAlarmsOfEquivalence = 0.001;
 constexpr double kSurelyWider = 0.0001;  // chance of such a variance ratio between equal arms
 

@@ -19,8 +19,8 @@ struct LossColumns {
 struct LossPoint {
   std::int64_t step = 0;
   std::optional<double> loss;  // absent if not finite
-  int line = 0;                // from 1
-  int column = 0;              // of the loss, in bytes, from 1
+  int line = 0;                // counted from 1
+  int column = 0;              // start of the loss, in bytes, counted from 1
 };
 
 // A row with a step but no loss, such as a logger's row for a validation. pandas also leaves the

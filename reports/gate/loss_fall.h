@@ -19,7 +19,7 @@ namespace rematch {
 // Source of s: Gasser, Sroka and Jennen-Steinmetz, Residual variance and residual pattern in
 // nonlinear regression, Biometrika 73, 1986. The factor 4 comes from simulation in
 // tests/reports/gate: a loss that only scatters seems to fall in at most 4 % of references. With
-// fewer than 8 steps one steep fall cannot be told from scatter, so only `allowed` counts.
+// fewer than 8 steps one steep fall looks like scatter, so only `allowed` counts.
 
 // Returns why equal curves prove nothing and what to do, or "" if the loss falls. Every run must
 // have the steps of the first one, at least one, and finite losses.

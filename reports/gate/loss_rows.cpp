@@ -15,7 +15,7 @@ constexpr std::size_t kLongestReason = 300;
 
 struct Line {
   std::string_view text;
-  int number = 0;  // from 1
+  int number = 0;  // counted from 1
 };
 
 // Skips blank lines.

@@ -12,7 +12,7 @@ namespace rematch {
 // The text of one cell and its column in the file. An absent cell has empty text.
 struct LossCell {
   std::string text;
-  int column = 1;  // in bytes, from 1
+  int column = 1;  // bytes, counted from 1
 };
 
 struct LossRow {

@@ -23,7 +23,7 @@ struct Provenance {
   std::optional<std::string> git_commit;  // commit of the tool; absent outside a checkout
   std::optional<bool> git_dirty;
   std::optional<std::string> tool_version;
-  std::optional<std::string> program_sha256;  // of the binary; equal bytes count as one build
+  std::optional<std::string> program_sha256;  // hash of the binary; equal bytes count as one build
   std::string reproduce;                      // the command line to run
   std::string execution = "eager";
 };

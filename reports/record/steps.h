@@ -45,7 +45,7 @@ std::optional<double> number_of_bits(std::string_view bits);
 // compared.
 struct ParityRecord {
   std::string reference;         // policy: "none"
-  std::string reference_reason;  // why it is not the one asked for; empty if it is
+  std::string reference_reason;  // why it differs from the requested one; else empty
   int compared_steps = 0;
   std::optional<bool> loss_bits_equal;
   std::optional<bool> gradient_bits_equal;

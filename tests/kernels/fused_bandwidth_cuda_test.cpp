@@ -96,7 +96,8 @@ RmsNorm rms_norm(Workspace& memory, const Shape& shape) {
           memory.bf16(shape.size())};
 }
 
-// As models/layers runs it: float32 from the norm before it, bfloat16 for the matmul after it.
+// Uses the dtypes of models/layers: float32 from the norm before it, bfloat16 for the matmul after
+// it.
 Modulate modulate(Workspace& memory, const Shape& shape) {
   const auto [rows, width] = shape;
   return {kFloat32,

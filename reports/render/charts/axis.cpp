@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kLabelGap = 8;
 constexpr double kSmallestRatio = 1e-12;
-constexpr double kTolerance = 1e-9;  // for rounding errors
+constexpr double kTolerance = 1e-9;  // tolerance for rounding errors
 
 struct Unit {
   const char* name;

@@ -8,7 +8,7 @@ namespace rematch::chart {
 namespace {
 
 constexpr double kPanelGap = 24;         // between panels
-constexpr double kAxisTitleHeight = 24;  // of the y axis
+constexpr double kAxisTitleHeight = 24;  // height of the y axis' title
 constexpr double kPanelRight = 8;
 constexpr double kBottom = 40;  // the x axis
 constexpr double kStripHeight = 5;

@@ -52,7 +52,7 @@ struct Panel {
   std::string y_title;  // followed by the unit, if any
   Quantity quantity = Quantity::kNumber;
   std::optional<double> at_least;  // the y axis includes 0 and this value
-  double height = 118;             // of the plot
+  double height = 118;             // height of the plot
   std::vector<Area> areas;         // later ones cover earlier ones
   std::vector<Curve> curves;       // earlier ones cover later ones
   std::vector<Stretch> strip;

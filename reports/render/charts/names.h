@@ -17,7 +17,7 @@ struct Name {
 
 struct NamePlaces {
   Box area;              // names stay inside
-  double clearance = 0;  // from a marker's middle to its name
+  double clearance = 0;  // distance from a marker's middle to its name
   double longest = 0;    // longest allowed width of a name beside its marker
 };
 

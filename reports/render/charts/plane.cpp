@@ -14,12 +14,12 @@ namespace rematch::chart {
 namespace {
 
 constexpr double kWidth = 660;
-constexpr double kHeight = 300;  // of the plot
+constexpr double kHeight = 300;  // height of the plot
 constexpr double kTop = 28;
 constexpr double kRight = 14;
 constexpr double kRadius = 5;
 constexpr double kSquareRadius = 4.4;
-constexpr double kClearance = kRadius * kGrowth + 4;  // from a marker's middle to its name
+constexpr double kClearance = kRadius * kGrowth + 4;  // distance from a marker's middle to its name
 // A limit further out than this many times the spots' peaks would squeeze them together.
 constexpr double kNearLimit = 1.6;
 // A fraction of the plot's width.
@@ -219,7 +219,7 @@ void draw_small_spots(Picture& picture, const FrontPanel& panel, const Plot& plo
 }
 
 Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
-  constexpr double kAxisTitle = 22;  // of the y axis
+  constexpr double kAxisTitle = 22;  // height of the y axis' title
   constexpr double kPlotHeight = 150;
   constexpr double kMarginRight = 12;
   constexpr double kMarginBottom = 40;

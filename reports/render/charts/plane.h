@@ -17,7 +17,7 @@ namespace rematch::chart {
 struct Spot {
   std::optional<Position> predicted;  // a hollow marker, joined to the measured one
   std::optional<Position> measured;
-  std::optional<std::array<double, 2>> interval;  // of the measured step time
+  std::optional<std::array<double, 2>> interval;  // interval of the measured step time
   MarkerKind kind = MarkerKind::kCircle;
   Paint paint = Paint::kBlue;
   bool is_crossed = false;

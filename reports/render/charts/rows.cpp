@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kTitleHeight = 22;
 constexpr double kRowHeight = 39;
-constexpr double kNameBaseline = 13;  // from the top of a row
+constexpr double kNameBaseline = 13;  // distance from the top of a row
 constexpr double kLaneTop = 19;
 constexpr double kLaneHeight = 11;
 constexpr double kAxisHeight = 24;
@@ -18,7 +18,7 @@ constexpr int kMostTicks = 4;
 
 // Maps a ratio that is not above 0 to the farthest end of any axis.
 double logarithm(double ratio) {
-  constexpr double kFarthest = 28;  // of 1e12
+  constexpr double kFarthest = 28;  // logarithm of about 1e12
   return ratio > 0 ? std::clamp(std::log(ratio), -kFarthest, kFarthest) : -kFarthest;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // Bold letters are wider than the table's by this factor.
 constexpr double kBoldFactor = 1.13;
-constexpr double kLineHeight = 20;  // of a legend
+constexpr double kLineHeight = 20;  // height of a legend's line
 
 // Advance widths from space to tilde, in thousandths of the font size.
 constexpr std::array<int, 95> kAdvances = {

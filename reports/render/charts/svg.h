@@ -95,9 +95,9 @@ struct Label {
   std::string text;
   Anchor anchor = Anchor::kStart;
   Paint fill = Paint::kInk;
-  double drop = 0;  // from `at` to the baseline, in text sizes
+  double drop = 0;  // distance from `at` to the baseline, in text sizes
   bool is_bold = false;
-  bool has_halo = false;  // in the background's colour, keeps text over lines readable
+  bool has_halo = false;  // an outline in the background's colour keeps text over lines readable
   std::string hint;
 };
 

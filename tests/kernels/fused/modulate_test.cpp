@@ -40,7 +40,7 @@ TEST_CASE("modulate keeps to what fused ops keep to") {
   }
 }
 
-// In Wan all inputs are float32, and the result has the dtype of the model's linears.
+// Wan's inputs are all float32, and the result has the dtype of the model's linears.
 TEST_CASE("modulate narrows float32 to bfloat16") {
   const OpCase op = modulate_case(random_inputs(2, 40, 21), /*narrow=*/true);
   check_one_op(op);

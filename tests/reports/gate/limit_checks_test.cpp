@@ -80,7 +80,7 @@ TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
   CHECK(expect("collective", 0).verdict == GateVerdict::kPass);
 }
 
-// In 10 steps each forward has 16 all-reduces and each recompute has 8.
+// Each forward of 10 steps has 16 all-reduces and each recompute has 8.
 TEST_CASE("collectives are expected by kind, and the peak is the worst rank's, with its number") {
   PointRecord on_ranks = testing::sample_on_ranks("full", 8);
   on_ranks.steps.pop_back();  // its loss is not a number
