@@ -19,8 +19,8 @@ namespace rematch {
 // One child process, polled between other work.
 class Child {
  public:
-  // Starts `command` (argv; the first is a path) in its own process group, with stdin and stdout
-  // closed. `environment` lists variables to set, "NAME=value". Keeps the end of its stderr. The
+  // Starts `command` (argv; the first is a path) in its own process group. Its stdin and stdout are
+  // /dev/null. `environment` lists variables to set, "NAME=value". Keeps the end of its stderr. The
   // child dies with this process, however this process ends. Throws std::system_error if it cannot
   // be started.
   explicit Child(const std::vector<std::string>& command,

@@ -31,7 +31,8 @@ auto require_readable(const std::string& path, const Read& read) {
   }
 }
 
-// Reads a JSON file that the command line names. Throws UsageError if it cannot be read.
+// Reads a JSON file that the command line names. Throws UsageError if it cannot be read, and
+// FormatError if it is not JSON.
 inline Json require_json_file(const std::string& path) {
   try {
     return read_json_file(path);
@@ -40,7 +41,8 @@ inline Json require_json_file(const std::string& path) {
   }
 }
 
-// Returns `read` of the parsed file. Throws UsageError if the file cannot be read or parsed.
+// Returns `read` of the parsed file. Throws UsageError if the file cannot be read or `read` throws
+// FormatError. Throws FormatError if the file is not JSON.
 template <class Read>
 auto require_json_file(const std::string& path, const Read& read) {
   const Json json = require_json_file(path);

@@ -71,9 +71,10 @@ std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecor
 // Absent if --max-slowdown was given or no memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
-// Finds the plan that every trainer can express, to show beside the front. It answers the record's
-// question or, without one, fits the peak of the knee. `exact` is the search that made the record's
-// front. Absent if the search was interrupted.
+// Finds the best plan that every trainer can express, to show beside the front: the lowest peak
+// within --max-slowdown, else the fastest within limit_of(), else the fastest within the peak of
+// the knee. If none fits, returns the plan with the lowest peak. `exact` is the search that made
+// the record's front. Absent if the search was interrupted.
 std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profile,
                                        const SearchSpace& space, const FrontRecord& record,
                                        FrontSearch& exact);
