@@ -1,5 +1,6 @@
-// Damaged input to everything in policies that reads: each reader gives a value that can be written
-// again, or its own error in one line. Anything else (another exception, a crash, a hang) fails.
+// Gives damaged input to every reader in policies. Each reader returns a value that can be written
+// again, or throws its own error in one line. Anything else (another exception, a crash, a hang)
+// fails.
 #include <functional>
 
 #include "policies/base/file.h"
@@ -31,7 +32,7 @@ bool is_one_line(const std::string& message) {
 struct Format {
   std::string name;
   Json sample;
-  std::function<void(const Json&)> read;  // and write again what was read
+  std::function<void(const Json&)> read;  // reads the input, and writes the value again
 };
 
 Trace small_trace(std::uint32_t seed) {
@@ -80,7 +81,7 @@ std::vector<Format> formats() {
            }}};
 }
 
-// Empty if the reader did one of the two things it may do; else what it did.
+// Returns "" if the reader did one of the two allowed things, else a description of what it did.
 std::string misbehaviour(const std::function<void()>& read) {
   try {
     read();
@@ -119,7 +120,7 @@ TEST_CASE("files with wrong values are read or refused in one line", "[property]
             }) == "");
       ++(threw ? refused : read);
     }
-    // Else the mutations are too wild, or too tame, to say anything.
+    // Otherwise the mutations are too strong, or too weak, to test anything.
     CHECK(read > 0);
     CHECK(refused > 0);
   }

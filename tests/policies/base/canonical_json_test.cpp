@@ -25,7 +25,7 @@ TEST_CASE("the RFC's own example has the RFC's canonical form") {
         "\"string\":\"\u20ac$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}");
 }
 
-// By code points U+FB33 would stand before U+1F600; by UTF-16 code units it stands behind.
+// Sorted by code points, U+FB33 would precede U+1F600. Sorted by UTF-16 code units, it follows.
 TEST_CASE("keys are sorted by UTF-16 code units") {
   CHECK(canonical_text(R"({"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5,
                            "\u0080": 6, "\u00f6": 7})") ==
@@ -94,7 +94,7 @@ TEST_CASE("key order and white space do not change the hash") {
         canonical_sha256(parse_json(R"({"a":{},"b":[1,2.0]})", "test")));
 }
 
-// FIPS 180-2, appendix B.1, and the well-known hash of nothing.
+// The examples are from FIPS 180-2, appendix B.1, and the well-known hash of the empty string.
 TEST_CASE("SHA-256 agrees with its standard's examples") {
   CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -96,7 +96,7 @@ TEST_CASE("an object with very many keys reads in linear time") {
   CHECK(parse_json(text + "}", "many").size() == 100000);
 }
 
-// Elements of lists elsewhere, and of a list within the list, are nobody's.
+// Elements of other lists, and of a list within the list, are not offered.
 TEST_CASE("elements of one list are offered as they are read, and kept where they are not taken") {
   const std::string text =
       R"({"points": 0, "a": {"points": [7]}, "list": [1, {"b": [2]}, [[3]], 4], "z": [[5]]})";
@@ -158,7 +158,7 @@ TEST_CASE("a failed write leaves the old file and nothing beside it") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-// Files of this process can hold no more than so many bytes while it lives: a full disk.
+// Limits the size of files that this process writes while it lives. This simulates a full disk.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -197,8 +197,8 @@ bool has_nameless_files(const std::string& folder) {
   return fd >= 0;
 }
 
-// The kill comes in the middle of the text: by the signal of a file that grows too large, so that
-// it is always the same moment.
+// The signal for a file that grows too large kills the process in the middle of the text, so the
+// moment is always the same.
 TEST_CASE("a process that is killed while it writes leaves nothing beside the file") {
   const ScratchFolder folder;
   if (!has_nameless_files(folder.path())) {

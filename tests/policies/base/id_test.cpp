@@ -15,7 +15,8 @@ static_assert(sizeof(PlaneId) == 4);
 static_assert(!std::is_convertible_v<int, PlaneId> && !std::is_convertible_v<PlaneId, int>);
 static_assert(!std::is_constructible_v<PlaneId, TrainId>);
 static_assert(!std::is_invocable_v<std::less<>, PlaneId, TrainId>);
-// No larger than the index: a table of them may be as large as one of indices.
+// An OptionalIndex is no larger than an index, so a table of them is as small as a table of
+// indices.
 static_assert(sizeof(OptionalIndex) == 4 && sizeof(BasicOptionalIndex<std::int16_t>) == 2);
 
 TEST_CASE("ids move along their table, and the distance of two is a count") {

@@ -20,11 +20,11 @@ TEST_CASE("what a user typed stays on one line, whatever it holds") {
   CHECK(in_quotes(std::string(500, 'x')) == "'" + std::string(120, 'x') + "...'");
   CHECK(in_quotes(std::string(119, 'x') + "\xc3\xb6yy") ==
         "'" + std::string(119, 'x') + "\xc3\xb6...'");
-  // Cut as shown: each of these bytes is shown as four.
+  // The limit counts escaped text, and each of these bytes is escaped to four.
   CHECK(in_quotes(std::string(120, '\0')).size() < 130);
 }
 
-// At ten bytes, five stay at either end; both bytes of a character stay, or none.
+// With ten bytes, five remain at either end. A character of two bytes remains whole or is dropped.
 TEST_CASE("what a file holds stays on one line, and the end of a long message is kept") {
   CHECK(on_one_line("a\nb", 10) == "a\\nb");
   CHECK(on_one_line("0123456789", 10) == "0123456789");
@@ -39,7 +39,7 @@ TEST_CASE("a long text is cut between words") {
   while (words.size() < 200) words += "abcdefg ";
   const std::string fifteen = words.substr(0, 15 * 8);  // 120 bytes
   CHECK(in_quotes(words) == "'" + fifteen + "...'");
-  // Names without spaces, as in lists of layers or arguments.
+  // Names without spaces occur in lists of layers or arguments.
   std::string names;
   while (names.size() < 200) names += "layers.7.wq,";
   CHECK(in_quotes(names) == "'" + names.substr(0, 120) + "...'");
@@ -55,7 +55,7 @@ TEST_CASE("parts stand in order with the separator between them and nowhere else
   CHECK(joined(std::set<std::string>{"b", "a"}, " && ") == "a && b");
 }
 
-// A cell of a CSV line may be empty, the first one too.
+// A cell of a CSV line may be empty, including the first one.
 TEST_CASE("an empty part keeps its separators") {
   CHECK(joined(std::vector<std::string>{"", "a", "", "b"}, ",") == ",a,,b");
 }

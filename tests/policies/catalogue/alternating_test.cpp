@@ -1,4 +1,4 @@
-// Every-second-matmul policies: which of the matmuls are kept, by call order.
+// Every-second-matmul policies: tests which matmuls are kept, by call order.
 #include <set>
 
 #include "tests/policies/catalogue/decisions.h"
@@ -8,7 +8,8 @@
 namespace rematch::testing {
 namespace {
 
-// wq wk wv wo w1 w3 w2: the count is raised before it is asked, so the first is kept.
+// The matmuls are wq wk wv wo w1 w3 w2. The count is incremented before the test, so the first is
+// kept.
 TEST_CASE("of a Llama block's seven matmuls the first, third, fifth and seventh are kept") {
   const Trace toy = toy_llama();
   for (const char* policy : {"sac_titan", "sac_titan_2024", "sac_titan_2025(llama3)",
@@ -37,7 +38,7 @@ TEST_CASE("fused attention is kept by its class where a list names it, literally
   CHECK(decisions(plan_of("ops_root", toy).types.at(0), kAttention).substr(0, 2) == "rr");
 }
 
-// addmm is in torchtitan's list and not counted; the older lists know aten::mm alone.
+// addmm is in torchtitan's list and is not counted. The older lists contain only aten::mm.
 TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists none") {
   const Trace biased = toy_biased();
   CHECK(decisions(plan_of("sac_titan", biased).types.at(0), "aten::addmm") == "SSSSSSS");
@@ -47,7 +48,7 @@ TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists no
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("aten::addmm"));
 }
 
-// Ops in a chain, most of which no model here runs.
+// Builds a chain of ops. No model here runs most of them.
 Trace chain_of(const std::vector<std::string>& names) {
   TraceBuilder builder("listed");
   ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -58,7 +59,7 @@ Trace chain_of(const std::vector<std::string>& names) {
   return builder.finish();
 }
 
-// The ops of a chain that the policy keeps.
+// Returns the ops of a chain that the policy keeps.
 std::vector<std::string> kept_of(std::string_view policy, const std::vector<std::string>& names) {
   const Plan plan = plan_of(policy, chain_of(names));
   std::vector<std::string> kept;
@@ -74,8 +75,8 @@ std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
   return names;
 }
 
-// Attention goes by its class and collectives are always kept, so what is kept of a trace does not
-// show all of a list.
+// Attention is matched by class and collectives are always kept, so the kept ops of a trace do not
+// show the whole list.
 TEST_CASE("torchtitan's set keeps every op that its own list names, and no other") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",
@@ -144,7 +145,7 @@ TEST_CASE("the lists of torchtitan's models name what they have in common and th
         std::vector<std::string>{"higher_order::inductor_compiled_code"});
 }
 
-// Its key names the overload without a dimension.
+// The key names the overload without a dimension.
 TEST_CASE("modalities' max is that of a whole tensor") {
   CHECK(kept_of("sac_modalities(aten.max)", {"aten::max", "aten::max.dim"}) ==
         std::vector<std::string>{"aten::max"});
@@ -174,7 +175,7 @@ TEST_CASE("only torchtitan's lists stop late") {
   CHECK(plan_of("sac_modalities(aten.mm)", toy).types.at(0).early_stop);
 }
 
-// torchtitan's own test: gate 512 -> 512, wq 512 -> 512, output 512 -> 1024.
+// Rebuilds torchtitan's own test: gate 512 -> 512, wq 512 -> 512, output 512 -> 1024.
 Trace titan_toy() {
   TraceBuilder builder("titan_toy");
   const auto linear = [&builder](ValueId x, std::int64_t out) {
@@ -201,7 +202,8 @@ Trace titan_toy() {
   return builder.finish();
 }
 
-// Its "recomputed" column with the gate excluded: the gate by name, wq because it has its shape.
+// This is torchtitan's "recomputed" column with the gate excluded: the gate by name, and wq because
+// it has the gate's shape.
 TEST_CASE("a matmul of an excluded one's shape is excluded too") {
   const Plan plan = plan_of("sac_titan", titan_toy());
   CHECK(decisions(plan.types.at(0), kMm) == "rrS");
@@ -211,7 +213,7 @@ TEST_CASE("a matmul of an excluded one's shape is excluded too") {
   CHECK(decisions(std::get<Plan>(resolved).types.at(0), kMm) == "rSr");
 }
 
-// torchtitan asks whether the name is a part of the module's, and of mm and linear alone.
+// torchtitan tests whether the name is a part of the module's name, and only for mm and linear.
 TEST_CASE("what is left out by name is so by any part of its path, and is mm") {
   for (const char* policy : {"sac_titan_excluding([output])", "sac_titan_excluding([outp])"}) {
     CAPTURE(policy);

@@ -1,4 +1,5 @@
-// What policies do with collectives: those of activations, and gathers of sharded parameters.
+// Tests what policies do with collectives: collectives of activations, and gathers of sharded
+// parameters.
 #include <algorithm>
 
 #include "policies/catalogue/warnings.h"
@@ -14,7 +15,7 @@ constexpr const char* kGather = "_c10d_functional::all_gather_into_tensor";
 constexpr const char* kScatter = "_c10d_functional::reduce_scatter_tensor";
 constexpr const char* kGatherAll = "_c10d_functional::all_gather_into_tensor_coalesced";
 
-// Sequence parallel blocks: gather, a matmul, scatter.
+// Builds sequence parallel blocks: gather, a matmul, scatter.
 Trace sequence_parallel() {
   TraceBuilder build("sequence_parallel");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -87,7 +88,7 @@ TEST_CASE("gathered parameters are dropped after forward under every policy but 
     auto plan = resolve(policy_of(policy), trace, NoEffect::kAllow);
     if (const auto* rejected = std::get_if<Rejected>(&plan)) {
       INFO(rejected->message);
-      CHECK(std::string(policy) == "attn_only");  // no attention here
+      CHECK(std::string(policy) == "attn_only");  // the model has no attention
       continue;
     }
     const RegionType& type = std::get<Plan>(plan).types.at(0);

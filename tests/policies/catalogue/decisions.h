@@ -1,4 +1,4 @@
-// What a policy decides for the ops of a region, as text that a table can hold.
+// Formats what a policy decides for the ops of a region as text for tables.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ inline Policy policy_of(std::string_view text) {
   return std::get<Policy>(std::move(parsed));
 }
 
-// The same rule in a user's own policy file.
+// Returns the same rule, read from a user's own policy file.
 inline Policy from_file(const Policy& policy) {
   const ScratchFolder folder;
   const std::string path = folder.file("policy.json");
@@ -29,7 +29,7 @@ inline Policy from_file(const Policy& policy) {
   return policy_of(path);
 }
 
-// A system's spelling with its letters replaced by values that parse.
+// Returns a system's spelling with its letters replaced by values that parse.
 inline std::string typed(const SystemEntry& entry) {
   std::string text(entry.spelling);
   const auto fill = [&text](std::string_view hole, const std::string& value) {
@@ -64,7 +64,7 @@ inline std::string rejection_of(std::string_view text) {
 
 inline constexpr std::string_view kMm = "aten::mm";
 
-// 'S' for a saved and 'r' for a recomputed op, over the ops of that name, in order.
+// Returns 'S' for a saved and 'r' for a recomputed op, over the ops of that name in order.
 inline std::string decisions(const RegionType& type, std::string_view op_name) {
   std::string text;
   for (const PlannedOp& op : type.ops) {

@@ -1,5 +1,5 @@
-// The policies that scripts/gpu_queue runs are typed in reports/results/gpu/queue.json. Without
-// this test only a machine with a GPU would see that one does not parse.
+// Parses the policies in reports/results/gpu/queue.json, which scripts/gpu_queue runs. Without this
+// test, only a machine with a GPU would notice that one does not parse.
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -26,7 +26,7 @@ std::string refusal(const std::string& policies) {
 
 TEST_CASE("every list of policies in the questions for a GPU parses") {
   const std::string text = questions();
-  // A policy of a file, after a comma, is left out: parsing would open the file.
+  // Omits a policy file after a comma, because parsing would open the file.
   static const std::regex kList("--(policy|baselines) ([a-z_0-9,()]+?)(,scripts/[a-z_/.]+)?[ \"]");
   int lists = 0;
   for (std::sregex_iterator list(text.begin(), text.end(), kList), none; list != none; ++list) {

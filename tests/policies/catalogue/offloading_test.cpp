@@ -1,4 +1,4 @@
-// What policies keep on the host, and that none does so in silence.
+// Tests what policies keep on the host, and that a policy that offloads nothing says so.
 #include <algorithm>
 
 #include "policies/catalogue/warnings.h"
@@ -22,7 +22,7 @@ std::string refusal_of(std::string_view policy, const Trace& trace) {
   return rejected == nullptr ? "" : rejected->message;
 }
 
-// Ops on the host, by name, with how many of them.
+// Counts the offloaded ops by name.
 std::map<std::string, int> on_host(const RegionType& type) {
   std::map<std::string, int> ops;
   for (const PlannedOp& op : type.ops) {
@@ -31,7 +31,8 @@ std::map<std::string, int> on_host(const RegionType& type) {
   return ops;
 }
 
-// A block reads its input and, as all blocks do, the rotary table, which is no result of an op.
+// A block reads its input and the rotary table. All blocks read the table, and it is not the result
+// of an op.
 TEST_CASE("inputs of regions are kept on the host, each by its first reader") {
   const Trace trace = toy_llama();
   const Plan plan = plan_offloaded("offload_inputs(full)", trace);
@@ -40,8 +41,8 @@ TEST_CASE("inputs of regions are kept on the host, each by its first reader") {
   CHECK(on_host(plan.types[0]).empty());
   CHECK(plan_sha256(plan) != plan_sha256(plan_offloaded("full", trace)));
 
-  // 8 tokens of 16 channels in float32. The first three of four blocks' inputs leave, the
-  // embedding's result among them.
+  // An input has 8 tokens of 16 channels in float32. The inputs of the first three of four blocks
+  // leave the device, including the embedding's result.
   StepSimulator simulator(trace);
   const StepPrediction full =
       simulator.simulate(plan_offloaded("full", trace), Schedule::kOnDemand);
@@ -66,10 +67,10 @@ TEST_CASE("what a policy keeps can be kept on the host, but for what nothing rea
     CHECK((type.ops[op].treatment == Treatment::kOffload) == is_wanted);
     CHECK(type.ops[op].treatment != Treatment::kSave);
   }
-  CHECK(dead == 1);  // w2's result is only added
+  CHECK(dead == 1);  // w2's result only goes into an add
 }
 
-// 8 x 16 floats are 512 bytes, 8 x 32 are 1024.
+// 8 x 16 floats are 512 bytes, and 8 x 32 floats are 1024.
 TEST_CASE("small results stay on the device") {
   Policy rule = policy_of("offload_saved(save_mm)");
   rule.offload_at_least = Bytes{1024};
@@ -93,7 +94,8 @@ TEST_CASE("a policy that offloads is the same from a file") {
   }
 }
 
-// The second block reads what the first one makes: while it holds that, a copy frees nothing.
+// The second block reads the first block's result. While it holds that result, a copy frees
+// nothing.
 TEST_CASE("a result that the next region holds is saved, not copied") {
   TraceBuilder build("chained");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -121,7 +123,7 @@ TEST_CASE("a policy that offloads nothing says so") {
   CHECK_THAT(refusal_of("offload_saved(full)", trace),
              Catch::Contains("offload_saved(full) offloads nothing of toy_llama"));
   CHECK_THAT(refusal_of("offload_inputs(root)", trace), Catch::Contains("offloads nothing"));
-  // One region: backward begins with it.
+  // There is one region, and backward begins with it.
   CHECK_THAT(refusal_of("offload_saved(last_n(1))", trace), Catch::Contains("offloads nothing"));
   Policy rule = policy_of("offload_inputs(last_n(1))");
   CHECK_THAT(refusal_of("offload_inputs(last_n(1))", trace),

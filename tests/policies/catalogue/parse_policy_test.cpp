@@ -168,7 +168,7 @@ TEST_CASE("a missing policy file is rejected by its path") {
   CHECK_THAT(message_of("no/such/policy.json"), Catch::Contains("no/such/policy.json"));
 }
 
-// A report shows a policy's name alone, and finds its reference, `none`, by it.
+// A report shows only a policy's name, and finds its reference, `none`, by name.
 TEST_CASE("a policy file with the name of another policy is rejected") {
   const testing::ScratchFolder folder;
   const std::string path = folder.file("mine.json");
@@ -183,7 +183,7 @@ TEST_CASE("a policy file with the name of another policy is rejected") {
                                   "' is another policy of `rematch list`; give this one another "
                                   "name");
   }
-  write("full", R"(, "no_effect_is_intended": true)");  // the very policy
+  write("full", R"(, "no_effect_is_intended": true)");  // exactly the catalogue's policy
   CHECK(name_of(path) == "full");
   write("mine.json", R"(, "save": ["embedding"])");
   CHECK(name_of(path) == "mine.json");

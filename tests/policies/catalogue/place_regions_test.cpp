@@ -58,7 +58,7 @@ TEST_CASE("N and layer indices outside the model are rejected with the range") {
   CHECK(message("skip_list([0,4])", 4) ==
         "skip_list([0,4]): layer 4 does not exist, toy_llama has 4 layers; use indices 0 to 3");
   Policy by_hand = policy("nth_last(2)");
-  by_hand.blocks.n = 0;  // what a policy file may hold
+  by_hand.blocks.n = 0;  // a policy file may contain this
   CHECK(std::holds_alternative<Rejected>(place_regions(by_hand, toy_llama())));
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a layer that is not chosen ends a segment") {
   CHECK(regions[2].planned.layers == std::vector<int>{7});
 }
 
-// As in a U-Net, where lists run in turns: down 0, middle 0, down 1, down 2.
+// The lists alternate as in a U-Net: down 0, middle 0, down 1, down 2.
 TEST_CASE("a block of another list ends a segment") {
   testing::TraceBuilder build("unet");
   ValueId x = build.outside({2, 2}, "float32", true);

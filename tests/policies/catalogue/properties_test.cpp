@@ -1,5 +1,4 @@
-// What holds for every policy, whoever wrote it: resolving it on models of several kinds, and
-// parsing any text.
+// Tests properties of every policy: resolving it on models of several kinds, and parsing any text.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -17,7 +16,7 @@
 namespace rematch::testing {
 namespace {
 
-// Built once: none of them changes.
+// The traces are built once, because nothing changes them.
 const Trace& some_trace() {
   static const std::vector<Trace> traces = [] {
     std::vector<Trace> list = {toy_llama(), toy_biased({.layers = 2})};
@@ -31,7 +30,7 @@ bool is_one_line(const std::string& message) {
   return !message.empty() && message.find('\n') == std::string::npos;
 }
 
-// The plan, if the policy fits the trace.
+// Returns the plan, if the policy fits the trace.
 std::optional<Plan> plan_if_any(const Policy& policy, const Trace& trace) {
   const auto resolved = resolve(policy, trace, NoEffect::kAllow);
   if (const auto* rejected = std::get_if<Rejected>(&resolved)) {
@@ -55,7 +54,7 @@ void check_treatments(const Policy& policy, const Plan& plan, const Trace& trace
   for (std::size_t region = 0; region < ranges.size(); ++region) {
     const RegionType& type = plan.types.at(plan.regions[region].type);
     const OpRange range = ranges[region];
-    // In parentheses: the macro would evaluate both sides.
+    // The parentheses are needed: the macro would evaluate both sides.
     RC_ASSERT((region == 0 || ranges[region - 1].end <= range.first));
     RC_ASSERT(type.ops.size() == static_cast<std::size_t>(range.end - range.first));
     RC_ASSERT(type.early_stop == policy.early_stop);
@@ -114,7 +113,7 @@ TEST_CASE("on_demand executes no more and peaks no higher under any policy", "[p
   });
 }
 
-// Pieces of spellings, put together at random.
+// Puts pieces of spellings together at random.
 std::string some_text() {
   std::vector<std::string> pieces = {
       "(",       ")",   "[",      "]",         ",",         "=",

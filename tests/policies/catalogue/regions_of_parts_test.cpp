@@ -1,4 +1,4 @@
-// Policies whose regions are parts of a block: split ones and modules.
+// Tests policies whose regions are parts of a block: split blocks and modules.
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/warnings.h"
@@ -18,7 +18,8 @@ std::vector<std::string> first_scopes(const Plan& plan) {
   return scopes;
 }
 
-// Attention has four matmuls, an even number, so the feed-forward's parity stays as it was.
+// Attention has four matmuls. This is an even number, so the parity of the feed-forward does not
+// change.
 TEST_CASE("attention and feed-forward are regions of their own, each under its policy") {
   const Trace toy = toy_llama({.layers = 1});
   Plan plan = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", toy);
@@ -34,7 +35,7 @@ TEST_CASE("attention and feed-forward are regions of their own, each under its p
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0.ffn"});
 }
 
-// Block 0 is dense, block 1 has experts.
+// Block 0 is dense, and block 1 has experts.
 Trace dense_then_experts() {
   TraceBuilder builder("dense_then_experts");
   const auto linear = [&builder](ValueId x) {
@@ -79,9 +80,9 @@ TEST_CASE("parts that no policy can rule alone are refused") {
   CHECK_THAT(rejection_of("sac_split(attn: ful, ffn: full)"), Catch::Contains("did you mean"));
 }
 
-// Norm, then three projections that read its result, two of them rotated, attention, a projection,
-// a residual add. What q's and k's matmuls give is held by nobody: the rotation's backward reads
-// its table alone.
+// Builds a norm, three projections that read its result (two of them rotated), attention, a
+// projection and a residual add. Nothing holds the results of q's and k's matmuls, because the
+// rotation's backward reads only its table.
 Trace normed_attention() {
   TraceBuilder builder("normed");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -113,7 +114,7 @@ Trace normed_attention() {
   return builder.finish();
 }
 
-// Names of the ops that backward executes again, in order.
+// Returns the names of the ops that backward executes again, in order.
 std::vector<std::string> executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
   std::vector<std::string> names;
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
@@ -137,7 +138,7 @@ TEST_CASE("of modules that are all heavy each is a region") {
         "recompute_modules names mlp twice; name each module once");
 }
 
-// Megatron-LM's output-discarding checkpoint runs the module again and nothing beside it.
+// Megatron-LM's output-discarding checkpoint runs only the module again.
 TEST_CASE("a light module alone is executed again, under either schedule") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
@@ -146,7 +147,8 @@ TEST_CASE("a light module alone is executed again, under either schedule") {
     CAPTURE(schedule);
     CHECK(executed_again(trace, plan, schedule) == std::vector<std::string>{"aten::mul.Tensor"});
   }
-  // Elsewhere only what backward reads is held: less than without, by the norm's result.
+  // Outside the module, only what backward reads is held. This is less than without checkpointing
+  // by the norm's result.
   for (const PlannedOp& op : plan.types.at(0).ops) CHECK_FALSE(op.dead_save);
   CHECK(held_after_forward(trace, plan_of("none", trace)).total().count -
             held_after_forward(trace, plan).total().count ==

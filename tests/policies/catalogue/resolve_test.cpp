@@ -86,7 +86,7 @@ TEST_CASE("scopes in a plan are relative to the block") {
 }
 
 TEST_CASE("every op of a region carries a treatment, a reason and the bytes it allocates") {
-  // tokens 8, dim 16, float32: a block-wide activation is 8 * 16 * 4 bytes.
+  // With tokens 8, dim 16 and float32, a block-wide activation has 8 * 16 * 4 bytes.
   const RegionType type = resolved("save_mm", toy_llama()).types.at(0);
   const PlannedOp& mm = find(type, "aten::mm");
   CHECK(mm.treatment == Treatment::kSave);
@@ -102,7 +102,7 @@ TEST_CASE("every op of a region carries a treatment, a reason and the bytes it a
   CHECK(in_place.bytes == Bytes{0});
   CHECK(find(type, "aten::silu").reason == "not in the save list");
   CHECK(find(resolved("full", toy_llama()).types.at(0), "aten::silu").reason == "nothing is saved");
-  // Attention: output 8 * 16 and log-sum-exp of 2 heads * 8 tokens.
+  // Attention returns an output of 8 * 16 and the log-sum-exp of 2 heads * 8 tokens.
   CHECK(find(type, "rematch::attention").bytes == Bytes{8 * 16 * 4 + 2 * 8 * 4});
 }
 
@@ -117,8 +117,8 @@ TEST_CASE("save lists keep what they name") {
         std::vector<std::string>(7, "aten::addmm"));
 }
 
-// Backward of the residual add needs neither of its inputs, so the down projection's result is
-// read by nobody. That of the output projection is read by the add before the second norm.
+// Backward of the residual add needs neither input, so nothing reads the down projection's result.
+// The add before the second norm reads the output projection's result.
 TEST_CASE("a save that neither backward nor a recompute reads is dead") {
   const RegionType type = resolved("save_mm", toy_llama()).types.at(0);
   std::vector<bool> dead;
@@ -128,7 +128,8 @@ TEST_CASE("a save that neither backward nor a recompute reads is dead") {
   CHECK(dead == std::vector<bool>{false, false, false, false, false, false, true});
 }
 
-// sum(silu(mm)): silu's backward wants the product. With silu kept too, the sum is fed from it.
+// The op is sum(silu(mm)). The backward of silu needs the product. If silu is kept too, the sum can
+// be computed from it.
 TEST_CASE("a save is alive if it is packed itself, though no recompute reads it") {
   TraceBuilder build("packed");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -175,7 +176,7 @@ TEST_CASE("alternation keeps odd or even matches, counted in each region") {
     }
     return letters;
   };
-  // wq wk wv wo w1 w3 w2
+  // The matmuls are wq wk wv wo w1 w3 w2.
   CHECK(kept(odd) == "SrSrSrS");
   Policy even = odd;
   even.alternate->keep = Alternation::Keep::kEven;

@@ -49,7 +49,8 @@ TEST_CASE("shapes with regions at the same scopes keep their plans") {
   CHECK(combined({traces[0]}, {plans[0]}) == plans[0]);
 }
 
-// Blocks 0, 1 of the first shape are one region, as are 2, 3: the second shape's begin there too.
+// Blocks 0, 1 of the first shape form one region, and so do 2, 3. Regions of the second shape begin
+// at the same scopes.
 TEST_CASE("regions of other lengths are left as they are") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
@@ -85,8 +86,8 @@ TEST_CASE("layers that only one shape checkpoints") {
   CHECK(first_scopes(plan.other_shapes[0]) == all);
 }
 
-// The engine may open a region of the other shape at a block, where parts of the block are regions
-// of this one.
+// The engine may open a region of the other shape at a block. In this shape, parts of the block are
+// regions.
 TEST_CASE("regions inside a scope where another shape has one become parts of it") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),
@@ -100,7 +101,7 @@ TEST_CASE("regions inside a scope where another shape has one become parts of it
   CHECK(predicted(traces[1], other).recomputed_ops > 0);
 }
 
-// Only sizes differ, which ops do not tell.
+// Only sizes differ, and ops do not show them.
 TEST_CASE("shapes that run the same ops get the plan of the larger one") {
   const std::vector<Trace> traces = {toy_llama({.tokens = 8}), toy_llama({.tokens = 32}),
                                      toy_biased()};
@@ -115,8 +116,8 @@ TEST_CASE("shapes that run the same ops get the plan of the larger one") {
   CHECK(plan.other_shapes[1] == plans[2]);
 }
 
-// Layer 2 of the second shape runs other ops. Until then nothing tells whether the first shape
-// runs, whose region goes on behind layer 0, or the second, whose region ends there.
+// Layer 2 of the second shape runs other ops. Before that, nothing shows which shape runs: the
+// first, whose region continues after layer 0, or the second, whose region ends there.
 TEST_CASE("a region is cut where one of another shape ends after the same ops") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");
@@ -141,7 +142,7 @@ TEST_CASE("a region is cut where one of another shape ends after the same ops") 
   }
 }
 
-// The scope inside has the range of the block, because nothing else runs in the block.
+// The inner scope has the range of the block, because nothing else runs in the block.
 TEST_CASE("a region inside a block that runs nothing else") {
   const auto blocks = [](bool has_core) {
     TraceBuilder build("blocks");

@@ -1,5 +1,6 @@
-// What the systems accept in silence, or answer with a crash far from its cause, one by one: here
-// it is refused with what to write, or said. The comments give what happens there.
+// Tests each input that a system silently accepts, or answers with a crash far from its cause. Here
+// such input is rejected with a correction, or gets a warning. Comments with "there" describe the
+// system's behaviour.
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/ids.h"
@@ -11,10 +12,10 @@ namespace {
 
 struct RefusedRow {
   const char* typed;
-  const char* part;  // of the refusal
+  const char* part;  // a part of the error message
 };
 
-// Refused as text, before there is a model.
+// Checks texts that are rejected before there is a model.
 void check_refused(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
@@ -28,7 +29,7 @@ std::string refusal_on(std::string_view text, const Trace& trace) {
   return rejected == nullptr ? "resolved" : rejected->message;
 }
 
-// Parses, and is refused by a model of four layers.
+// Checks texts that parse and are rejected for a model of four layers.
 void check_refused_by_model(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
     CAPTURE(row.typed);
@@ -74,14 +75,14 @@ TEST_CASE("settings that cancel each other, or lack their other half, are refuse
       {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
       {"modalities:selective_op()", "needs save_ops_keys"},
       {"modalities:selective_op", "needs save_ops_keys"},
-      // An AttributeError of another variant's parameters there.
+      // There, this ends in an AttributeError about another variant's parameters.
       {"modalities:selective_layer", "ac_freq=N from 1"},
       {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
       {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},
       {"megatron(recompute_granularity=full)", "megatron has no mode"},
       {"megatron(recompute_granularity=selective,recompute_num_layers=2)", "megatron has no mode"},
       {"deepspeed:contiguous_memory_optimization", "needs partition_activations"},
-      // Parsed and read nowhere there.
+      // There, the flag is parsed and never read.
       {"fastvideo(selective_checkpointing=0.5)", "read nowhere"},
   });
 }
@@ -101,7 +102,7 @@ TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or c
                   "recompute_num_layers=-1)",
                   "from 1"},
                  {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
-  // Zero means something in these.
+  // Zero has a meaning in these.
   for (const char* all : {"titan(selective_ac_option=0)",
                           "torchtune(ac_mode=selective,"
                           "ac_option=0)"}) {
@@ -134,7 +135,7 @@ TEST_CASE("names that nothing has are refused where there they are passed over")
       {"megatron(recompute_modules=[moe_layer])", "unknown module 'moe_layer'"},  // its own advice
       {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},  // KeyError in forward
       {"titan:selective_2025(llama5)", "unknown model"},
-      // A packet where an overload is meant silently never matches in a function policy.
+      // An op packet instead of an overload silently never matches in a function policy.
       {"full_except(aten.mm)", "selector 'aten.mm'"},
       {"titan(memory_policy=full,full_recompute_save_ops=atn_fwd)", "selector 'atn_fwd'"},
   });
@@ -161,7 +162,7 @@ TEST_CASE("a model without layers is refused where there an empty list counts as
   }
 }
 
-// The lists say aten::mm; linears with a bias are aten::addmm.
+// The lists contain aten::mm, but linears with a bias are aten::addmm.
 TEST_CASE("a list that keeps nothing, or counts nothing, is refused or said") {
   const Trace biased = toy_biased();
   for (const char* policy : {"fastvideo:ops", "modalities:selective_op(ops.aten.mm.default)"}) {
@@ -177,7 +178,7 @@ TEST_CASE("a mode whose name promises something else names what was meant") {
   CHECK(is_warned("torchtune(ac_mode=full,ac_option=2)", toy, "ac_option is read only with"));
 }
 
-// A generator that is not restored changes nothing where nothing is drawn.
+// A generator that is not restored has no effect if nothing is drawn.
 TEST_CASE("a system's generator is spoken of only where the model draws") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
@@ -193,7 +194,8 @@ TEST_CASE("a plan that is full or none under another name is refused unless that
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
 }
 
-// The same 2 means layers 1 3 in one system and 0 2 in another; only the first has the last layer.
+// The same 2 means layers 1 3 in one system and 0 2 in another. Only the first includes the last
+// layer.
 TEST_CASE("the phase of every N-th layer is shown, and the last layer's price said") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {
@@ -209,7 +211,8 @@ TEST_CASE("the phase of every N-th layer is shown, and the last layer's price sa
     CAPTURE(policy);
     CHECK(layers(policy) == std::vector<int>{1, 3});
     CHECK(is_warned(policy, toy, "saves nothing at the usual peak"));
-    CHECK(is_warned(policy, toy, "counter"));  // never reset, so a second model shifts the phase
+    // the counter is never reset, so a second model shifts the phase
+    CHECK(is_warned(policy, toy, "counter"));
   }
   for (const char* policy : {"fastvideo(type=block_skip,n_layer=2)", "diffusers(every=2)"}) {
     CAPTURE(policy);

@@ -1,4 +1,5 @@
-// Each spelling of a training system is the policy it stands for, or is refused with the reason.
+// Tests that each spelling of a training system gives the policy it stands for, or is rejected with
+// the reason.
 #include "policies/catalogue/systems.h"
 
 #include <set>
@@ -15,13 +16,13 @@ struct SpellingRow {
   bool early_stop = true;
 };
 
-// The expectation that no model meets.
+// Returns whether this is an expectation that no model meets.
 bool is_trap(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
 }
 
-// Early stop: torchtitan switches it off, but for its graph trainer; Megatron-LM and DeepSpeed
-// checkpoint reentrantly, without one; all others leave it on.
+// torchtitan turns early stop off, except in its graph trainer. Megatron-LM and DeepSpeed
+// checkpoint reentrantly, without early stop. All other systems leave it on.
 TEST_CASE("a system's spelling is the policy that it stands for, with the system's early stop") {
   const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
@@ -152,7 +153,7 @@ TEST_CASE("what a system does in silence is said") {
   CHECK_THAT(rejection_of("modalities:selective_layer_activation_checkpointing"),
              Catch::Contains("give ac_freq=N from 1"));
   CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
-  // More than the layers there are: those systems checkpoint nothing and go on.
+  // N exceeds the number of layers. Those systems checkpoint nothing and continue.
   const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
   REQUIRE(std::holds_alternative<Rejected>(resolved));
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("toy_llama has 4 layers"));

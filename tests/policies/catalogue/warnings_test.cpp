@@ -1,4 +1,4 @@
-// What is said of a plan that its author may not have meant.
+// Tests the warnings about a plan that its author may not have intended.
 #include "policies/catalogue/warnings.h"
 
 #include "tests/policies/catalogue/decisions.h"
@@ -30,7 +30,7 @@ TEST_CASE("policies that do what they say are not warned of") {
   }
 }
 
-// The phase decides: 1 3 of four layers, or 0 2.
+// The phase decides between layers 1 3 and 0 2 of four layers.
 TEST_CASE("the last layer checkpointed though not all is pointed out") {
   for (const char* policy : {"nth_last(2)", "nth_first(3)", "last_n(1)", "only_list([3])"}) {
     CAPTURE(policy);
@@ -53,7 +53,8 @@ TEST_CASE("a system's spelling says what that system does in silence") {
 
 TEST_CASE("a trap of other arguments than those given is in the list alone") {
   CHECK(warnings_of("fastvideo(type=block_skip,n_layer=1)", toy_llama()).empty());
-  CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);  // of the last layer
+  // about the last layer
+  CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);
 }
 
 TEST_CASE("core attention as one fused op is said to gain nothing, however it was asked for") {
@@ -87,7 +88,7 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
     if (entry.trap.said == TrapSaid::kInList) continue;
     const std::string text = typed(entry);
     CAPTURE(text);
-    // A trap may be about draws, biases or experts alone.
+    // A trap may apply only to draws, biases or experts.
     Trace toy = entry.trap.concern == Policy::Concern::kExperts ? toy_three_kinds() : toy_biased();
     toy.ops[5_op].draws_random = true;
     const Warnings warnings = plan_warnings(policy_of(text), plan_of("full", toy), toy);
@@ -96,7 +97,8 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
   }
 }
 
-// Neither biases, experts nor draws; then one of them. veomni's is said by what the plan does.
+// First the model has no biases, experts or draws; then it has one of them. The warning of veomni
+// depends on the plan.
 TEST_CASE("a trap that cannot apply to the model is not said") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;
@@ -127,7 +129,7 @@ TEST_CASE("one region over the model is said to peak like none") {
   CHECK_THAT(warnings_of("root", toy_llama()).at(0), Catch::Contains("its peak is like none's"));
 }
 
-// Biased linears are aten::addmm; the lists that alternate say aten::mm.
+// Biased linears are aten::addmm, but the lists that alternate contain aten::mm.
 TEST_CASE("an alternation that counts nothing is pointed out with what there is") {
   const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
   REQUIRE(warnings.size() == 1);
@@ -146,12 +148,13 @@ TEST_CASE("a selector of the user's own that matches nothing is named, a catalog
   CHECK(warnings_of("sac_modalities(aten.mm,aten.max)", toy_llama()) ==
         Warnings{"sac_modalities(aten.mm,aten.max): nothing in its regions matches "
                  "aten::max.default"});
-  CHECK(warnings_of(from_file(policy_of("attn_only")), toy_llama()).empty());  // the very policy
+  // exactly the catalogue's policy
+  CHECK(warnings_of(from_file(policy_of("attn_only")), toy_llama()).empty());
   Policy mine = policy_of("attn_only");
   mine.name = "mine";
   CHECK_THAT(warnings_of(from_file(mine), toy_llama()).at(0),
              Catch::Contains("matches collective"));
-  // Attention by another device's name is meant as the class, and so found.
+  // Attention under another device's name stands for its class, so it is found.
   mine.save = {{"", "aten::_scaled_dot_product_flash_attention", std::nullopt}};
   CHECK(warnings_of(from_file(mine), toy_llama()).empty());
 }
@@ -190,7 +193,7 @@ TEST_CASE("a part of sac_split that no block has is named, unless it was to have
   CHECK(warnings_of("sac_split(attn: full, ffn: none)", trace).empty());
 }
 
-// toy_llama's blocks have the scope ffn and ops of aten::mm, none of moe or aten::bmm.
+// The blocks of toy_llama have the scope ffn and ops of aten::mm, but neither moe nor aten::bmm.
 TEST_CASE("an expectation is met by any of its scopes and ops, and never without either") {
   const auto is_met = [](const Policy::Expectation& expected) {
     Policy policy = policy_of("full");

@@ -70,7 +70,7 @@ TEST_CASE("each module is there once, and equal ones share a kind") {
   CHECK(found.kinds[0] == TorchRegionKind{});
 }
 
-// Selective checkpointing sees every op of the module but detach.
+// Selective checkpointing sees every op of the module except detach.
 TEST_CASE("saved ops are found by their index among all ops of the module") {
   const Trace trace = toy_llama({.layers = 2});
   const TorchRegions found = regions_of(trace, plan_of("attn_only", trace));
@@ -111,7 +111,7 @@ TEST_CASE("what torch.utils.checkpoint cannot do is refused with the region's na
              Catch::StartsWith("region blocks.0: it keeps its inputs on the host"));
 }
 
-// One block that draws twice: its first mask may not be kept while the second is drawn again.
+// Builds a block that draws twice. Its first mask must not be kept while the second is drawn again.
 Trace two_draws() {
   testing::TraceBuilder builder("draws");
   const ValueId weight = builder.parameter({4, 4});
@@ -156,7 +156,7 @@ TEST_CASE("a region that writes to a tensor from outside is refused") {
 
 TEST_CASE("a module that is called twice is checkpointed in both calls or in none") {
   Trace trace = toy_llama({.layers = 4});
-  // Layer 2 is layer 0 once more.
+  // Layer 2 becomes a second run of layer 0.
   for (TracedScope& scope : trace.scopes) {
     if (scope.path.starts_with("blocks.2")) scope.path.replace(0, 8, "blocks.0");
   }

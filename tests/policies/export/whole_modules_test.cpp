@@ -1,4 +1,4 @@
-// Searches for torch.utils.checkpoint: every plan found is one that the export takes.
+// Tests searches for torch.utils.checkpoint: the export accepts every plan that they find.
 #include <algorithm>
 #include <variant>
 
@@ -51,7 +51,7 @@ TEST_CASE("a search for whole modules finds plans with parts of blocks and save 
   CHECK(has_saves);
 }
 
-// Each layer has a mask for its product, twice: keeping the first mask alone would be worth it.
+// Each layer has a mask for its product, twice. Keeping only the first mask would pay off.
 TEST_CASE("no draw is kept before one that is drawn again") {
   TraceBuilder builder("draws");
   ValueId x = builder.parameter({64, 64});
@@ -84,8 +84,8 @@ TEST_CASE("a block that writes to a tensor from outside is left to autograd") {
   CHECK(front.points.size() > 1);
 }
 
-// Together the two parts would keep what goes in alone, but no module is both; the whole block,
-// which is one, writes to a tensor from outside.
+// Together, the two parts would keep only their input, but no module contains both. The whole block
+// is a module, but it writes to a tensor from outside.
 TEST_CASE("parts side by side are regions of their own, even where one region would hold less") {
   TraceBuilder builder("parts");
   ValueId x = builder.parameter({64, 64});

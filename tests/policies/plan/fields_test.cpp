@@ -1,4 +1,4 @@
-// The schemas of traces, profiles and plans say what the lists of fields say.
+// Tests that the schemas of traces, profiles and plans agree with the lists of fields.
 #include "policies/plan/block_choice.h"
 #include "policies/plan/plan_fields.h"
 #include "policies/plan/plan_json.h"

@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Contains;
 
-// Two regions of one type: mm kept, relu recomputed.
+// Returns a plan with two regions of one type: mm kept, relu recomputed.
 Plan small_plan() {
   Plan plan;
   plan.policy = "save_mm";
@@ -28,7 +28,8 @@ Plan small_plan() {
   return plan;
 }
 
-// A step that may also run padded batches: there each layer masks its scores.
+// Returns the plan of a step that may also run padded batches, in which each layer masks its
+// scores.
 Plan plan_of_two_shapes() {
   Plan plan = small_plan();
   plan.trace_sha256 = "unpadded";
@@ -75,7 +76,7 @@ TEST_CASE("plans that do the same have the same hash") {
   same.regions[1].type = 1;
   CHECK(plan_sha256(same) == hash);
   std::swap(same.types[0], same.types[1]);
-  same.types.insert(same.types.begin(), RegionType{});  // used by no region
+  same.types.insert(same.types.begin(), RegionType{});  // no region uses it
   same.regions[0].type = 1;
   same.regions[1].type = 2;
   CHECK(plan_sha256(same) == hash);

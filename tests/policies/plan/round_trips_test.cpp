@@ -1,4 +1,4 @@
-// What is written as JSON or text reads back as it was.
+// Tests that values written as JSON or text are read back unchanged.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/plan/plan_json.h"
@@ -21,7 +21,7 @@ TEST_CASE("a random policy reads back as it was and fits the schema", "[property
 TEST_CASE("a random selector is written as text that means it", "[property]") {
   check_property("selector to text and back", [] {
     Selector selector = *arbitrary_selector();
-    // Any path of the letters that patterns may have.
+    // Any path of the letters that patterns may contain.
     selector.scope_pattern = *rc::gen::container<std::string>(rc::gen::element('a', '9', '_', '*'));
     const auto read = parse_selector(to_string(selector));
     RC_ASSERT(std::holds_alternative<Selector>(read));

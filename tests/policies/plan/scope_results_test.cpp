@@ -27,7 +27,7 @@ Ops picked(std::string_view text, const Trace& trace) {
   return ops;
 }
 
-// A product read by the next op of its scope alone is none of its results.
+// A product that only the next op of its scope reads is not a result of the scope.
 TEST_CASE("a result of a scope is what an op outside it reads, inside it too or not") {
   TraceBuilder build("parts");
   const ValueId x = build.outside(kShape);
@@ -39,7 +39,7 @@ TEST_CASE("a result of a scope is what an op outside it reads, inside it too or 
       inner = build.call("aten::mm", {x, x}, kShape);       // 0
       both = build.call("aten::silu", {inner}, kShape);     // 1
       last = build.call("aten::mm", {both, both}, kShape);  // 2
-      build.call("aten::mm", {both, both}, kShape);         // 3: read by nobody
+      build.call("aten::mm", {both, both}, kShape);         // 3: nothing reads it
     }
     build.call("aten::add.Tensor", {last, both}, kShape);  // 4
   }
@@ -62,10 +62,10 @@ TEST_CASE("through views the op that made the storage is the result, and no view
     const ValueId made = build.call("aten::mm", {x, x}, kShape);  // 1
     seen = build.view("aten::t", made, kShape);                   // 2
     unread = build.call("aten::mm", {x, x}, kShape);              // 3
-    passed_on = build.view("aten::t", early, kShape);             // 4: of another's storage
+    passed_on = build.view("aten::t", early, kShape);             // 4: views the storage of op 0
   }
   const ValueId twice = build.view("aten::t", seen, kShape);  // 5
-  build.view("aten::t", unread, kShape);                      // 6: a view that nobody reads
+  build.view("aten::t", unread, kShape);                      // 6: a view that nothing reads
   build.call("aten::mm", {twice, passed_on}, kShape);         // 7
   CHECK(picked("part::result", build.finish()) == Ops{1_op});
 }
@@ -87,7 +87,7 @@ TEST_CASE("a write in place is no result; what it wrote to is its maker's") {
   CHECK(picked("part::result", build.finish()) == Ops{2_op, 4_op});
 }
 
-// The outermost scope that matches is the instance, as for every selector.
+// The outermost matching scope is the instance, as for every selector.
 TEST_CASE("each scope of a nest has results of its own") {
   TraceBuilder build("nest");
   const ValueId x = build.outside(kShape);
@@ -101,7 +101,8 @@ TEST_CASE("each scope of a nest has results of its own") {
     }
     outer_result = build.call("aten::silu", {inner_result}, kShape);  // 1
   }
-  build.call("aten::mm", {outer_result, x}, kShape);  // 2: outside every scope, so nobody's result
+  // 2: outside every scope, so not a result of any
+  build.call("aten::mm", {outer_result, x}, kShape);
   build.call("aten::mm", {outer_result, x}, kShape);  // 3
   const Trace trace = build.finish();
   CHECK(picked("*inner::result", trace) == Ops{0_op});
@@ -110,7 +111,7 @@ TEST_CASE("each scope of a nest has results of its own") {
   CHECK(picked("result", trace) == Ops{1_op});
 }
 
-// Two outputs are one op, and the n-th is counted anew in each instance.
+// An op with two outputs counts once. The count for n starts anew in each instance.
 TEST_CASE("results are counted by op in each instance, one that reads another's included") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);
@@ -151,7 +152,7 @@ TEST_CASE("the parts of a Llama hand on the last product of each") {
   CHECK(picked("*.attention::result", trace) == picked("*.attention::matmul#4", trace));
 }
 
-// The oracle asks of each op and each op after it.
+// The oracle compares each op with each op after it.
 TEST_CASE("results agree with looking at every pair of ops", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(40); ++seed) {
     const Trace trace = random_trace(seed);

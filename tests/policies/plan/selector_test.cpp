@@ -21,7 +21,7 @@ std::string rejection(std::string_view text) {
   return std::get<Rejected>(result).message;
 }
 
-// The ops that a selector picks, as "scope name".
+// Returns the ops that a selector picks, as "scope name".
 std::vector<std::string> picked(std::string_view text, const Trace& trace) {
   const IdTable<OpId, bool> flags = matches(parsed(text), trace);
   REQUIRE(flags.size() == trace.ops.size());
@@ -119,7 +119,8 @@ TEST_CASE("every form of selector is understood and written back as it was") {
       {"blocks.*::_c10d_functional::wait_tensor#1",
        {"blocks.*", "_c10d_functional::wait_tensor", 1}},
       {"embed::embedding", {"embed", "embedding", {}}},
-      {"aten::embedding", {"", "aten::embedding", {}}},  // the op, although it is a class as well
+      // the op, although a class has the same name
+      {"aten::embedding", {"", "aten::embedding", {}}},
       {"embed::aten::embedding", {"embed", "aten::embedding", {}}},
       {"mylib::fast_op", {"", "mylib::fast_op", {}}},
       {"*::matmul", {"*", "matmul", {}}},
@@ -128,7 +129,7 @@ TEST_CASE("every form of selector is understood and written back as it was") {
       {"*.attention.qkv::result#3", {"*.attention.qkv", "result", 3}},
       {"result", {"", "result", {}}},
       {"ffn::result", {"ffn", "result", {}}},
-      {"aten::result", {"", "aten::result", {}}},  // an op by that name
+      {"aten::result", {"", "aten::result", {}}},  // an op with that name
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -207,7 +208,7 @@ TEST_CASE("a name without overload means every overload, a name with one only th
   CHECK(num_picked("aten::add_", trace) == 3);
 }
 
-// The third matmul of each ffn is w2; of each attention, wv.
+// The third matmul of each ffn is w2, and of each attention wv.
 TEST_CASE("the n-th is counted anew in each matching scope") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::matmul#3", trace) ==
@@ -220,7 +221,8 @@ TEST_CASE("the n-th is counted anew in each matching scope") {
 
 TEST_CASE("a scope inside a matching one belongs to that instance") {
   const Trace trace = toy_llama({.layers = 2});
-  // `*` matches blocks.0 and blocks.0.ffn; the outer one is the instance, so w1 is its fifth.
+  // The pattern `*` matches blocks.0 and blocks.0.ffn. The outer one is the instance, so w1 is its
+  // fifth matmul.
   CHECK(picked("*::matmul#5", trace) == picked("blocks.*::matmul#5", trace));
 }
 
@@ -238,7 +240,7 @@ TEST_CASE("ops outside every scope are picked by selectors without a pattern alo
   CHECK(num_picked("matmul#8", trace) == 1);
 }
 
-// The oracle is slower and dumber: each op looks for its outermost matching scope by itself, and
+// The oracle is slower and simpler: each op finds its outermost matching scope by itself, and
 // counts the ops before it.
 TEST_CASE("matching agrees with looking at every op by itself", "[property]") {
   const std::vector<std::string> texts = {

@@ -1,5 +1,5 @@
-// Our planners against what PyTorch 2.11's own functions chose on the same inputs, as
-// tests/parity/planners/make_choices.py wrote it down.
+// Compares our planners with the choices of PyTorch 2.11's own functions on the same inputs.
+// tests/parity/planners/make_choices.py recorded those choices.
 #include <algorithm>
 
 #include "policies/base/file.h"
@@ -51,7 +51,7 @@ TEST_CASE("dp_knapsack saves what PyTorch's saves", "[parity]") {
   }
 }
 
-// SciPy's solver stops at 1e-4, and takes 1e-6 more than the budget for nothing.
+// SciPy's solver stops at 1e-4, and exceeds the budget by up to 1e-6 without counting it.
 TEST_CASE("best_knapsack spares what PyTorch's integer program spares, within the budget",
           "[parity]") {
   constexpr double kGap = 1e-4;
@@ -68,7 +68,8 @@ TEST_CASE("best_knapsack spares what PyTorch's integer program spares, within th
   }
 }
 
-// 5 + 22 + 26 of 72. In float32 2^25 + 1 is 2^25, so the dynamic program leaves out the 1.
+// The answer holds 5 + 22 + 26 of 72. In float32, 2^25 + 1 is 2^25, so the dynamic program drops
+// the 1.
 TEST_CASE("the knapsack that others get wrong, and the one that float32 gets wrong") {
   const std::vector<KnapsackItem> issue = {{25, 25}, {5, 2}, {22, 27}, {26, 28}};
   CHECK(best_knapsack(issue, 72) == std::vector<int>{1, 2, 3});
@@ -120,8 +121,8 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
   return height;
 }
 
-// Theirs finds its knee by a random search, and where the second line rises less than the first the
-// planner reads the higher of both all the same.
+// PyTorch finds its knee by a random search. If the second line rises less than the first, the
+// planner still uses the higher of both.
 TEST_CASE("the lines of a module's tradeoff are those of PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());
@@ -167,7 +168,7 @@ SacModel model_of(const Json& choice) {
 
 TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[parity]") {
   constexpr double kGibibyte = 1 << 30;
-  constexpr double kRounded = 0.006;  // theirs is rounded to two digits
+  constexpr double kRounded = 0.006;  // PyTorch's number is rounded to two digits
   const Json choices = read_choices("modules");
   int num_infeasible = 0;
   int num_checkpointed = 0;
@@ -193,8 +194,8 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[p
   CHECK(num_checkpointed > 10);
 }
 
-// Ten times 0.03 adds up to more than 0.3, but from 0.3 it can be taken away ten times: what just
-// fits must be asked in one way only.
+// Ten times 0.03 adds up to more than 0.3, but 0.03 can be subtracted from 0.3 ten times. What just
+// fits must therefore be tested in only one way.
 TEST_CASE("the best knapsack is found where rounding decides what fits") {
   const std::vector<KnapsackItem> items(10, {0.03, 3.0});
   CHECK(best_knapsack(items, 0.3).size() == 9);

@@ -1,6 +1,6 @@
-// What PyTorch 2.11's own partitioner reached on llama_small under memory budgets, as
-// tests/parity/planners/make_partitioner_points.py measured it, beside our front: bytes above those
-// before the step, and how many matmuls and attentions run again.
+// Compares our front with the points that PyTorch 2.11's own partitioner reached on llama_small
+// under memory budgets. tests/parity/planners/make_partitioner_points.py measured these: bytes
+// above those before the step, and the number of matmuls and attentions that run again.
 #include "harness/measure/memory.h"
 #include "harness/run/prediction/prediction.h"
 #include "policies/base/file.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kTimeOfOp = 1'000;
 
-// Only what the partitioner weighs takes time.
+// Gives times only to the ops that the partitioner counts.
 Profile profile_of_counts(const Trace& trace) {
   Profile profile;
   profile.model = trace.model;

@@ -1,5 +1,5 @@
-// What PyTorch's planners make of a small Llama: plans of growing budgets, and none that the search
-// does not match.
+// Tests what PyTorch's planners do with a small Llama: plans of growing budgets, and no plan that
+// the search does not match.
 #include <variant>
 
 #include "policies/planners/memory_budget.h"
@@ -26,8 +26,8 @@ std::int64_t num_saves(const Plan& plan) {
   return count;
 }
 
-// Source 0, sink 3; 5 into 1 and 4 into 2, of which 3 and 2 come out, and 1 from 1 to 2: 3 + 2
-// leave, and what is cut are the edges into the sink.
+// The source is 0 and the sink is 3. Edges carry 5 into 1, 4 into 2, 1 from 1 to 2, and 3 and 2
+// into the sink. The minimum cut is the edges into the sink, 3 + 2.
 TEST_CASE("a minimum cut takes the smallest edges") {
   MinCut cut(4);
   cut.add_edge(0, 1, 5);
@@ -39,7 +39,8 @@ TEST_CASE("a minimum cut takes the smallest edges") {
   MinCut row(3);
   row.add_edge(0, 1, 2);
   row.add_edge(1, 2, 2);
-  CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});  // nearest to the source
+  // the cut nearest to the source
+  CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});
 }
 
 TEST_CASE("a memory budget of nothing recomputes all, and a larger one saves more") {

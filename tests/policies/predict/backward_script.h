@@ -1,4 +1,4 @@
-// Backward written by hand, for traces whose bytes are to be added up in a comment.
+// Helpers to write backward by hand, for traces whose bytes are added up in a comment.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace rematch::testing {
 
-// `other_bytes`: as the op before it left them.
+// `other_bytes` are the bytes that the op before it left.
 inline BackwardEvent demand(PackId pack, std::int64_t other_bytes = 0) {
   BackwardEvent event;
   event.kind = BackwardEvent::Kind::kDemand;
@@ -31,7 +31,7 @@ inline BackwardEvent backward_op(std::int64_t other_bytes) {
   return event;
 }
 
-// A region type that saves the ops listed, by position in the region.
+// Returns a region type that saves the listed ops, given by position in the region.
 inline RegionType saving(const Trace& trace, OpId first, OpId end, const std::vector<int>& saved) {
   RegionType type;
   for (const OpId op : IdRange(first, end))

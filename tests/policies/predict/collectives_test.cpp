@@ -1,5 +1,5 @@
-// See Note [A collective and its wait]: what a recompute must run so that nothing reads a
-// collective's result before it is there.
+// Tests what a recompute must run so that nothing reads a collective's result before it is
+// complete. See Note [A collective and its wait].
 #include "policies/predict/region/region.h"
 #include "policies/predict/region/simulator.h"
 #include "policies/predict/region/trace_index.h"
@@ -50,13 +50,13 @@ TEST_CASE("the closure of a collective's result has its wait") {
   const Names all_but_last = {"aten::mul.Tensor", kGather, kWait};
   CHECK(executed(trace, nothing, Schedule::kOnDemand) == all_but_last);
   CHECK(executed(trace, nothing, Schedule::kWholeRegion) == all_but_last);
-  // Kept, the result is whole: nothing is issued, and a re-run of the region alone waits.
+  // A kept result is complete: no collective is issued, and only a re-run of the region waits.
   const RegionType kept = recompute_all(trace, {1});
   CHECK(executed(trace, kept, Schedule::kOnDemand) == Names{});
   CHECK(executed(trace, kept, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kWait});
 }
 
-// silu packs its input before the wait, and nothing is packed later: the stop is at op 3.
+// The op silu packs its input before the wait, and nothing is packed later, so the stop is at op 3.
 TEST_CASE("a wait behind the stop is run with the collective before it") {
   TraceBuilder build("late wait");
   const ValueId x = build.outside({2, 2}, "float32", true);
@@ -71,7 +71,7 @@ TEST_CASE("a wait behind the stop is run with the collective before it") {
   REQUIRE(graph.stop == 2);
   CHECK(graph.ops[1].waits == std::vector<int>{4});
   const RegionType type = recompute_all(trace);
-  // On the result itself: the view is none that anybody asks for.
+  // The wait is for the result itself, because nothing demands the view.
   CHECK(executed(trace, type, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kGather, kWait});
   CHECK(executed(trace, type, Schedule::kOnDemand) == Names{"aten::mul.Tensor"});
 }
@@ -83,7 +83,7 @@ TEST_CASE("each result of one collective has its wait, and a sum in place has on
       build.op("_c10d_functional::all_gather_into_tensor_coalesced", {x, x}, {{4, 2}, {4, 2}});
   build.wait(whole[1]);
   build.wait(whole[0]);
-  build.wait(whole[0]);  // already there: part of nothing
+  build.wait(whole[0]);  // already complete, so it belongs to no collective
   const ValueId sum = build.call("aten::add.Tensor", {whole[0], whole[1]}, {4, 2});
   build.in_place("_c10d_functional::all_reduce_", {sum});
   build.wait(sum);

@@ -1,4 +1,4 @@
-// The simulator against the engine itself, on the small models on meta: every recomputed op at its
+// Compares the simulator with the engine, on the small models on meta: every recomputed op at its
 // place among backward's ops.
 #include <optional>
 #include <random>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr const char* kBackwardOp = "backward op";
 
-// Recomputed ops by name; backward's own are not the simulator's to name.
+// Records recomputed ops by name. Backward's own ops get one common name, because the simulator
+// does not name them.
 class SequenceObserver final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase, const torch::jit::Stack&) override {
@@ -86,7 +87,7 @@ std::vector<std::string> predicted_sequence(const Trace& trace, const Plan& plan
 }
 
 TEST_CASE("the engine recomputes what the simulator says, where it says", "[property]") {
-  install_counting_allocators();  // backward bytes, which the order depends on
+  install_counting_allocators();  // counts backward bytes, which the order depends on
   for (const char* preset : {"llama_small", "wan_small"}) {
     CAPTURE(preset);
     TrainingSettings settings;

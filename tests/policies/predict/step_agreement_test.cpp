@@ -1,5 +1,5 @@
-// The whole-step simulator against the engine itself: every op boundary of a step on meta tensors,
-// for every policy of the catalogue on every family of small models, and for random plans.
+// Compares the whole-step simulator with the engine at every op boundary of a step on meta tensors.
+// Covers every policy of the catalogue on every family of small models, and random plans.
 #include "harness/engine/interception.h"
 #include "harness/measure/memory.h"
 #include "harness/measure/step_place.h"
@@ -40,7 +40,7 @@ class SamplingObserver final : public OpObserver {
   std::vector<Sample> samples;
 };
 
-// The batch is made before the step begins.
+// The batch is made before the step begins, so its samples are dropped.
 class StepStart final : public StepListener {
  public:
   explicit StepStart(SamplingObserver& observer) : observer_(observer) {}
@@ -50,7 +50,7 @@ class StepStart final : public StepListener {
   SamplingObserver& observer_;
 };
 
-// A model on meta: what the engine does with a plan, boundary by boundary and in summary.
+// A model on meta. Returns what the engine does with a plan, boundary by boundary and in summary.
 class Engine {
  public:
   explicit Engine(const ModelSpec& spec, OptimizerKind optimizer = OptimizerKind::kAdamW)
@@ -59,7 +59,7 @@ class Engine {
   }
   const Trace& trace() const { return trace_; }
 
-  // The optimizer's boundaries are all one, the highest.
+  // Merges the optimizer's boundaries into one, the highest.
   std::vector<Sample> samples(const Plan& plan, Schedule schedule) const {
     TrainingSettings settings;
     settings.model = spec_;
@@ -104,7 +104,7 @@ std::vector<Sample> simulated_samples(StepSimulator& simulator, const Plan& plan
   return samples;
 }
 
-// The first boundary that differs, in words; empty if none does.
+// Describes the first boundary that differs. Returns "" if none does.
 std::string first_difference(const std::vector<Sample>& engine,
                              const std::vector<Sample>& simulated) {
   const auto [real, guess] =
@@ -164,7 +164,7 @@ const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> list = {
         {"llama_small", {{"layers", 3}}, "bfloat16"},
-        // Ranks of layouts, with collectives of all kinds.
+        // These are ranks of layouts, with collectives of all kinds.
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"sp", 1}}},
         {"llama_small", {{"layers", 3}, {"tp", 2}, {"fsdp", 3}}},
         {"llama_small", {{"layers", 3}, {"fsdp", 8}, {"fused_ops", 1}}, "bfloat16"},
@@ -183,15 +183,15 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Usually an eighth of the policies, another with every case; with REMATCH_SEEDS all.
+// Usually chooses an eighth of the policies, another eighth with every case. With REMATCH_SEEDS,
+// chooses all.
 bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   constexpr std::size_t kShare = 8;
   const bool all = testing::num_seeds(1) > 1;
   return all || (policy_index + case_index) % kShare == 0;
 }
 
-// A roofline's times follow from the ops alone, so those of few layers, projected, are those of
-// many.
+// A roofline's times depend only on the ops, so projecting those of few layers gives those of many.
 TEST_CASE("a profile of few layers projects to the model's own, op by op") {
   install_counting_allocators();
   struct Sizes {
@@ -236,7 +236,8 @@ TEST_CASE("every policy's step is the engine's, byte for byte at every op bounda
       if (!is_chosen(policy_index, case_index)) continue;
       CAPTURE(policies[policy_index]);
       const auto policy = parse_policy(policies[policy_index]);
-      if (!std::holds_alternative<Policy>(policy)) continue;  // the matrix holds the refusals too
+      // the matrix also lists rejected policies
+      if (!std::holds_alternative<Policy>(policy)) continue;
       const auto plan = resolve(std::get<Policy>(policy), engine.trace(), NoEffect::kAllow);
       if (!std::holds_alternative<Plan>(plan)) continue;  // matches nothing in this family
       ++num_plans;

@@ -1,5 +1,5 @@
-// Predicted collectives and the bytes that a rank sends in them against the engine's own, on meta:
-// layouts of every kind, under policies that re-issue all, some and none.
+// Compares predicted collectives, and the bytes that a rank sends in them, with the engine's own on
+// meta. Covers layouts of every kind, under policies that re-issue all, some and no collectives.
 #include "harness/measure/memory.h"
 #include "harness/ranks/collective_log.h"
 #include "harness/run/prediction/prediction.h"

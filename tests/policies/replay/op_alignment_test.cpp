@@ -21,7 +21,7 @@ Ops count_to(int count) {
   return ops;
 }
 
-// What each op that ran is; -1: extra.
+// Returns the planned index of each op that ran; -1 means extra.
 Ops align(const Ops& planned, const Ops& ran) {
   OpAlignment alignment(planned, 0);
   Ops found;
@@ -34,8 +34,9 @@ Ops align(const Ops& planned, const Ops& ran) {
 
 constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
 
-// The least cost of aligning the first `num_ran` ops with the first `num_planned`, by recursion.
-// What the last one of the two did: 0 the last op was matched, 1 it is extra, 2 planned is missing.
+// Returns the least cost of aligning the first `num_ran` ops with the first `num_planned`, by
+// recursion. `last` is the last step: 0, the last op was matched; 1, it is extra; 2, the planned op
+// is missing.
 std::int64_t cost(const Ops& planned, const Ops& ran, std::size_t num_planned, std::size_t num_ran,
                   int last) {
   if (num_planned == 0 && num_ran == 0) return last == 0 ? 0 : kFar;
@@ -68,7 +69,7 @@ TEST_CASE("one extra op, wherever it is") {
     for (const std::int32_t op : {-7, 0, 50, 99}) {
       if (place < 100 && planned[static_cast<std::size_t>(place)] == op) continue;
       const bool is_next = place + 1 < 100 && planned[static_cast<std::size_t>(place) + 1] == op;
-      if (is_next) continue;  // may as well be it, and the op before it missing
+      if (is_next) continue;  // may also be the match, with the op before it missing
       CAPTURE(place, op);
       Ops ran = planned;
       ran.insert(ran.begin() + place, op);
@@ -115,7 +116,7 @@ TEST_CASE("each op is what the best alignment takes it for", "[property]") {
   check_property("least cost", [] {
     const Ops planned = *rc::gen::container<Ops>(6, rc::gen::inRange(0, 4));
     const Ops ran = *rc::gen::container<Ops>(5, rc::gen::inRange(0, 4));
-    // Where the first op is planned nothing is aligned yet.
+    // If the first op is the planned one, no alignment has started yet.
     if (planned.front() == ran.front()) return;
     const Ops found = align(planned, ran);
     for (std::size_t num_ran = 1; num_ran <= ran.size(); ++num_ran) {
@@ -137,7 +138,7 @@ TEST_CASE("each op is what the best alignment takes it for", "[property]") {
   });
 }
 
-// Long plans, some runs added and some left out.
+// Tests long plans with some runs added and some left out.
 TEST_CASE("edits cost an op or two each", "[property]") {
   check_property("few ops are taken for others", [](std::uint32_t seed) {
     std::mt19937 dice(seed);

@@ -1,4 +1,4 @@
-// The dumb way to a block front: every save set, simulated.
+// Computes a block front in the simplest way: simulates every save set.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,16 @@
 
 namespace rematch::testing {
 
-// saved bytes, recompute nanoseconds, transient
+// The members are saved bytes, recompute nanoseconds and transient.
 using Triple = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 inline Triple triple_of(const BlockPoint& point) {
   return {point.saved.count, point.recompute.count(), point.transient.count};
 }
 
-// Does backward ask for an output of the op, or an op read it that recompute may run. To keep any
-// other is to hold bytes that nobody reads, though whole_region would not run the op then.
+// Returns whether backward demands an output of the op, or an op that recompute may run reads it.
+// Keeping any other op holds bytes that nothing reads, although whole_region would then not run the
+// op.
 inline bool is_demanded(const RegionGraph& graph, int op) {
   const auto is_output = [&](const RegionUse& use) {
     return graph.values[use.value].producer == op;
@@ -31,8 +32,8 @@ inline bool is_demanded(const RegionGraph& graph, int op) {
                      });
 }
 
-// The triples of all save sets of ops that make something of their own; with whole_region of
-// demanded ones.
+// Returns the triples of all save sets of ops that allocate their outputs. With whole_region, uses
+// only demanded ops.
 inline std::vector<Triple> all_save_sets(const RegionGraph& graph, const SaveSetCosts& costs) {
   std::vector<int> ops;
   for (std::size_t op = 0; op < graph.ops.size(); ++op) {
@@ -57,7 +58,7 @@ inline bool is_no_worse(const Triple& a, const Triple& b) {
          std::get<2>(a) <= std::get<2>(b);
 }
 
-// Those that no other is as good as in everything and better in something, each once.
+// Returns the triples that no other triple dominates, without duplicates.
 inline std::vector<Triple> undominated(std::vector<Triple> all) {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());

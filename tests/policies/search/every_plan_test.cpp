@@ -1,6 +1,6 @@
-// The whole search against every plan of small models: each block left alone, or in any cut with
-// any save sets, on every layer apart, or two blocks in one region. All are judged by the step
-// simulator, which knows nothing of options, mixes or what layers share.
+// Compares the whole search with every plan of small models. Each block is left alone, or cut in
+// any way with any save sets, separately on every layer; or two blocks form one region. The step
+// simulator judges all plans. It knows nothing of options, mixes or sharing between layers.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -30,7 +30,7 @@ struct TypedRange {
   OpRange range;
   RegionType type;
 };
-using Way = std::vector<TypedRange>;  // to run a block: its regions, in forward order
+using Way = std::vector<TypedRange>;  // one way to run a block: its regions, in forward order
 using Ways = std::vector<Way>;
 
 RegionType type_of(const Trace& trace, OpRange range, std::uint32_t chosen,
@@ -45,9 +45,9 @@ RegionType type_of(const Trace& trace, OpRange range, std::uint32_t chosen,
   return type;
 }
 
-// Does an op that a recompute may run, or backward, read what this one makes. A region recomputed
-// as a whole runs the others too, and saving them would spare that; but what nobody reads is not
-// kept.
+// Returns whether backward, or an op that a recompute may run, reads what this op makes. A region
+// recomputed as a whole also runs the other ops, and saving them would avoid that. The search still
+// does not keep values that nothing reads.
 bool is_read(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[static_cast<std::size_t>(op)].outputs;
   const auto is_output = [&](const RegionUse& use) {
@@ -61,7 +61,7 @@ bool is_read(const RegionGraph& graph, int op) {
                      [&](const RegionSlot& slot) { return is_output(slot.use); });
 }
 
-// The region with any ops saved.
+// Returns the region with every choice of saved ops.
 std::vector<RegionType> types_of(const Trace& trace, OpRange range, Schedule schedule) {
   const RegionGraph graph = make_region_graph(trace, range);
   std::vector<std::size_t> savable;
@@ -78,7 +78,7 @@ std::vector<RegionType> types_of(const Trace& trace, OpRange range, Schedule sch
   return types;
 }
 
-// Scopes with ops directly inside `parent`.
+// Returns the scopes directly inside `parent` that contain ops.
 std::vector<ScopeId> children_of(const Trace& trace, ScopeId parent) {
   std::vector<ScopeId> children;
   for (const ScopeId id : trace.scopes.ids()) {
@@ -90,7 +90,7 @@ std::vector<ScopeId> children_of(const Trace& trace, ScopeId parent) {
   return children;
 }
 
-// How often the trace opens a scope of its name.
+// Counts how often the trace opens a scope of this name.
 std::size_t num_openings(const Trace& trace, ScopeId scope) {
   const std::string& path = trace.scopes[scope].path;
   return static_cast<std::size_t>(
@@ -98,8 +98,9 @@ std::size_t num_openings(const Trace& trace, ScopeId scope) {
                     [&](const TracedScope& other) { return other.path == path; }));
 }
 
-// Every choice of disjoint runs of scopes from children[next] on, at any depth, each run a region
-// that a plan can name; each is given to `then`, which may go on behind it.
+// Visits every choice of disjoint runs of scopes from children[next] on, at any depth. Each run is
+// a region that a plan can name. Passes each choice to `then`, which may continue with the scopes
+// after it.
 void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t next,
          const std::vector<OpRange>& regions,
          const std::function<void(const std::vector<OpRange>&)>& then) {
@@ -115,7 +116,7 @@ void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t n
   }
 }
 
-// Each once, though a scope may hold nothing but another.
+// Returns each cut once, although a scope may contain nothing but another scope.
 std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
   const TracedScope& whole = trace.scopes[block];
   std::vector<std::vector<OpRange>> cuts = {{{whole.first_op, whole.end_op}}};
@@ -125,7 +126,8 @@ std::vector<std::vector<OpRange>> cuts_of(const Trace& trace, ScopeId block) {
   return cuts;
 }
 
-// Does no op outside the range read a storage, and none pack it, so that nobody else can hold it.
+// Returns whether no op outside the range reads or packs the storage, so that nothing else can hold
+// it.
 bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
   const auto is_of = [&](ValueId value) { return trace.values[value].storage == storage; };
   for (const OpId op : trace.ops.ids()) {
@@ -144,8 +146,8 @@ bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
   return trace.storages[storage].freed_at.has_value();
 }
 
-// The region once more with its inputs offloaded, with all that it saves, and with both, so far as
-// nobody else can hold it.
+// Returns the region with its inputs offloaded, with all its saves offloaded, and with both.
+// Offloads only what nothing else can hold.
 std::vector<RegionType> offloading(const Trace& trace, OpRange range, const RegionType& saving,
                                    const std::vector<RegionInput>& inputs) {
   RegionType all = saving;
@@ -177,13 +179,14 @@ std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
   return inputs;
 }
 
-// Every way to run the block: any cut, and any ops of its regions saved. Nothing if they are many.
+// Returns every way to run the block: any cut, and any saved ops in its regions. Returns nullopt if
+// there are too many.
 std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, const SearchSpace& space) {
   const Schedule schedule = space.schedule;
   Ways ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
-    // A region that saves nothing for backward asks for nothing, and so brings back nothing early;
-    // the search has none.
+    // A region that saves nothing for backward demands nothing, and so brings back nothing early.
+    // The search has no such region.
     const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
                                      [&](OpRange range) { return packs_of(trace, range).empty(); });
     if (is_idle && space.offload) continue;
@@ -211,8 +214,8 @@ std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, const SearchS
   return ways;
 }
 
-// By peak: the fastest of all plans, in which each block is run in any way, or two side by side are
-// one region that keeps nothing. Nothing if they are too many.
+// Finds the fastest of all plans by peak. Each block runs in any way, or two adjacent blocks form
+// one region that keeps nothing. Returns nothing if there are too many plans.
 class EveryPlan {
  public:
   EveryPlan(const Trace& trace, const Profile& profile, const SearchSpace& space)
@@ -279,11 +282,12 @@ class EveryPlan {
   int num_segments_ = 0;
 };
 
-// By peak, plans' times beyond that of keeping everything.
+// Times of plans beyond the time of keeping everything, keyed by peak.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
-// No plan is faster than what the search finds at its peak, but for the gaps that it admits; none
-// is below the bound. Returns the most bytes that a found plan copies to the host.
+// Checks two properties. No plan is faster than what the search finds at its peak, apart from the
+// gaps that the search states. No plan is below the bound. Returns the most bytes that a found plan
+// copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;
@@ -324,7 +328,8 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
     options.names_say_saves = true;
     const Trace trace = testing::random_trace(seed, options);
     Profile profile = testing::made_up_profile(trace, seed);
-    // Both: equal blocks that are of one kind to the search, and equal blocks of other times.
+    // Covers equal blocks that the search treats as one kind, and equal blocks with different
+    // times.
     if (seed / 20 % 2 == 1) profile = testing::with_equal_times(trace, std::move(profile));
     EveryPlan every(trace, profile, space);
     const auto all = every.run();
@@ -388,7 +393,7 @@ TEST_CASE("no plan of a small model is better than a coarse search's by more tha
   }
 }
 
-// Copies that cost about as much as recompute, so that neither is always better.
+// Copies cost about as much as recompute, so that neither is always better.
 TEST_CASE("no plan of a small model that offloads is better than the search's", "[property]") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
@@ -396,8 +401,8 @@ TEST_CASE("no plan of a small model that offloads is better than the search's", 
   }
 }
 
-// Blocks of equal ops are equal in time too. Returns what the search finds at the lowest peak of
-// all plans.
+// Gives equal times to blocks of equal ops. Returns what the search finds at the lowest peak of all
+// plans.
 FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
   const Profile profile =
       testing::with_equal_times(trace, testing::made_up_profile(trace, /*seed=*/1));
@@ -409,9 +414,9 @@ FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
   return search.fastest_within(Bytes{all->begin()->first}).value();
 }
 
-// Block 0 reads 256 bytes and keeps 1 KiB. Its own backward, with all of that back on the device,
-// is the peak once the 1 KiB waits on the host while block 2 runs backward. Copying the 256 bytes
-// as well takes longer and lowers nothing.
+// Block 0 reads 256 bytes and keeps 1 KiB. The 1 KiB waits on the host while block 2 runs backward.
+// The peak is then block 0's own backward, when all of it is back on the device. Copying the 256
+// bytes as well takes longer and lowers nothing.
 TEST_CASE("a block may offload what it keeps and hold its inputs") {
   testing::TraceBuilder builder("three_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
@@ -425,8 +430,8 @@ TEST_CASE("a block may offload what it keeps and hold its inputs") {
   check_equal_blocks(builder.finish(), offloading_space(Schedule::kOnDemand));
 }
 
-// What block 0 reads stays on the device whatever the block does, because the op that made it saved
-// it. Block 1 has the same ops and reads 256 bytes that nobody else saves.
+// The input of block 0 stays on the device whatever the block does, because the op that made it
+// saved it. Block 1 has the same ops and reads 256 bytes that nothing else saves.
 TEST_CASE("of equal blocks one may offload what another cannot") {
   testing::TraceBuilder builder("four_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
@@ -443,8 +448,9 @@ TEST_CASE("of equal blocks one may offload what another cannot") {
   CHECK(lowest.figures.recompute.count() == 0);
 }
 
-// The head has a gradient of 4 KiB after the loss lets go of what it saved and before block 1's
-// backward, so all that blocks hold is there beside it. Before its equal, block 0, none is.
+// The head has a gradient of 4 KiB after the loss releases what it saved and before block 1's
+// backward. At that time, the blocks still hold everything. Before block 0, which is equal, there
+// is no such gradient.
 TEST_CASE("of equal blocks one may begin its backward beside larger gradients") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

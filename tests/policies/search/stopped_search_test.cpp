@@ -1,4 +1,4 @@
-// A search that is told to stop at any moment still gives a front, of plans that exist.
+// Tests that a search that is stopped at any moment still gives a front of valid plans.
 #include <algorithm>
 
 #include "policies/search/front/front.h"
@@ -18,13 +18,13 @@ SearchSpace whole_regions() {
   return space;
 }
 
-// Says stop from the `patience`-th time on that it is asked.
+// Returns a space whose `stop` returns true from the `patience`-th call on.
 SearchSpace impatient(SearchSpace space, int patience, int* asked) {
   space.stop = [patience, asked] { return (*asked)++ >= patience; };
   return space;
 }
 
-// Stops at the first moment, and at every `step`-th one after it.
+// Stops at the first moment, and at every `step`-th moment after it.
 void check_stopped(const SearchSpace& space, int step) {
   const Trace trace = testing::toy_llama({.layers = 5, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);
@@ -48,7 +48,7 @@ void check_stopped(const SearchSpace& space, int step) {
       if (i > 0) CHECK(point.figures.peak > front.points[i - 1].figures.peak);
       if (i > 0) CHECK(point.step_time < front.points[i - 1].step_time);
     }
-    // From recomputing everything to recomputing nothing.
+    // The front reaches from recomputing everything to recomputing nothing.
     CHECK(front.points.back().figures.recompute.count() == 0);
     CHECK(front.points.front().figures.peak < front.points.back().figures.peak);
     CHECK(front.points.front().figures.peak >= whole.points.front().figures.peak);

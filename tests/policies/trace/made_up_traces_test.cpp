@@ -1,4 +1,5 @@
-// The made-up traces stand in for recorded ones in many tests, so they are held to the same rules.
+// Tests the made-up traces by the rules of recorded ones, because they replace recorded traces in
+// many tests.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -17,7 +18,8 @@ int count_ops(const Trace& trace, std::string_view name) {
 
 const TracedValue& value(const Trace& trace, ValueId id) { return trace.values.at(id); }
 
-// Every op reads what exists, at the version its storage has; packs and demands match up.
+// Checks that every op reads existing values at the current version of their storage, and that
+// packs and demands match.
 void check_consistent(const Trace& trace) {
   IdTable<StorageId, std::int32_t> versions(trace.storages.size(), 0);
   PackId next_pack;
@@ -61,7 +63,7 @@ TEST_CASE("the toy Llama has the ops of a Llama block in every layer") {
   const Trace trace = testing::toy_llama({.layers = 3});
   check_consistent(trace);
   CHECK(trace.blocks.size() == 3);
-  CHECK(count_ops(trace, "aten::mm") == 3 * 7 + 1);  // and the head's
+  CHECK(count_ops(trace, "aten::mm") == 3 * 7 + 1);  // and one in the head
   CHECK(count_ops(trace, "rematch::attention") == 3);
   CHECK(count_ops(trace, "aten::add_.Scalar") == 3 * 2 + 1);
   CHECK(count_ops(testing::toy_biased({.layers = 3}), "aten::mm") == 0);

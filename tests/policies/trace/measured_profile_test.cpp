@@ -16,7 +16,8 @@ std::size_t num_backward_ops(const Trace& trace) {
   return count;
 }
 
-// One watched step in which every op takes `time`, and an unwatched one of a millisecond a phase.
+// Returns a watched step for each of `times`, in which every op of forward takes that time, and an
+// unwatched step with a millisecond per phase.
 TimedSteps steps_of(const Trace& trace, std::vector<std::int64_t> times) {
   TimedSteps steps;
   for (const std::int64_t time : times) {
@@ -36,11 +37,11 @@ TEST_CASE("a profile's times are medians over the steps") {
   CHECK(profile.forward == std::vector<Duration>(trace.ops.size(), Duration(7)));
   CHECK(profile.backward == std::vector<Duration>(num_backward_ops(trace), Duration(14)));
   CHECK_FALSE(profile_problem(profile, trace).has_value());
-  // An even number: the mean of the middle two.
+  // For an even number of times, the median is the mean of the middle two.
   CHECK(measured_profile(trace, "cpu", steps_of(trace, {4, 10})).forward.front() == Duration(7));
 }
 
-// Layers 1 and 2 do the same: of their ops the first takes 3 and 30, and 5 in a third layer.
+// All three layers do the same. Their first op takes 3, 30 and 5, so the median is 5.
 TEST_CASE("layers that do the same have the same times") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});
@@ -62,7 +63,8 @@ TEST_CASE("what a step takes on top of its ops is told from steps that nobody wa
   TimedSteps steps = steps_of(trace, {1000});
   const auto num_ops = static_cast<std::int64_t>(trace.ops.size());
   steps.forward = {Duration(1000 * num_ops + 400)};
-  steps.backward = {Duration(1)};  // less than its ops: the timer's own cost is in these
+  // less than its ops, because their times include the timer's own cost
+  steps.backward = {Duration(1)};
   const Profile profile = measured_profile(trace, "cpu", steps);
   CHECK(profile.forward_between_ops == Duration(400));
   CHECK(profile.forward_time() == steps.forward.front());
@@ -70,8 +72,8 @@ TEST_CASE("what a step takes on top of its ops is told from steps that nobody wa
   CHECK(profile.optimizer == Duration(1'000'000));
 }
 
-// In two steps and three layers that do the same, the first op of a layer allocates 1 to 6 bytes
-// inside: what it can need is 6.
+// The first op of a layer allocates 1 to 6 bytes internally, over two steps and three equal layers.
+// It can therefore need 6.
 TEST_CASE("what kernels allocate inside is the most over the steps and over layers alike") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});
@@ -98,7 +100,7 @@ TEST_CASE("what kernels allocate inside is the most over the steps and over laye
   CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("a watched step has"));
 }
 
-// A library may take one kernel or two for the same op: what it can take is two.
+// A library may use one kernel or two for the same op, so the op can launch two.
 TEST_CASE("kernels are the most over the steps and over layers alike, and none where not counted") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1, 1});

@@ -67,7 +67,8 @@ TEST_CASE("every fused attention op that a GPU or CPU dispatches has a forward a
 }
 
 // FlashAttention 2 and 3, its CuTe and CUTLASS variants, SDPA by each backend, block-sparse and
-// flexible attention: by the names under which the systems and their libraries register them.
+// flexible attention. The names are those under which the systems and their libraries register the
+// ops.
 constexpr std::pair<const char*, const char*> kAttentions[] = {
     {"rematch::attention", "rematch::attention_backward"},
     {"rematch::masked_attention", "rematch::masked_attention_backward"},
@@ -115,7 +116,7 @@ TEST_CASE("attention by every system's name is one class, its backward another")
     CHECK(op_class_of(forward) == OpClass::kAttentionForward);
     CHECK(op_class_of(backward) == OpClass::kAttentionBackward);
   }
-  // The math backend and whole multi-head modules have no op of their own in backward.
+  // The math backend and whole multi-head modules have no backward op of their own.
   for (const char* forward :
        {"aten::_scaled_dot_product_attention_math", "aten::scaled_dot_product_attention",
         "aten::_native_multi_head_attention", "aten::_triton_scaled_dot_attention"}) {
@@ -141,7 +142,7 @@ TEST_CASE("projections, feed-forwards and what surrounds attention are not atten
   }
 }
 
-// FastVideo's rule over the text of a name.
+// Applies FastVideo's rule to the text of a name.
 bool fastvideo_takes_for_attention(std::string_view name) {
   const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
   if (has("backward")) return false;

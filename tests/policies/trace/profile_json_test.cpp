@@ -58,7 +58,7 @@ TEST_CASE("times that equal layers share are stored once") {
   CHECK(size(80) < size(8) + 72 * 10);
 }
 
-// As a Python script writes it, which has no canonical form of the trace to hash.
+// A Python script writes such a profile, because it cannot compute the trace's canonical hash.
 TEST_CASE("a profile that names its ops is made whole for the trace that has them") {
   const Trace trace = toy_llama({.layers = 3});
   const Profile measured = made_up_profile(trace, 1);

@@ -17,7 +17,7 @@ TEST_CASE("a trace as recorded has no problem, nor has an empty one") {
   CHECK(trace_problem(Trace{}) == std::nullopt);
 }
 
-// One broken thing each; what the message must say.
+// Each row breaks one thing, and states what the message must contain.
 TEST_CASE("every way to break a trace is noticed and named") {
   struct Broken {
     std::function<void(Trace&)> make;
@@ -100,11 +100,12 @@ TEST_CASE("an op whose shape depends on data is named, in a trace that is valid"
   trace.ops[2_op].name = "aten::nonzero";
   CHECK(trace_problem(trace) == std::nullopt);
   CHECK_THAT(data_dependence(trace).value_or(""), Catch::StartsWith("op 2 (aten::nonzero): "));
-  trace.ops[2_op].name = "aten::repeat_interleave.self_int";  // a number repeats every row alike
+  // a number repeats every row equally often
+  trace.ops[2_op].name = "aten::repeat_interleave.self_int";
   CHECK(data_dependence(trace) == std::nullopt);
 }
 
-// x[rows] has as many rows as `rows` has numbers, x[mask] as many as the mask has ones.
+// x[rows] has as many rows as `rows` has numbers. x[mask] has as many rows as the mask has ones.
 TEST_CASE("indexing by a mask is named, by numbers of rows it is not") {
   const auto dependence = [](const char* index_dtype, const char* indexed_dtype) {
     testing::TraceBuilder builder("indexed");

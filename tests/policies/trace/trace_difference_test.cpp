@@ -11,7 +11,7 @@ namespace {
 
 using testing::toy_llama;
 
-// What is said of a toy trace and the same one with a change.
+// Returns the differences between a toy trace and the same trace with a change.
 std::vector<std::string> after(const std::function<void(Trace&)>& change) {
   const Trace trace = toy_llama({.layers = 2});
   Trace changed = trace;

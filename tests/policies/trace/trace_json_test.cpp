@@ -30,8 +30,8 @@ Trace through_text(const Trace& trace) {
   return trace_from_json(parse_json(trace_to_json(trace).dump(), "trace"));
 }
 
-// The same trace with values and storages numbered at random: legal, and as far from the order that
-// the format expects as can be.
+// Returns the same trace with values and storages numbered at random. This is legal, and as
+// different as possible from the order that the format expects.
 Trace shuffled(Trace trace, std::uint32_t seed) {
   std::mt19937 engine(seed);
   IdTable<ValueId, ValueId> value_ids(trace.values.size());
@@ -106,7 +106,7 @@ TEST_CASE("class and flops that a file leaves out are worked out from names and 
     flops += read.ops[id].flops;
   }
   CHECK(flops > 0);
-  // What a file says of the ops of a type whose classes it names is taken as it is.
+  // If a type names the classes of its ops, the file's flops are used unchanged.
   Json with_classes = trace_to_json(trace);
   for (Json& type : with_classes["types"]) {
     for (Json& op : type["ops"]) op.erase("flops");
@@ -161,8 +161,8 @@ TEST_CASE("traces without blocks, without packs and without anything read back")
   CHECK(through_text(Trace{}) == Trace{});
 }
 
-// The head of the step, the layer, and the rest. Every layer reads the one before through its
-// outside list, so all of them are one type.
+// The spans are the head of the step, the layer, and the rest. Every layer reads the layer before
+// through its outside list, so all layers have one type.
 TEST_CASE("equal layers are stored once") {
   const SpannedTrace spanned = cut_into_spans(toy_llama({.layers = 12}));
   CHECK(spanned.spans.size() == 14);
@@ -172,7 +172,7 @@ TEST_CASE("equal layers are stored once") {
     if (!span.path.empty()) layer_types.insert(span.type);
   }
   CHECK(layer_types.size() == 1);
-  // In backward, only the last layer's end (with the head's) can differ.
+  // Only the last layer's end in backward (with the head's) can differ.
   CHECK(spanned.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();
@@ -263,7 +263,7 @@ TEST_CASE("a small file that would unfold into a huge trace is refused") {
   CHECK_THROWS_WITH(trace_from_json(json), Contains("no training step has"));
 }
 
-// One random change anywhere must end in a valid trace or in FormatError, nothing else.
+// One random change anywhere must give a valid trace or FormatError, and nothing else.
 TEST_CASE("no change of a file crashes the reader", "[property]") {
   const std::string text = trace_to_json(random_trace(3)).dump();
   std::mt19937 engine(7);

@@ -41,7 +41,8 @@ TEST_CASE("of ranks that measured the same calls the slowest counts, point by po
   CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links of other groups");
 }
 
-// Two ranks gather [256] to [512] floats, 2 KiB; backward scatters as many; 4 KiB are summed.
+// Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward scatters as many bytes, and 4
+// KiB are summed.
 Trace gathering() {
   testing::TraceBuilder build("gathering");
   const ValueId x = build.outside({256}, "float32", true);

@@ -19,7 +19,7 @@ Profile projected(const Profile& measured, const Trace& few, const Trace& many, 
   return std::get<Profile>(std::move(result));
 }
 
-// Forward's time in one layer.
+// Returns forward's time in one layer.
 Duration time_of_layer(const Profile& profile, const Trace& trace, std::size_t layer) {
   const auto scope = trace.blocks[layer].scope;
   return std::accumulate(profile.forward.begin() + trace.scopes[scope].first_op.index,
@@ -96,7 +96,7 @@ TEST_CASE("what lies between ops grows as their number, the optimizer as its par
   CHECK(static_cast<double>(profile.forward_between_ops.count()) == Approx(growth * 1e6).margin(1));
 }
 
-// Layers of three kinds in turn: two of them are not all.
+// The layers alternate between three kinds, so two measured layers do not cover all kinds.
 TEST_CASE("a layer like no measured one is refused, by its name") {
   const Trace few = testing::toy_three_kinds({.layers = 2});
   const Trace many = testing::toy_three_kinds({.layers = 6});
@@ -124,8 +124,8 @@ TEST_CASE(
   CHECK(std::holds_alternative<Rejected>(project_profile(measured, few, other_shape, 3)));
 }
 
-// Backward of a first layer has no gradient to add to, so a middle layer of its kind is not like
-// it.
+// Backward of a first layer has no gradient to add to, so it differs from a middle layer of its
+// kind.
 TEST_CASE("layers that differ in backward alone are refused too") {
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const auto from = [&](int layers) {

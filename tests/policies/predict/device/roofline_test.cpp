@@ -11,7 +11,7 @@
 namespace rematch {
 namespace {
 
-// 1 GFLOP/s in float32 and 1 GB/s: a FLOP or a byte takes a nanosecond.
+// Makes a device with 1 GFLOP/s in float32 and 1 GB/s, so a FLOP or a byte takes a nanosecond.
 DeviceSheet slow_device() {
   DeviceSheet sheet;
   sheet.name = "slow";
@@ -28,7 +28,7 @@ std::size_t find_op(const Trace& trace, std::string_view name) {
   return index;
 }
 
-// [8, 16] by [16, 16]: the first mm is wq. Reads 512 + 1024 bytes and writes 512.
+// The first mm is wq, [8, 16] by [16, 16]. It reads 512 + 1024 bytes and writes 512.
 TEST_CASE("an op takes as long as its arithmetic or its bytes, whichever is longer") {
   Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16});
   const std::size_t mm = find_op(trace, "aten::mm");
@@ -43,7 +43,7 @@ TEST_CASE("views take nothing, and of a table what is looked up") {
   const Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16, .vocab = 1000});
   const Profile profile = roofline_profile(trace, slow_device());
   CHECK(profile.forward[OpId(find_op(trace, "aten::t"))].count() == 0);
-  // 8 rows of 64 bytes read and written, and 8 indices of 8 bytes.
+  // The op reads and writes 8 rows of 64 bytes, and reads 8 indices of 8 bytes.
   CHECK(profile.forward[OpId(find_op(trace, "aten::embedding"))].count() == 512 + 512 + 64);
 }
 
@@ -57,7 +57,8 @@ TEST_CASE("backward takes twice forward, scope by scope, and a roofline says wha
         Approx(2 * forward).epsilon(0.02));  // whole nanoseconds
 }
 
-// Two blocks on four ranks of group `tp`: all-gather of [4, 4] to [16, 4], all-reduce of [4, 4].
+// Builds two blocks on four ranks of group `tp`: an all-gather of [4, 4] to [16, 4], and an
+// all-reduce of [4, 4].
 Trace communicating() {
   testing::TraceBuilder build("communicating");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -85,7 +86,7 @@ TEST_CASE("a collective takes what its rank sends on the link, and its wait noth
   CHECK(sent_bytes(trace, trace.ops[OpId(gather)]) == Bytes{256 * 3 / 4});
   CHECK(sent_bytes(trace, trace.ops[OpId(reduce)]) == Bytes{2 * 64 * 3 / 4});
   CHECK_FALSE(sent_bytes(trace, trace.ops[OpId(gather + 1)]).has_value());
-  CHECK(profile.forward[OpId(gather)].count() == 10 * 256 * 3 / 4);  // 10 ns a byte
+  CHECK(profile.forward[OpId(gather)].count() == 10 * 256 * 3 / 4);  // 10 ns per byte
   CHECK(profile.forward[OpId(reduce)].count() == 10 * 2 * 64 * 3 / 4);
   CHECK(profile.forward[OpId(gather + 1)].count() == 0);
 }
@@ -101,7 +102,7 @@ TEST_CASE("ranks are those of the group's dimension, or what shapes say") {
   CHECK(sent_bytes(trace, reduce)->count >= 2 * 64 - 1);
 }
 
-// Backward's own collectives, whatever forward's are: here each of 256 bytes.
+// Backward's own collectives have 256 bytes each here, whatever forward's have.
 TEST_CASE("a collective of backward takes what it sends itself, the other ops twice forward's") {
   Trace trace = communicating();
   std::int64_t on_link = 0;
@@ -110,7 +111,7 @@ TEST_CASE("a collective of backward takes what it sends itself, the other ops tw
     if (!kind) continue;
     event.group = "tp";
     event.collective_bytes = Bytes{256};
-    on_link += 10 * sent_bytes(*kind, Bytes{256}, 4).count;  // 10 ns a byte
+    on_link += 10 * sent_bytes(*kind, Bytes{256}, 4).count;  // 10 ns per byte
   }
   REQUIRE(on_link > 0);
   const Profile profile = roofline_profile(trace, slow_device());
@@ -145,8 +146,9 @@ TEST_CASE("collectives send what rings send") {
   CHECK(sent_bytes(Kind::kBroadcast, Bytes{800}, 4) == Bytes{800});
 }
 
-// 10 float32 elements: 4 reads and 3 writes of 40 bytes. bfloat16: reads gradient 20, master and
-// moments 120, writes parameter 20, master and moments 120.
+// For 10 float32 elements, there are 4 reads and 3 writes of 40 bytes. For bfloat16, the step reads
+// the gradient (20), master and moments (120), and writes the parameter (20), master and moments
+// (120).
 TEST_CASE("an optimizer's step moves its state once each way") {
   Trace trace;
   trace.parameters = {{10, "float32", 1}};
@@ -183,7 +185,7 @@ TEST_CASE("a roofline's error is what was measured over it") {
 }
 
 }  // namespace
-// 80 GB would be 74.5 GiB, and 48 GB 44.7.
+// 80 GB would be 74.5 GiB, and 48 GB would be 44.7 GiB.
 TEST_CASE("a device has the memory that its driver gives out, not the data sheet's gigabytes") {
   const auto gib = [](double number) { return Bytes{static_cast<std::int64_t>(number * 0x1p30)}; };
   const std::vector<std::tuple<const char*, Bytes, Bytes>> fits_and_does_not = {

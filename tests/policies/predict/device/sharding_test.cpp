@@ -37,8 +37,8 @@ TEST_CASE("one rank alone holds what the step holds") {
   CHECK(gathered_most(step) == Bytes{});
 }
 
-// Activations do not shrink: what a rank holds on top of its shares and what it gathers is what it
-// held before.
+// Activations do not shrink: without its shares and its gathered parameters, a rank holds the same
+// bytes as before.
 TEST_CASE("a rank holds its share, the gathered scope, and all of its activations") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   StepSimulator alone(trace);
@@ -52,7 +52,7 @@ TEST_CASE("a rank holds its share, the gathered scope, and all of its activation
       const ShardedStep step = shard_step(trace, world);
       CHECK(trace_problem(step.trace).value_or("valid") == "valid");
       const StepPrediction rank = predict(step, trace, policy);
-      // Shares are rounded up, a byte for each of a few parameters.
+      // Shares are rounded up, by a byte for each of a few parameters.
       CHECK(step.trace.parameter_bytes.count * world >= trace.parameter_bytes.count);
       CHECK(step.trace.parameter_bytes.count * world < trace.parameter_bytes.count + 4096 * world);
       CHECK(rank.after_forward - rank.before == whole.after_forward - whole.before);
@@ -60,7 +60,7 @@ TEST_CASE("a rank holds its share, the gathered scope, and all of its activation
       CHECK(rank.peak_bytes() < previous);
       previous = rank.peak_bytes();
     }
-    // However many there are, what is gathered and the activations stay.
+    // The gathered parameters and the activations stay, for any number of ranks.
     CHECK(previous > whole.after_forward - whole.before);
   }
 }
@@ -79,7 +79,8 @@ TEST_CASE("while a block is at work backward, it alone is whole") {
     CHECK((after.other_bytes - after.gradient_bytes) -
               (before.other_bytes - before.gradient_bytes) ==
           gathered[top]);
-    // All that is done is shared out; the scope's own gradients are at most its parameters.
+    // The gradients of finished scopes are sharded. The scope's own gradients are at most its
+    // parameters.
     CHECK(after.gradient_bytes <= before.gradient_bytes);
     CHECK(after.gradient_bytes.count * world >= before.gradient_bytes.count);
     CHECK(after.gradient_bytes.count <=
@@ -87,7 +88,7 @@ TEST_CASE("while a block is at work backward, it alone is whole") {
   }
 }
 
-// A quarter of the toy's parameters, and one block whole: both peaks are in forward.
+// A rank holds a quarter of the toy's parameters, and one whole block. Both peaks are in forward.
 TEST_CASE("the peak of forward counts what is gathered there") {
   const Trace trace = testing::toy_llama();
   ShardedStep step = shard_step(trace, 4);

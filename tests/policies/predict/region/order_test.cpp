@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/trace_builder.h"
 
-// Bytes below are of bool tensors of as many elements.
+// Bytes below are those of bool tensors with as many elements.
 namespace rematch {
 namespace {
 
@@ -28,8 +28,8 @@ struct Case {
   RegionType type;
 };
 
-// Five ops; `source` makes the first value, op 1 reduces it, op 3 makes the wide value that is
-// asked for first. Slot 0 is the reduced value, slot 1 the wide one.
+// Builds five ops. `source` makes the first value, op 1 reduces it, and op 3 makes the wide value,
+// which is demanded first. Slot 0 is the reduced value, and slot 1 the wide one.
 Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
                             bool wide_of_source, const std::vector<int>& saved,
                             std::int64_t gradient_bytes) {
@@ -51,10 +51,11 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
   return made;
 }
 
-// source 100 (kept), reduced 10, wide 40; 50 of gradients after the first backward op.
-// whole_region: 100 kept; op 1: 110, and the source goes: 10; op 2: 20, then 10; op 3: 50; the
-//   gradient: 100. Peak 110.
-// lazy: the wide value beside the kept source: 140; with the gradient: 190.
+// source 100 (kept), reduced 10, wide 40. Gradients are 50 after the first backward op.
+// whole_region: 100 kept; op 1: 110, then the source is released: 10; op 2: 20, then 10; op 3: 50;
+// the
+//   gradient: 100. The peak is 110.
+// lazy: the wide value next to the kept source: 140; with the gradient: 190.
 // Reducing before the first demand is whole_region's order, without op 2.
 TEST_CASE("a kept source larger than what waits for it is used up before the first demand") {
   const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
@@ -70,10 +71,11 @@ TEST_CASE("a kept source larger than what waits for it is used up before the fir
 }
 
 // source 60 (recomputed), reduced 5, wide 30 of the source; gradients 60.
-// whole_region: 60; 65; op 2: 70, then 65; op 3: 95, and the source goes: 35; the gradient: 95.
+// whole_region: 60; 65; op 2: 70, then 65; op 3: 95, then the source is released: 35; the gradient:
+// 95.
 // lazy: 60; wide: 90, and the source stays for the reduction; the gradient: 150.
-// Before the first demand the reduction would hold 65 and free nothing; after it, it frees 60
-// for 5.
+// Before the first demand, the reduction would hold 65 and free nothing. After it, the reduction
+// frees 60 and holds 5.
 TEST_CASE("an intermediate shared with a later demand is used up after the first") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
@@ -85,8 +87,8 @@ TEST_CASE("an intermediate shared with a later demand is used up after the first
 }
 
 // source 100 (recomputed), reduced 5, wide 30 of x; gradients 60.
-// whole_region: 100; 105, then 5; op 2: 10, then 5; op 3: 35; the gradient: 95. Peak 105.
-// lazy: 30; the gradient: 90; the source beside it: 160, 165. Sinking sees 5 more held, not less.
+// whole_region: 100; 105, then 5; op 2: 10, then 5; op 3: 35; the gradient: 95. The peak is 105.
+// lazy: 30; the gradient: 90; the source next to it: 160, 165. Sinking would hold 5 more, not less.
 TEST_CASE("a closure with a large temporary is run whole, before gradients are born") {
   const Case made = reduction_packed_early(100, 5, 30, false, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});
@@ -100,11 +102,12 @@ TEST_CASE("a closure with a large temporary is run whole, before gradients are b
 }
 
 // source 5 (kept), reduced 10, wide 1, no gradients.
-// whole_region: 5 kept; op 1: 15. lazy: the wide value: 6; the reduction: 15. Equal, so lazy.
+// whole_region: 5 kept; op 1: 15. lazy: the wide value: 6; the reduction: 15. Both peaks are equal,
+// so lazy stays.
 TEST_CASE("lazy order stays where no other is lower") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;
-  ordered.demand_steps = {{1, {0}, {}}};  // of an earlier choice
+  ordered.demand_steps = {{1, {0}, {}}};  // left from an earlier choice
   ordered.whole_on_demand = true;
   choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered == made.type);

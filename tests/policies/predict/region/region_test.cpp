@@ -27,7 +27,8 @@ TEST_CASE("regions of a plan are found in the trace, several openings of a scope
                     Catch::Contains("blocks.0") && Catch::Contains("another model"));
 }
 
-// Layers 0 and 1, then again: layers 0 and 1 as one region, and each of the second pass alone.
+// Layers 0 and 1 run twice. The first pass is one region, and each layer of the second pass is a
+// region.
 TEST_CASE("openings inside another region are not counted") {
   TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
@@ -43,7 +44,8 @@ TEST_CASE("openings inside another region are not counted") {
         std::vector<OpRange>{{0_op, 2_op}, {2_op, 3_op}, {3_op, 4_op}});
 }
 
-// silu | mul | silu: what is packed between two ops belongs to the one that saves it.
+// The regions are silu | mul | silu. A tensor packed between two ops belongs to the op that saves
+// it.
 TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved it") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
@@ -64,7 +66,7 @@ TEST_CASE("an early stop is before the last pack") {
   const Trace trace = testing::toy_llama({.layers = 1});
   const TracedScope& block = trace.scopes[trace.blocks[0].scope];
   const RegionGraph graph = make_region_graph(trace, {block.first_op, block.end_op});
-  // The block ends: ... mul, t, mm of w2 (packs its inputs), add.
+  // The block ends with: ... mul, t, mm of w2 (packs its inputs), add.
   CHECK(graph.stop == static_cast<int>(graph.ops.size()) - 2);
   CHECK(trace.ops[block.first_op + graph.stop].name == "aten::mm");
 }

@@ -33,8 +33,8 @@ std::vector<std::int64_t> counts(const std::vector<Bytes>& curve) {
   return numbers;
 }
 
-// x (input, 7) -> a (10) -> b (20, kept) -> c (5) -> loss. Packed: x, a, b, c, each by the op that
-// reads it. Demanded in reverse.
+// The chain is x (input, 7) -> a (10) -> b (20, kept) -> c (5) -> loss. Each of x, a, b, c is
+// packed by the op that reads it, and demanded in reverse order.
 Trace chain() {
   TraceBuilder build("chain", "bool");
   const ValueId origin = build.outside({1}, "bool", true);
@@ -55,9 +55,9 @@ Trace chain() {
   return trace;
 }
 
-// The region is ops 1 to 4. Kept: b, 20. Input: x, 7, not in the curve.
-// start: 20, backward holds 1: 21. Demand of c runs op 1 (a: 30 + 1), op 3 (c: 35 + 1; op 2 is
-// answered). Then backward ops with 3 each, and c, b, a go in turn.
+// The region is ops 1 to 4. It keeps b, 20. Its input x, 7, is not in the curve. At the start, it
+// holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1); op
+// 2 is answered. Then come backward ops with 3 each, and c, b, a are released in turn.
 TEST_CASE("whole_region runs all that is not kept at the first demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -69,8 +69,8 @@ TEST_CASE("whole_region runs all that is not kept at the first demand") {
   CHECK(result.peak == Bytes{38});
 }
 
-// A rank of several lets go of what it gathered before it runs the next block: the op before left
-// 90, the demand of c finds 2. The start is still beside 90; op 1: 30 + 2, op 3: 35 + 2.
+// A sharded rank releases what it gathered before it runs the next block: the op before left 90,
+// and the demand of c finds 2. The start still has 90; op 1: 30 + 2, op 3: 35 + 2.
 TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
@@ -80,8 +80,8 @@ TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
 }
 
-// Demand of c runs op 3 on the kept b: 25 + 1. a is made when it is asked for, when only it is
-// left.
+// The demand of c runs op 3 on the kept b: 25 + 1. Value a is made when it is demanded, when only
+// it is left.
 TEST_CASE("on_demand runs what a demand lacks") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -103,8 +103,8 @@ TEST_CASE("without early stop whole_region runs the tail, on_demand does not") {
         std::vector<OpId>{1_op, 2_op, 3_op});
 }
 
-// c is dropped unasked: on_demand never makes it. Slot b is dropped too, so at the demand of a only
-// a is alive, and the kept b (20) goes at once: 20, then 0, then a: 10.
+// Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too, so at the
+// demand of a only a is alive. The kept b (20) is released at once: 20, then 0, then a: 10.
 TEST_CASE("a slot that is dropped without being asked for lets go of its value") {
   Trace trace = chain();
   trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
@@ -115,7 +115,7 @@ TEST_CASE("a slot that is dropped without being asked for lets go of its value")
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 10, 10});
 }
 
-// After the demand of c, the unasked a is dropped: op 1 is never run.
+// After the demand of c, a is dropped without a demand, so op 1 never runs.
 TEST_CASE("a slot dropped between demands is not recomputed") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), release(3_pack), release(1_pack),
@@ -125,7 +125,7 @@ TEST_CASE("a slot dropped between demands is not recomputed") {
         std::vector<OpId>{3_op});
 }
 
-// b is kept (20) for its own slot only once c (5) is made; dropping that slot lets it go.
+// Once c (5) is made, b (20) is kept only for its own slot. Dropping that slot releases it.
 TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), backward_op(0), release(3_pack), release(2_pack),
@@ -135,8 +135,9 @@ TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{20, 25, 25, 0, 10});
 }
 
-// y = x + 0; y.add_(1) twice; packed after one and after two writes is two versions; a reader of
-// the first version runs before the second write, though nobody has asked for it yet.
+// The ops are y = x + 0 and twice y.add_(1). Packs after one and after two writes have two
+// versions. A reader of the first version runs before the second write, although nothing has
+// demanded it yet.
 TEST_CASE("a write waits for planned readers of what it overwrites") {
   TraceBuilder build("writes", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -149,7 +150,7 @@ TEST_CASE("a write waits for planned readers of what it overwrites") {
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // y: 10; early, because op 2 is about to overwrite what it reads: 13; op 2 in place: 13.
+  // y: 10; early, because op 2 is about to overwrite its input: 13; op 2 in place: 13.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
@@ -168,7 +169,7 @@ TEST_CASE("an op that is asked for its result waits for readers of what it overw
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // y: 10; early: 13; late: 18, whereupon y goes.
+  // y: 10; early: 13; late: 18, then y is released.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});
@@ -198,7 +199,8 @@ TEST_CASE("writing to a tensor from outside is not repeated, and what it returne
   }
 }
 
-// An extension kernel filled it through a pointer: nothing recorded can make its content again.
+// An extension kernel filled the tensor through a pointer, so no recorded op can restore its
+// content.
 TEST_CASE("an empty tensor that is read unwritten is a constant, held to the region's end") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -215,7 +217,8 @@ TEST_CASE("an empty tensor that is read unwritten is a constant, held to the reg
   }
 }
 
-// y is asked for; its mul reads the constant, which stays (10) beside y (10) after that last use.
+// A demand for y runs its mul, which reads the constant. The constant stays (10) next to y (10)
+// after this last use.
 TEST_CASE("a constant outlives its last use") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -229,9 +232,9 @@ TEST_CASE("a constant outlives its last use") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 20, 20});
 }
 
-// Attention's output (10) is kept; its log-sum-exp (4) was written in place, so it is not, and the
-// op runs again: both outputs beside the kept one, 24. The old output goes when the new one is
-// there.
+// Attention's output (10) is kept. Its log-sum-exp (4) was written in place, so it is not kept, and
+// the op runs again. Both outputs exist next to the kept one: 24. The old output is released when
+// the new one is there.
 TEST_CASE("an op of which one output is kept makes it twice if another is needed") {
   TraceBuilder build("partly_kept", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -247,7 +250,8 @@ TEST_CASE("an op of which one output is kept makes it twice if another is needed
   CHECK(counts(result.curve) == std::vector<std::int64_t>{10, 24, 14, 14});
 }
 
-// Plain autograd and the engine refuse to hand out what was overwritten since it was saved.
+// Plain autograd and the engine reject a demand for a tensor that was overwritten after it was
+// saved.
 TEST_CASE("nothing is planned for a tensor that was overwritten after it was saved") {
   TraceBuilder build("overwritten", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -269,8 +273,8 @@ struct RandomRegion {
   RegionType type;
 };
 
-// One to three blocks of a random model with a random save mask; every other seed with backward
-// bytes that grow and shrink by leaps, which the real ones seldom do.
+// Returns one to three blocks of a random model with a random save mask. Every other seed has
+// backward bytes that jump up and down, which real ones seldom do.
 RandomRegion random_region(std::uint32_t seed) {
   std::mt19937 dice(seed);
   const auto below = [&dice](std::size_t limit) { return dice() % limit; };

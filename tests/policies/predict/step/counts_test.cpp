@@ -28,7 +28,7 @@ std::int64_t recomputed(std::string_view policy, const std::string& op_class,
 TEST_CASE("forward and backward counts are those of the model, whatever the policy") {
   const PredictedCounts none = counts("none", Schedule::kWholeRegion);
   CHECK(none.classes(Phase::kForward).at("attention_forward") == 4);
-  // Seven in a block, one in the head.
+  // There are seven in a block, and one in the head.
   CHECK(none.ops(Phase::kForward).at("aten::mm") == 4 * 7 + 1);
   CHECK(none.ops(Phase::kRecompute).empty());
   CHECK(none.ops(Phase::kOptimizer).empty());
@@ -38,7 +38,7 @@ TEST_CASE("forward and backward counts are those of the model, whatever the poli
   CHECK(full.classes(Phase::kBackward) == none.classes(Phase::kBackward));
 }
 
-// Early stop spares the last matmul of a block, w2: six of seven.
+// Early stop avoids the last matmul of a block, w2, so six of seven run again.
 TEST_CASE("recompute counts follow the policy") {
   CHECK(recomputed("full", "attention_forward") == 4);
   CHECK(recomputed("full", "matmul") == 4 * 6);

@@ -16,7 +16,7 @@ HeldAfterForward held(std::string_view policy, int layers) {
   return held_after_forward(trace, std::get<Plan>(plan));
 }
 
-// 8 tokens, dim 16, float32.
+// Bytes of 8 tokens with dim 16 in float32.
 constexpr std::int64_t kWidth = 8 * 16 * 4;
 
 TEST_CASE("full holds the input of each block, and what embedding, head and loss save") {
@@ -28,7 +28,7 @@ TEST_CASE("full holds the input of each block, and what embedding, head and loss
   CHECK(five.unmanaged == two.unmanaged);
 }
 
-// Attention's output and its log-sum-exp, for 2 heads of 8 tokens.
+// The results are attention's output and its log-sum-exp, for 2 heads of 8 tokens.
 TEST_CASE("attn_only adds attention's results to full") {
   const HeldAfterForward full = held("full", 3);
   const HeldAfterForward attention = held("attn_only", 3);
@@ -52,9 +52,9 @@ TEST_CASE("regions read the residual stream at their borders only") {
   CHECK(held("root", 4).inputs == Bytes{0});
 }
 
-// The first block's result, 10 bytes, is kept there, read by the second block, and saved by the
-// head: held once. So is the second's input to both blocks, 7 bytes, which the head saves too. The
-// weight's view that the head saves is a parameter's.
+// The first block keeps its result of 10 bytes, the second block reads it, and the head saves it,
+// but it counts once. So does the input of both blocks, 7 bytes, which the head saves too. The
+// weight's view that the head saves belongs to a parameter.
 TEST_CASE("a tensor that several hold is counted once") {
   testing::TraceBuilder build("shared", "bool");
   const ValueId weight = build.parameter({3});

@@ -20,8 +20,8 @@ struct Task {
 constexpr std::array<Task, 7> kTasks = {
     {{true, 4}, {false, 10}, {true, 4}, {false, 10}, {false, 20}, {true, 6}, {false, 1}}};
 
-// The time of the tasks in order on two queues, where those of `waiting` begin when all before them
-// have ended, and the others when their own queue is free.
+// Returns the time of the tasks in order on two queues. A task in `waiting` begins when all tasks
+// before it have ended. Other tasks begin when their own queue is free.
 std::int64_t time_of(std::uint32_t waiting) {
   std::array<std::int64_t, 2> free{};
   for (std::size_t index = 0; index < kTasks.size(); ++index) {

@@ -1,5 +1,5 @@
-// The whole-step simulator on made-up traces: sums that can be done by hand, and what must hold for
-// any plan. That it is the engine's step is in step_agreement_test.cpp.
+// Tests the whole-step simulator on made-up traces: sums that can be done by hand, and properties
+// of any plan. step_agreement_test.cpp compares it with the engine's step.
 #include "policies/predict/step/step.h"
 
 #include <stdexcept>
@@ -29,8 +29,8 @@ std::int64_t num_recomputed(const Trace& trace, const Plan& plan, Schedule sched
   return sum;
 }
 
-// float32 parameters: two moments as large as they are, and a 4-byte step count each. A bfloat16
-// parameter of 10 elements has three float32 copies; its gradient is cast while it is updated.
+// A float32 parameter has two moments of its own size, and a 4-byte step count. A bfloat16
+// parameter of 10 elements has three float32 copies, and its gradient is cast while it is updated.
 TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
   Trace trace;
   trace.parameters = {{100, "float32", 3}};
@@ -41,10 +41,11 @@ TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
         OptimizerBytes{Bytes{2 * 124 + 364}, Bytes{120}});
 }
 
-// torch.optim.AdamW of bfloat16 parameters: two bfloat16 moments and a float32 step count each, so
-// 2 * 2 * 10 + 4 bytes. bitsandbytes' 8-bit state: 4096 elements are 16 blocks of 256, two bytes an
-// element and two float32 scales a block; one element more begins a 17th; below 4096 two float32
-// moments. torch.optim.SGD keeps its momentum in the parameter's dtype, and nothing without one.
+// torch.optim.AdamW of bfloat16 parameters has two bfloat16 moments and a float32 step count each,
+// so 2 * 2 * 10 + 4 bytes. bitsandbytes' 8-bit state of 4096 elements has 16 blocks of 256, with
+// two bytes per element and two float32 scales per block. One more element begins a 17th block.
+// Below 4096 elements, there are two float32 moments. torch.optim.SGD keeps its momentum in the
+// parameter's dtype, and keeps nothing without momentum.
 TEST_CASE("optimizers that are only predicted hold what their sources say") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
@@ -63,10 +64,10 @@ TEST_CASE("optimizers that are only predicted hold what their sources say") {
   CHECK(state(OptimizerModel::kAdamW8Bit) == 2 * 4 * 4095);
 }
 
-// float32, dim 16, ffn 32, vocabulary 64, 4 layers: a table of 64 x 16, in each block two norms of
-// 16, four weights of 16 x 16 and three of 16 x 32, then a norm of 16 and a head of 16 x 64. Muon
-// keeps one momentum of all, 12,432 elements; the 2,064 outside blocks are AdamW's, with a second
-// moment.
+// The model has float32, dim 16, ffn 32, vocabulary 64 and 4 layers. It has a table of 64 x 16.
+// Each block has two norms of 16, four weights of 16 x 16 and three of 16 x 32. Then come a norm of
+// 16 and a head of 16 x 64. Muon keeps one momentum for all 12,432 elements. AdamW handles the
+// 2,064 elements outside blocks, with a second moment.
 TEST_CASE("muon keeps one momentum in blocks and two moments outside") {
   const Trace trace = testing::toy_llama();
   const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;
@@ -95,7 +96,8 @@ TEST_CASE("forward and backward of a step without checkpointing add up") {
   CHECK(none.recomputed_ops == 0);
   CHECK(none.peak.holders.recompute_transient == Bytes{});
   CHECK(none.peak_by_phase[static_cast<int>(Phase::kRecompute)] == Bytes{});
-  // Nothing is alive when the optimizer runs but what was before, the gradients and the loss.
+  // When the optimizer runs, only the bytes from before the step, the gradients and the loss are
+  // alive.
   const Bytes at_the_end = none.peak_by_phase[static_cast<int>(Phase::kOptimizer)];
   const Bytes loss = trace.storages[trace.values[trace.ops.back().outputs.front()].storage].bytes;
   CHECK(at_the_end - loss <= none.before + trace.gradient_bytes);

@@ -10,8 +10,8 @@
 namespace rematch {
 namespace {
 
-// Two blocks on four ranks: each gathers [4, 4] to [16, 4] and multiplies that. Backward scatters
-// the gradients of 256 bytes, and a sum of 64 bytes follows.
+// Builds two blocks on four ranks. Each block gathers [4, 4] to [16, 4] and multiplies it. Backward
+// scatters the gradients of 256 bytes, and a sum of 64 bytes follows.
 Trace gathering() {
   testing::TraceBuilder build("gathering");
   ValueId x = build.outside({4, 4}, "float32", true);
@@ -45,7 +45,7 @@ const Issued* issued(const Traffic& traffic, Phase phase, CollectiveKind kind) {
   return found == in_phase.end() ? nullptr : &found->second;
 }
 
-// A rank sends three quarters of a gather and of a scatter, and twice that of a sum.
+// A rank sends three quarters of a gather and of a scatter, and twice that for a sum.
 TEST_CASE("a rank sends in each phase what its collectives send") {
   const Trace trace = gathering();
   const Traffic none = predict_traffic(trace, plan_of("none", trace), Schedule::kOnDemand);
@@ -58,7 +58,7 @@ TEST_CASE("a rank sends in each phase what its collectives send") {
   CHECK(full[0] == none[0]);
 }
 
-// 1 ns a byte on the link: 384 + 384 + 96 without recompute, and 384 more with it.
+// The link takes 1 ns per byte: 384 + 384 + 96 without recompute, and 384 more with it.
 TEST_CASE("the time of a step's collectives is that of the bytes that they send") {
   const Trace trace = gathering();
   DeviceSheet sheet;

@@ -1,4 +1,4 @@
-// The schema of fronts says what the list of fields says.
+// Tests that the schema of fronts agrees with the list of fields.
 #include "policies/search/front/front_fields.h"
 #include "tests/support/schema_fields.h"
 

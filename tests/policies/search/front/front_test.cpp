@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// What bytes and arithmetic would take on some device; views take nothing.
+// Returns the times that bytes and arithmetic would take on some device. Views take no time.
 Profile profile_of(const Trace& trace) {
   Profile profile;
   profile.model = trace.model;
@@ -64,7 +64,7 @@ const char* const kKnownPolicies =
     "skip_list([2,3]),attn_only,ops_block,save_mm,save_compute,sac_titan,sac_titan_2024,"
     "segments(2),segments(3)";
 
-// A plan counts the runs of a scope, so where one has a region both have.
+// A plan counts the runs of a scope, so if one run has a region, both have one.
 TEST_CASE("each run of a layer that runs twice is chosen for") {
   Trace trace = small_llama();
   const std::string first = trace.scopes[trace.blocks[0].scope].path;
@@ -173,7 +173,7 @@ TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed
   }
 }
 
-// The head decides the peak, so that fewer inputs held make it lower; but no option has them.
+// The head decides the peak, so holding fewer inputs lowers it. No option holds fewer.
 TEST_CASE("answers know the baselines that no option stands for") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
   const Profile profile = profile_of(trace);
@@ -207,7 +207,7 @@ TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing
   CHECK(search.lowest_within_slowdown(10).figures.peak == search.lowest().figures.peak);
 }
 
-// Layers that do not learn have nothing to recompute: nothing can be faster than no time.
+// Layers that do not learn have nothing to recompute, and no plan can take less than no time.
 TEST_CASE("a model that has one plan has no gap, however coarse the search") {
   Trace trace = small_llama();
   Profile profile = profile_of(trace);
@@ -224,8 +224,8 @@ TEST_CASE("a model that has one plan has no gap, however coarse the search") {
   CHECK(front.points.front().step_time_gap().count() == 0);
 }
 
-// Each block gathers 64 bytes. At the peak, in the backward of the last, `none` has gathered that
-// one.
+// Each block gathers 64 bytes. At the peak, in the backward of the last block, `none` has gathered
+// that block's.
 TEST_CASE(
     "where blocks gather their parameters, none is the policy's plan and not what holds them") {
   const Trace trace = testing::toy_sharded();
@@ -270,8 +270,8 @@ TEST_CASE("where no block gathers parameters, none is the plan without regions")
   CHECK(plan_sha256(front.reference().plan) == plan_sha256(resolve_none(trace)));
 }
 
-// The front of 3 points below (10, 10): 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to 8 is 12; 9 to 10
-// by 2 to 5 is 3. 27 of 100. (7, 9) is dominated, (12, 1) is beyond the reference.
+// The front of 3 points below (10, 10) covers 27 of 100: 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to
+// 8 is 12; 9 to 10 by 2 to 5 is 3. (7, 9) is dominated, and (12, 1) is beyond the reference.
 TEST_CASE("hypervolume adds up rectangles") {
   CHECK(hypervolume_ratio({{9, 2}, {4, 8}, {12, 1}, {7, 9}, {6, 5}}, {10, 10}) == Approx(0.27));
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);

@@ -27,7 +27,7 @@ Front predicted_front(const std::string& policies) {
   return search.front(8, baselines);
 }
 
-// A device on which every step takes 1000 ns and twice what the profile says.
+// Simulates a device on which every step takes 1000 ns plus twice the profile's time.
 void run_all(Front& front) {
   const auto run = [](FrontPoint& point) {
     point.measured.emplace();
@@ -49,14 +49,14 @@ std::vector<std::size_t> anchors_of(const Front& front) {
 TEST_CASE("anchors are both ends and the knee") {
   CHECK(choose_anchors({{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}}) ==
         std::vector<std::size_t>{0, 2, 4});
-  // On a straight line there is no knee: the middle.
+  // A straight line has no knee, so the middle is chosen.
   CHECK(choose_anchors({{10, 50}, {20, 40}, {30, 30}, {40, 20}, {50, 10}}) ==
         std::vector<std::size_t>{0, 2, 4});
   CHECK(choose_anchors({{10, 50}, {20, 40}}) == std::vector<std::size_t>{0, 1});
 }
 
-// Two points are left: (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but is
-// known well: 8 from the knee. (12, 60) adds (20 - 12) * (100 - 60) = 320, at 30 from it.
+// Two points are left. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but its time is
+// only 8 from the knee's. (12, 60) adds (20 - 12) * (100 - 60) = 320, at a distance of 30.
 TEST_CASE("a point is run for the area that it adds and for how little is known of it") {
   const std::vector<PlanePoint> front = {{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}};
   CHECK(choose_measured(front, 3) == std::vector<std::size_t>{0, 2, 4});
@@ -104,7 +104,8 @@ TEST_CASE("errors are of those that calibration has not seen") {
   slow.step_time = *slow.step_time * 2;
   slow.peak = *slow.peak + Bytes{1};
   weigh_measurement(front, anchors, {});
-  CHECK(*front.measurement->worst_error_ratio == Approx(0.5));  // predicted half of what it took
+  // the prediction is half of the measured time
+  CHECK(*front.measurement->worst_error_ratio == Approx(0.5));
   CHECK(front.measurement->num_equal_peaks == front.measurement->num_measured - 1);
   for (const std::size_t anchor : anchors) CHECK(front.points[anchor].measured->is_anchor);
   CHECK_FALSE(slow.is_anchor);
@@ -114,8 +115,8 @@ TEST_CASE("a point that loses when measured says to whom, beyond noise alone") {
   Front front = predicted_front("full");
   run_all(front);
   MeasuredFigures& loser = *front.points[2].measured;
-  const nanoseconds rival = *front.points[1].measured->step_time;  // whose peak is lower
-  loser.step_time = rival + rival / 20;                            // 5 % slower than it
+  const nanoseconds rival = *front.points[1].measured->step_time;  // its peak is lower
+  loser.step_time = rival + rival / 20;                            // 5 % slower than the rival
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.01});
   CHECK(front.points[2].measured->lost_to == front.points[1].plan.policy);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.98, 1.06});
@@ -126,13 +127,13 @@ TEST_CASE("a front is behind a baseline when measured only by more than the cont
   Front front = predicted_front("save_mm");
   run_all(front);
   FrontPoint& baseline = front.baselines[0].point;
-  // Whatever is asked for: it takes less than any point, and holds least.
+  // The baseline takes less time than any point, and has the lowest peak.
   baseline.measured->peak = Bytes{front.points[0].measured->peak->count - 1};
   baseline.measured->step_time = *front.points.back().measured->step_time - nanoseconds(1);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 1});
   CHECK(front.measurement->is_behind_when_measured());
   CHECK(front.measurement->families[0].measured > front.measurement->measured_hypervolume);
-  // Twice the time puts it behind every point.
+  // With twice the time, it is behind every point.
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{1, 2});
   CHECK_FALSE(front.measurement->is_behind_when_measured());
 }

@@ -21,7 +21,7 @@ std::string words_of(const std::string& policy) {
   return saves_text(plan_of(policy, trace), trace);
 }
 
-// Saves the ops of a name, of those in a region as many as `nths` names, counted from 1.
+// Saves the ops of a name whose numbers in the region, counted from 1, are in `nths`.
 void save(RegionType& type, const std::string& name, const std::set<int>& nths) {
   int nth = 0;
   for (PlannedOp& op : type.ops) {
@@ -29,7 +29,7 @@ void save(RegionType& type, const std::string& name, const std::set<int>& nths) 
   }
 }
 
-// `full` of four layers, each of a type of its own.
+// Returns `full` of four layers, with a separate type for each.
 Plan own_types(const Trace& trace) {
   Plan plan = plan_of("full", trace);
   const RegionType type = plan.types.front();
@@ -87,7 +87,7 @@ TEST_CASE("ops that are all kept have no number, and layers without a kept op ar
         "layers 1, 2: keep attention::mm, ffn::mm#1; 0, 3: recompute all");
 }
 
-// The first of two kept products is made a cast: three products of attention are left.
+// The first of two kept products becomes a cast, which leaves three products in attention.
 TEST_CASE("casts that are kept are said, not named") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);

@@ -21,7 +21,7 @@ Plan plan_for(const Policy& policy, const Trace& trace) {
   return std::get<Plan>(resolve(policy, trace, NoEffect::kAllow));
 }
 
-// By layer: what its regions are, and what they keep.
+// Returns for each layer its regions and what they keep.
 std::vector<std::string> treatments(const Plan& plan, const Trace& trace) {
   std::vector<std::string> by_layer;
   for (const TracedBlock& block : trace.blocks) {
@@ -40,7 +40,7 @@ std::vector<std::string> treatments(const Plan& plan, const Trace& trace) {
   return by_layer;
 }
 
-// Views take nothing, matmuls and attention nine times as long for their bytes as the rest.
+// Views take no time. Matmuls and attention take nine times as long for their bytes as other ops.
 Profile profile_by_bytes(const Trace& trace) {
   Profile profile;
   profile.model = trace.model;
@@ -96,7 +96,7 @@ TEST_CASE("a simple plan has two groups of layers at most, and keeps no view and
       const auto point = search.fastest_within({least.count + least.count * step / 20});
       REQUIRE(point.has_value());
       const std::vector<std::string> by_layer = treatments(point->plan, each.trace);
-      // Layers of one kind are alike within a group.
+      // Layers of one kind are equal within a group.
       const int kinds = is_mixed(each.trace) ? 3 : 1;
       std::set<std::size_t> changes;
       for (std::size_t layer = static_cast<std::size_t>(kinds); layer < by_layer.size(); ++layer) {
@@ -109,7 +109,7 @@ TEST_CASE("a simple plan has two groups of layers at most, and keeps no view and
       for (const RegionType& type : point->plan.types) {
         for (const PlannedOp& op : type.ops) {
           if (op.treatment != Treatment::kSave) continue;
-          CHECK(op.bytes.count > 0);  // a view makes none
+          CHECK(op.bytes.count > 0);  // a view allocates none
           CHECK(op_class_of(op.name) != OpClass::kCopy);
         }
       }
@@ -117,7 +117,7 @@ TEST_CASE("a simple plan has two groups of layers at most, and keeps no view and
   }
 }
 
-// Policies of the form, some of them with lists that no trainer has a name for.
+// The list has policies of this form. For some of their save lists, no trainer has a name.
 TEST_CASE("no policy of the simple form is better than the best simple plan") {
   const char* const known =
       "none,full,first_n(1),first_n(3),first_n(5),last_n(2),attn_only,ops_block,save_mm,"
@@ -140,7 +140,7 @@ TEST_CASE("no policy of the simple form is better than the best simple plan") {
   }
 }
 
-// Eight ops of a block can be kept: 256 lists for all layers.
+// Eight ops of a block can be kept, which gives 256 lists for all layers.
 TEST_CASE("every save list over whole blocks is tried") {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = profile_by_bytes(trace);

@@ -1,18 +1,18 @@
 """Writes optima.json beside this file: random blocks and models, and for some budgets of each the
-least recompute time, by mixed-integer programs that HiGHS solves. Nothing here knows how the search
-works; milp_test.cpp holds the search to it. Needs a Python with highspy:
+least recompute time. Mixed-integer programs that HiGHS solves give these optima. The programs do not
+know how the search works; milp_test.cpp compares the search with them. Needs a Python with highspy:
 
     python3 -m venv DIR && DIR/bin/pip install highspy==1.15.1
     DIR/bin/python tests/policies/search/milp/make_optima.py
 
 A block is a row of ops. An op has outputs (bytes each), reads outputs of earlier ops, and takes time
-if it is run again; a view has no bytes of its own and cannot be saved. To save an op is to hold all
-its outputs. Backward asks for the outputs under "demanded".
+if it runs again. A view has no bytes of its own and cannot be saved. Saving an op holds all its
+outputs. Backward demands the outputs under "demanded".
 
-A model is a row of layers, each of one of its kinds of block. While a layer runs backward, all
-earlier ones hold what they saved, later ones have born gradients, and the layer needs
-max(fixed_bytes, saved + beside_bytes); while it runs forward, saved + forward_bytes; the head needs
-head_bytes beside all that is saved."""
+A model is a row of layers. Each layer is one of the model's kinds of block. While a layer runs
+backward, all earlier layers hold what they saved, and the gradients of later layers exist. The layer
+itself then needs max(fixed_bytes, saved + beside_bytes). While it runs forward, it needs
+saved + forward_bytes. The head needs head_bytes in addition to everything that is saved."""
 
 import json
 import pathlib
@@ -55,7 +55,7 @@ def solver():
 
 
 def add_block(highs, block):
-    """Adds the block's choices. Returns what it holds and how long it recomputes, as expressions."""
+    """Adds the block's choices. Returns its held bytes and its recompute time, as expressions."""
     ops = block["ops"]
     runs = [highs.addVariable(0, 1) for _ in ops]
     saves = [None if op["is_view"] else highs.addBinary() for op in ops]
@@ -74,7 +74,7 @@ def add_block(highs, block):
 
 
 def least(highs, time):
-    """The optimum, or None where nothing fits."""
+    """Returns the optimum, or None if nothing fits."""
     highs.minimize(time)
     status = highs.getModelStatus()
     if status == highspy.HighsModelStatus.kInfeasible:

@@ -1,5 +1,5 @@
-// Save sets and mixes against the optima of mixed-integer programs, which another program wrote and
-// another solver solved: make_optima.py says what the instances are.
+// Compares save sets and mixes with the optima of mixed-integer programs, which another program
+// wrote and another solver solved. make_optima.py describes the instances.
 #include <optional>
 
 #include "policies/base/file.h"
@@ -23,8 +23,8 @@ Json read_optima() {
   return read_json_file(testing::in_tree("tests/policies/search/milp/optima.json"));
 }
 
-// The block as a region of a trace. What backward asks for is asked for by one more op that reads
-// it; that op itself is never run again.
+// The block as a region of a trace. Backward demands a value through an additional op that reads
+// it. That op itself never runs again.
 class BlockGraph {
  public:
   explicit BlockGraph(const Json& block) : build_("milp", "bool") {
@@ -61,7 +61,7 @@ class BlockGraph {
     costs_.op_times.emplace_back(op.at("time_ns").get<std::int64_t>());
   }
 
-  // The values of pairs of op and output.
+  // Returns the values of pairs of op and output.
   std::vector<ValueId> values_of(const Json& pairs) const {
     std::vector<ValueId> values;
     for (const Json& pair : pairs) {
@@ -74,10 +74,10 @@ class BlockGraph {
   TraceBuilder build_;
   SaveSetCosts costs_;
   ValueId x_;
-  std::vector<std::vector<ValueId>> outputs_;  // by op
+  std::vector<std::vector<ValueId>> outputs_;  // indexed by op
 };
 
-// The fastest of at most `budget`, by what `bytes_of` says.
+// Returns the fastest item of at most `budget`, measured by `bytes_of`.
 template <class Item, class BytesOf, class TimeOf>
 Json fastest_within(const std::vector<Item>& items, std::int64_t budget, const BytesOf& bytes_of,
                     const TimeOf& time_of) {

@@ -32,7 +32,8 @@ struct Variety {
   bool offload = false;
 };
 
-// Few amounts, so that some are equal. What has no region passes on what those before it offload.
+// Uses few amounts, so that some are equal. An option without a region passes on what the options
+// before it offload.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;
@@ -67,7 +68,7 @@ MixProblem random_problem(std::uint32_t seed, const Variety& variety) {
       options.push_back({Bytes{dice.below(30)}, Bytes{dice.below(120)}, Bytes{dice.below(90)},
                          nanoseconds(dice.below(60)), 2 + dice.below(2)});
     }
-    // The first has no region, so that there is a mix whose last region offloads nothing.
+    // The first option has no region, so that some mix has a last region that offloads nothing.
     options[0].transient_beside = options[0].transient;
     for (std::size_t i = 1; variety.offload && i < options.size(); ++i) {
       offload_some(dice, options[i]);
@@ -79,14 +80,15 @@ MixProblem random_problem(std::uint32_t seed, const Variety& variety) {
 
 using Options = std::vector<const LayerOption*>;
 
-// The first option behind `index` that has a region.
+// Returns the first option after `index` that has a region.
 std::size_t next_region(const Options& options, std::size_t index) {
   std::size_t next = index + 1;
   while (next < options.size() && options[next]->passes_on) ++next;
   return next;
 }
 
-// By option: most that is on the device in its backward, with what others offload and is there.
+// Returns the most bytes on the device during the option's backward, including values that others
+// offload and that are present.
 std::int64_t with_offloaded(const Options& options, std::size_t index) {
   std::int64_t most = options[index]->transient.count;
   for (std::size_t before = 0; before < index; ++before) {
@@ -108,7 +110,8 @@ bool last_region_offloads(const Options& options) {
   return false;
 }
 
-// The dumb way: a step's bytes, moment by moment. Nothing: no step, for its last region offloads.
+// Computes a step's bytes in the simplest way, moment by moment. Returns nullopt if its last region
+// offloads, which no step does.
 std::optional<std::int64_t> peak_by_timeline(const MixProblem& problem,
                                              const std::vector<int>& mix) {
   Options options;
@@ -158,7 +161,7 @@ void for_every_mix(const MixProblem& problem,
   go(0, 0);
 }
 
-// The same without what is offloaded.
+// Returns the same problem without offloaded bytes.
 MixProblem held_alone(MixProblem problem) {
   for (auto& list : problem.lists) {
     for (LayerOption& option : list) option.offloaded = {};
@@ -169,7 +172,7 @@ MixProblem held_alone(MixProblem problem) {
 using Front = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Front all_mixes(const MixProblem& problem) {
-  std::map<std::int64_t, std::int64_t> fastest;  // by peak
+  std::map<std::int64_t, std::int64_t> fastest;  // keyed by peak
   for_every_mix(problem, [&](const std::vector<int>& mix, std::int64_t time) {
     const std::optional<std::int64_t> peak = peak_by_timeline(problem, mix);
     if (!peak) return;
@@ -236,7 +239,7 @@ TEST_CASE("the front of mixes that offload is that of all assignments") {
     const std::vector<BoundCorner> bound = mix_lower_bound(problem);
     for (const auto& [peak, time] : all) CHECK(bound_at(bound, {peak}).count() <= time);
   }
-  CHECK(num_offloading > 20);  // what comes back raises the peak
+  CHECK(num_offloading > 20);  // bringing values back raises the peak
 }
 
 TEST_CASE("the bound is below every mix, and meets the front at its ends") {
@@ -278,7 +281,7 @@ TEST_CASE("the order rule gives the lowest peak of all permutations") {
     std::vector<int> mix = mix_layers(problem).points[0].options;
     Dice dice(seed + 1);
     int layer = 0;
-    for (int& option : mix) {  // any other options of as many layers
+    for (int& option : mix) {  // any other options of the same number of layers
       const int other = dice.below(static_cast<int>(problem.lists[0].size()));
       const int same = problem.lists[0][option].num_layers;
       if (problem.lists[0][other].num_layers == same) option = other;
@@ -312,9 +315,9 @@ TEST_CASE("readable order never raises the peak of layers of several kinds") {
   }
 }
 
-// Three layers; keeping costs 10 bytes, recomputing 1 byte and 5 ns; either way 12 in backward.
-// All recomputed: 1 + 1 + 12 = 14, and the head at 3 + 2 = 5 is below. Keeping the last one adds
-// nothing to what is held when its own backward starts.
+// There are three layers. Keeping costs 10 bytes, recomputing 1 byte and 5 ns, and both take 12 in
+// backward. All recomputed gives 1 + 1 + 12 = 14, and the head is below that at 3 + 2 = 5. Keeping
+// the last layer adds nothing to what is held when its own backward starts.
 TEST_CASE("the last layer is never recomputed where the head does not bind") {
   MixProblem problem;
   problem.lists = {{{Bytes{10}, Bytes{12}, {}, nanoseconds(0), 1},
@@ -328,8 +331,8 @@ TEST_CASE("the last layer is never recomputed where the head does not bind") {
   CHECK(mix_layers(problem).points.front().options == std::vector<int>{1, 1, 1});
 }
 
-// One region for two layers holds one byte for both, and rebuilds both at once: 20. The head needs
-// more than that anyway.
+// One region for two layers holds one byte for both, and recomputes both at once: 20. The head
+// needs more than that anyway.
 TEST_CASE("a larger recompute working set is free where the head binds") {
   MixProblem problem;
   problem.lists = {{{Bytes{1}, Bytes{12}, {}, nanoseconds(5), 1},
@@ -347,7 +350,7 @@ TEST_CASE("hull options keep the ends, and lose little") {
                                       {Bytes{5}, Bytes{10}, {}, nanoseconds(60), 1},
                                       {Bytes{6}, Bytes{10}, {}, nanoseconds(50), 1},
                                       {Bytes{20}, Bytes{10}, {}, nanoseconds(0), 1}};
-  // From (0, 100) to (6, 50) the line is at 58.3 over 5: 60 is above it.
+  // The line from (0, 100) to (6, 50) has 58.3 at 5, so 60 is above it.
   CHECK(hull_options(options) == std::vector<std::size_t>{0, 2, 3});
 }
 

@@ -21,7 +21,7 @@ using testing::TraceBuilder;
 using testing::Triple;
 using testing::undominated;
 
-constexpr int kMostOps = 12;  // of a block that is tried in full
+constexpr int kMostOps = 12;  // most ops of a block for which all save sets are tried
 
 SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule schedule) {
   std::mt19937 dice(seed);
@@ -33,8 +33,9 @@ SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule
   return costs;
 }
 
-// A block of a random trace with views, in-place groups, ops of several outputs, shared inputs and
-// outputs that nobody demands. Nothing if it is too large to try all its save sets.
+// Returns a block of a random trace with views, in-place groups, ops of several outputs, shared
+// inputs and outputs that nothing demands. Returns nullopt if it is too large to try all its save
+// sets.
 std::optional<RegionGraph> random_block(std::uint32_t seed) {
   testing::RandomTraceOptions options;
   options.layers = 2;
@@ -61,7 +62,8 @@ std::vector<Triple> without_transient(std::vector<Triple> triples) {
   return undominated(triples);
 }
 
-// Every save set has a point that is as good, but for the gaps that the front admits.
+// Checks that every save set has a point that is as good, apart from the gaps that the front
+// states.
 void check_gaps(const BlockFront& front, const std::vector<Triple>& all) {
   const std::vector<Triple> triples = triples_of(front);
   for (const Triple& any : all) {
@@ -106,7 +108,7 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   check_gaps(find_block_front(graph, costs, limits), all);
 }
 
-// Else the agreement above says less than it seems to.
+// Without these properties, the agreement above would prove little.
 TEST_CASE("random blocks have all that makes save sets hard") {
   int num_several_outputs = 0;
   int num_views = 0;
@@ -159,7 +161,8 @@ TEST_CASE("the block front is that of all save sets under whole_region") {
   }
 }
 
-// Four ops in a row, one output each. To keep ops worth `time` within `bytes` is a knapsack.
+// Builds four ops in a row with one output each. Keeping ops worth `time` within `bytes` is a
+// knapsack.
 std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
                                         const std::vector<std::int64_t>& times,
                                         std::int64_t capacity) {
@@ -182,15 +185,15 @@ std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
   return best;
 }
 
-// 5 + 22 + 26 = 53 bytes hold 2 + 27 + 28 = 57; 25 + 22 + 26 = 73 do not fit. PyTorch's issue
-// 197871: its knapsack in linear memory finds less, and elsewhere exceeds its budget.
+// 5 + 22 + 26 = 53 bytes hold 2 + 27 + 28 = 57, and 25 + 22 + 26 = 73 do not fit. See PyTorch's
+// issue 197871: its knapsack in linear memory finds less, and exceeds its budget in other cases.
 TEST_CASE("no answer exceeds its budget, and the best that fits is found") {
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 72) == nanoseconds(57));
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 0) == nanoseconds(0));
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 78) == nanoseconds(82));
 }
 
-// a (4 bytes) and b (8) are asked for. The next region holds b anyway.
+// Backward demands a (4 bytes) and b (8). The next region holds b anyway.
 TEST_CASE("what somebody else holds is kept for nothing") {
   TraceBuilder build("free", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -213,7 +216,7 @@ TEST_CASE("what somebody else holds is kept for nothing") {
   CHECK(points[1].saved == Bytes{4});
 }
 
-// In float32 2^25 + 1 is 2^25.
+// 2^25 + 1 is 2^25 in float32.
 TEST_CASE("an op of little time is not lost beside one of much") {
   constexpr std::int64_t kMuch = std::int64_t{1} << 25;
   CHECK(most_time_kept({8, 1}, {kMuch, 1}, 9) == nanoseconds(kMuch + 1));

@@ -1,5 +1,6 @@
-// Options against the step simulator: what layer mixing reckons a plan to need is what a step with
-// it needs, for one region a block and for several blocks a region, on one rank and on many.
+// Compares options with the step simulator. The peak that layer mixing computes for a plan equals
+// the peak of a step with this plan. Tests one region per block and several blocks per region, on
+// one rank and on many.
 #include "policies/search/region/span_options.h"
 
 #include <algorithm>
@@ -38,8 +39,8 @@ struct Prepared {
     simulator.use_gathered(step.gathered);
   }
 
-  // The option that makes one region of the blocks at `first`, `size` of them or as many as there
-  // are, and keeps nothing.
+  // Returns the option that makes one region of `size` blocks from `first` on, or of as many as
+  // there are, and keeps nothing.
   int bare_region(int first, int size) const {
     const int num_spans = static_cast<int>(map.spans.size());
     int end = first;
@@ -66,7 +67,7 @@ struct Prepared {
     return mix;
   }
 
-  // All mixes of the options of spans from `mix` on.
+  // Visits all mixes of the options of spans from `span` on.
   void for_each_mix(std::vector<int>& mix, std::size_t span,
                     const std::function<void()>& visit) const {
     if (span == map.spans.size()) return visit();
@@ -136,7 +137,7 @@ void check_segments(const Trace& trace) {
   }
 }
 
-// Equal blocks of every other model are of one kind.
+// Gives equal blocks of every other model the same kind.
 Profile profile_of(const Trace& trace, std::uint32_t seed) {
   Profile profile = testing::made_up_profile(trace, seed);
   return seed / 12 % 2 == 0 ? profile : testing::with_equal_times(trace, std::move(profile));
@@ -172,7 +173,8 @@ TEST_CASE("any mix of options of a random model needs what the step needs", "[pr
   CHECK(most_regions > 2);
 }
 
-// Mixes of which a block offloads; those whose last region does are none.
+// Counts the mixes in which a block offloads. Excludes mixes whose last region offloads, because
+// they are not valid.
 struct OffloadedMixes {
   std::size_t num_mixes = 0;
   std::size_t num_offloading = 0;
@@ -222,8 +224,8 @@ TEST_CASE("any mix of options that offload needs what the step needs", "[propert
   CHECK(seen.num_offloading > 300);
 }
 
-// As autograd has it: an add needs no op in backward, so that a block's begins with a demand, while
-// the bytes are still the next block's.
+// Removes adds from backward, as in autograd, where an add needs no op in backward. A block's
+// backward then begins with a demand, while the bytes are still those of the next block.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;
@@ -237,7 +239,7 @@ Trace without_adds(Trace trace) {
   return trace;
 }
 
-// With many tokens activations decide where the peak is, with few what ranks gather.
+// With many tokens, activations decide where the peak is. With few, gathered parameters decide it.
 TEST_CASE("a mix of regions of several blocks needs what the step needs, on any number of ranks") {
   for (const std::int64_t tokens : {32, 256}) {
     CAPTURE(tokens);

@@ -1,6 +1,7 @@
-// The pieces of spans against the step simulator, on random traces and random plans: what they
-// hold together is what the step holds between forward and backward, and the highest of their
-// transients, each on top of what earlier pieces hold, is the step's peak in backward.
+// Compares the pieces of spans with the step simulator, on random traces and random plans. The
+// bytes that the pieces hold together equal what the step holds between forward and backward. The
+// highest of their transients, each on top of what earlier pieces hold, is the step's peak in
+// backward.
 #include "policies/search/region/span_pricing.h"
 #include "policies/predict/region/trace_index.h"
 
@@ -28,7 +29,7 @@ struct TypedRegion {
 };
 using TypedRegions = std::vector<TypedRegion>;
 
-// A plan's regions where they stand, in forward order.
+// Returns a plan's regions with their places, in forward order.
 TypedRegions regions_of(const Trace& trace, const Plan& plan) {
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   TypedRegions regions;
@@ -40,7 +41,7 @@ TypedRegions regions_of(const Trace& trace, const Plan& plan) {
   return regions;
 }
 
-// The end of the shortest row of spans from `first` on that no region leaves.
+// Returns the end of the shortest row of spans from `first` on that no region crosses.
 int end_of_row(const SpanMap& map, const TypedRegions& regions, int first) {
   int end = first + 1;
   for (const TypedRegion& region : regions) {
@@ -52,7 +53,7 @@ int end_of_row(const SpanMap& map, const TypedRegions& regions, int first) {
   return end;
 }
 
-// A region by its place in a row of spans.
+// A region, given by its place in a row of spans.
 struct LocalRegion {
   LocalRange range;
   RegionType type;
@@ -93,10 +94,10 @@ std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const std::vector<LocalR
   return pieces;
 }
 
-// What pricing says of a whole step, above what is alive before it.
+// The price of a whole step, above what is alive before it.
 struct Priced {
   Bytes held;
-  Bytes peak;  // in backward
+  Bytes peak;  // peak in backward
   std::int64_t num_recomputed = 0;
   std::chrono::nanoseconds recompute{};
 };
@@ -126,8 +127,8 @@ Priced price(const Trace& trace, const SpanMap& map, const OpTimes& times,
   return all;
 }
 
-// What pricing takes for granted: a span that reads what an earlier one made saves it for
-// backward.
+// Returns whether the trace meets an assumption of pricing: a span that reads a result of an
+// earlier span saves it for backward.
 bool saves_what_it_reads(const Trace& trace, const SpanMap& map) {
   const auto span_of = [&map](OpId op) {
     int index = 0;
@@ -186,8 +187,8 @@ TEST_CASE("pieces of random plans hold, need and cost what the step does") {
   CHECK(num_cases > 100);
 }
 
-// Four blocks of one op, which saves what it reads and what it makes: its result is saved twice,
-// and the block that made it lets go of it last.
+// Builds four blocks of one op, which saves its input and its output. Each result is thus saved
+// twice, and the block that made it releases it last.
 TEST_CASE("what two neighbours save is held until the earlier one's backward") {
   TraceBuilder builder("neighbours");
   ValueId x = builder.outside({64, 64}, "float32", /*needs_grad=*/true);
