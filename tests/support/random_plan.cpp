@@ -48,7 +48,8 @@ class RandomPlan {
     return first.end_op == second.first_op;
   }
 
-  // A plan's first region at a path is at that path's first opening, so later ones stay alone.
+  // A plan's first region at a path lies at that path's first opening, so later openings get no
+  // region.
   bool is_first_opening(ScopeId scope) const {
     for (const ScopeId id : IdRange(ScopeId(), scope)) {
       if (at(id).path == at(scope).path) return false;
@@ -56,7 +57,7 @@ class RandomPlan {
     return true;
   }
 
-  // Some of the scopes inside the block.
+  // Adds regions for some of the scopes inside the block.
   void add_inner_scopes(ScopeId block) {
     for (const ScopeId id : IdRange(block + 1, trace_.scopes.end_id())) {
       if (at(id).parent != block || !is_first_opening(id)) continue;

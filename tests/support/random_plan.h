@@ -1,4 +1,4 @@
-// Random plans for property tests: regions of random extent at scope borders, with random save
+// Random plans for property tests. Regions have a random extent at scope borders and random save
 // sets.
 #pragma once
 
@@ -9,11 +9,12 @@
 
 namespace rematch::testing {
 
-// The same trace and seed give the same plan: some layers left alone, some a region each, some cut
-// at the scopes inside them, some joined with their neighbours; every region of a type of its own.
+// The same trace and seed give the same plan. Some layers are left alone, some are one region each,
+// some are cut at the scopes inside them, and some are joined with their neighbours. Every region
+// has a separate type.
 Plan random_plan(const Trace& trace, std::uint32_t seed);
 
-// The same with three treatments, and some inputs of regions on the host too.
+// Returns a random plan with three treatments, in which some inputs of regions are offloaded too.
 Plan random_offload_plan(const Trace& trace, std::uint32_t seed);
 
 }  // namespace rematch::testing

@@ -8,7 +8,7 @@
 namespace rematch::testing {
 namespace {
 
-// Plain modulo: std distributions give other numbers in another standard library.
+// Uses plain modulo, because std distributions give other numbers in other standard libraries.
 class Dice {
  public:
   explicit Dice(std::uint32_t seed) : engine_(seed) {}
@@ -19,8 +19,8 @@ class Dice {
   std::mt19937 engine_;
 };
 
-// Random ops over a pool of values. The first value of the pool is the span's input; the last
-// one is its result.
+// Runs random ops over a pool of values. The first value of the pool is the span's input, and the
+// last one its result.
 class Span {
  public:
   Span(TraceBuilder& build, std::uint32_t seed, ValueId input, const RandomTraceOptions& options)
@@ -56,8 +56,8 @@ class Span {
     for (int index = 0; index < count; ++index) one_op();
   }
 
-  // Reads everything that nothing has read, so that backward reaches every op, and ends in a value
-  // of the input's shape, whatever the dice did.
+  // Reads every value that nothing has read, so that backward reaches every op. Ends in a value of
+  // the input's shape, whatever ops ran.
   ValueId join() {
     std::vector<ValueId> loose = {pool_.front()};
     for (const ValueId value : pool_) {
@@ -67,7 +67,7 @@ class Span {
     return build_.call("aten::add.Tensor", {pool_.front(), all}, build_.shape(pool_.front()));
   }
 
-  // Not read by any op since it was last written.
+  // Returns whether no op has read the value since it was last written.
   bool is_loose(ValueId value) const {
     const auto& ops = build_.trace().ops;
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
@@ -149,7 +149,8 @@ class Span {
         build_.view(dice_.percent(50) ? "aten::transpose.int" : "aten::view", x, shape));
   }
 
-  // Only what this span made and nobody packed, so the gradient stays right.
+  // Writes only to a value that this span made and that nothing packed, so the gradient stays
+  // correct.
   void write() {
     const std::optional<ValueId> target = writable();
     if (!target) return elementwise();
@@ -185,7 +186,8 @@ class Span {
     pool_.push_back(build_.call("aten::where.self", {mask, x, pick()}, build_.shape(x), {{0}, {}}));
   }
 
-  // One or two results, or a sum in place; waited for at once or not before other ops.
+  // Runs a collective with one or two results, or a sum in place. Waits for it at once or after
+  // other ops.
   void collective() {
     const std::optional<ValueId> target = writable();
     if (target && dice_.percent(30)) {
@@ -206,7 +208,7 @@ class Span {
     if (dice_.percent(50)) wait_for_one();
   }
 
-  // Through a view at times. Only then may others read the result.
+  // Waits through a view in some cases. Only after the wait may other ops read the result.
   void wait_for_one() {
     const auto which = static_cast<std::size_t>(dice_.below(static_cast<int>(started_.size())));
     const ValueId result = started_[which];
@@ -238,7 +240,7 @@ class Span {
   std::vector<ValueId> pool_;
   bool names_say_saves_;
   bool collectives_;
-  std::vector<ValueId> started_;  // not waited for
+  std::vector<ValueId> started_;  // results without a wait so far
 };
 
 }  // namespace
