@@ -1,7 +1,7 @@
 // The 16B model of DeepSeek-V3: latent attention without a query latent. Blocks after the first few
 // have a mixture of experts that applies softmax scores to the experts' outputs. Source:
 // torchtitan's models/deepseek_v3.
-// Shapes: T all tokens of the batch, B sequences, S tokens a sequence, D dim, H heads, L
+// Shapes: T all tokens of the batch, B sequences, S tokens per sequence, D dim, H heads, L
 // latent_dim, N nope_dim, P rope_dim, V value_dim.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>

@@ -24,8 +24,8 @@ constexpr double kRotaryTheta = 1e4;
 
 // A token's position along an axis is a fraction of the axis' base extent. Frames are measured in
 // seconds times a rate, rows and columns in pixels.
-constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames a latent, 25 a second, base 20
-constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels a latent, base 2048
+constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames per latent, 25 per second, base 20
+constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels per latent, base 2048
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                         const at::Tensor& scale_B1D, Ops ops) {

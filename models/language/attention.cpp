@@ -1,4 +1,5 @@
-// Shapes: T all tokens of the batch, B sequences, S tokens a sequence, D dim, H heads, E head dim.
+// Shapes: T all tokens of the batch, B sequences, S tokens per sequence, D dim, H heads, E head
+// dim.
 #include "models/language/attention.h"
 
 #include <utility>

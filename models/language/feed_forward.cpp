@@ -1,4 +1,4 @@
-// Shapes: T tokens, D dim, F hidden width. In a mixture: E experts, k experts a token, R = T * k
+// Shapes: T tokens, D dim, F hidden width. In a mixture: E experts, k experts per token, R = T * k
 // routed rows, F expert_ffn.
 #include "models/language/feed_forward.h"
 

@@ -27,7 +27,7 @@ struct CountsRecord {
   bool operator==(const CountsRecord&) const = default;
 };
 
-// Memcpys and memsets together.
+// Counts memcpys and memsets together.
 struct TransferRecord {
   std::int64_t count = 0;
   Bytes bytes;

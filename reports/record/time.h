@@ -101,14 +101,14 @@ void visit_fields(State& state, Visit visit) {
 
 struct TimeRecord {
   using Nanoseconds = std::chrono::nanoseconds;
-  std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: every one, in order
+  std::vector<std::vector<Nanoseconds>> samples;  // [round][step]: all samples, in order
   // The start of the command that timed each round. Rounds of two points were timed side by side
   // only if they have the same start. Empty if not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
   std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 %, of the median
   std::optional<Nanoseconds> step_mad;                      // median absolute deviation
-  std::map<std::string, Nanoseconds> phases;                // median a step: "forward", "backward"
+  std::map<std::string, Nanoseconds> phases;  // median per step: "forward", "backward"
   std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // per step, from a separate pass
   std::optional<StepRatioRecord> ratio;
   std::optional<ControlRecord> control;  // only for the reference

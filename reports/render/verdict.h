@@ -11,14 +11,14 @@ namespace rematch {
 
 enum class VerdictKind : std::uint8_t {
   kFailed,       // did not finish
-  kDifferent,    // other bits than the reference, or no proof of equal ones
-  kMiscounted,   // executed other ops than its plan predicts
+  kDifferent,    // its bits differ from the reference, or equality is unproven
+  kMiscounted,   // executed ops differ from those that its plan predicts
   kReference,    // the others are compared with it
   kNoReference,  // nothing to compare with
   kFits,         // finished where the reference did not
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
-  kNothingAgainstFull,  // lowers the peak, but full does so for no more ops
+  kNothingAgainstFull,  // lowers the peak, but full does the same for no more ops
   kSavesNothing,        // the same peak, though activations hold part of it
   kCannotLower,         // the same peak, and no policy can lower it
   kRaisesPeak,
