@@ -14,7 +14,7 @@
 namespace rematch {
 namespace {
 
-// Compares by UTF-16 code units. This equals the byte order of UTF-8 with one exception: code
+// Compares by UTF-16 code units. This equals the byte order of UTF-8 with one exception. Code
 // points from U+10000 (first byte 0xF0 or higher) sort before U+E000 to U+FFFF (first byte 0xEE or
 // 0xEF).
 bool sorts_before(std::string_view left, std::string_view right) {

@@ -1,5 +1,5 @@
-// Text helpers: lists in a sentence or in a flag, user input as messages show it, and the known
-// name that is nearest to the input.
+// Text helpers: lists in a sentence or a flag, user input in messages, and the known name nearest
+// to the input.
 #pragma once
 
 #include <charconv>
@@ -59,8 +59,8 @@ std::optional<Number> parse_number(std::string_view text) {
 // the other.
 int edit_distance(std::string_view left, std::string_view right);
 
-// Returns the known name nearest to `text` if it is near enough to be a typing mistake: at most a
-// third of its letters differ, or one is a prefix of the other. Ignores letter case.
+// Returns the known name nearest to `text` if `text` may be a typing mistake. At most a third of
+// the letters must differ, or one must be a prefix of the other. Ignores letter case.
 std::optional<std::string> nearest_name(std::string_view text,
                                         const std::vector<std::string_view>& known);
 

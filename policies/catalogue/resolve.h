@@ -14,10 +14,10 @@ namespace rematch {
 enum class NoEffect : std::uint8_t { kReject, kAllow };
 
 // Has no clock, no device and no hidden state: the same policy and trace give the same plan.
-// Returns Rejected in three cases: a layer index or N is outside the model's layers; a save list
-// matches nothing; or, unless allowed, the plan equals the plan of `none` or `full` although the
-// policy does not intend that. If a save list matches nothing, the message names the ops of the
-// regions, because for example `mm` on a biased linear is `addmm`.
+// Returns Rejected if a layer index or N is outside the model's layers, or if a save list matches
+// nothing. Unless allowed, also rejects a plan that unintentionally equals the plan of `none` or
+// `full`. If a save list matches nothing, the message names the ops of the regions, because for
+// example `mm` on a biased linear is `addmm`.
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 

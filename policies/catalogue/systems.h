@@ -21,8 +21,8 @@ namespace rematch {
 // other systems leave it on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
-// When a trap is shown: as a warning whenever the row is used, or only in the list, if it concerns
-// arguments that the user may not have given.
+// When a trap is shown: as a warning whenever the row is used, or only in the list. The latter is
+// for traps about arguments that the user may not have given.
 enum class TrapSaid : std::uint8_t { kWhenUsed, kInList };
 
 // A known pitfall of a mode, or the reason for rejecting the mode. The text may be empty.

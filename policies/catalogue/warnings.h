@@ -1,5 +1,5 @@
-// Makes the warnings that come with a plan: expectations of its policy that the model does not
-// meet, and effects that the user may not intend. A warning never rejects the plan.
+// Makes the warnings that come with a plan. They name expectations that the model does not meet,
+// and effects that the user may not intend. A warning never rejects the plan.
 #pragma once
 
 #include <optional>

@@ -21,9 +21,10 @@ namespace rematch {
 // Note [When an offloaded value is where]
 // The engine copies a value's whole storage to the host after its op has run. It copies an
 // offloaded input when the region ends. The device memory is freed when the next region of the plan
-// ends, regardless of when the copy completes, so memory use is determined by the plan. Values that
-// the last region offloads stay on the device, because their backward comes first. The first demand
-// of backward in a region brings back the values of this region and of the region before it.
+// ends, regardless of when the copy completes. Memory use is therefore determined by the plan.
+// Values that the last region offloads stay on the device, because their backward comes first. The
+// first demand of backward in a region brings back the values of this region and of the region
+// before it.
 enum class Treatment : std::uint8_t { kSave, kRecompute, kOffload };
 
 template <>

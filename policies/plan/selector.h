@@ -50,10 +50,10 @@ bool matches_pattern(std::string_view pattern, std::string_view text);
 // Returns for each op of the trace, in order, whether the selector picks it.
 IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace);
 
-// Returns for each op of the trace whether it is a result: it makes a storage that a forward op
-// outside its instance reads, directly or through views. `instance_of_scope` gives for each scope
-// its instance, if any; the caller matches the patterns. Views and in-place writes make no storage:
-// if a storage is written later, the op that made it is still the result.
+// Returns for each op of the trace whether it is a result. A result makes a storage that a forward
+// op outside its instance reads, directly or through views. `instance_of_scope` gives for each
+// scope its instance, if any; the caller matches the patterns. Views and in-place writes make no
+// storage: if a storage is written later, the op that made it is still the result.
 IdTable<OpId, bool> scope_results(
     const Trace& trace, const IdTable<ScopeId, std::optional<ScopeId>>& instance_of_scope);
 

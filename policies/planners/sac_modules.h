@@ -1,5 +1,5 @@
-// Chooses which modules PyTorch 2.11's selective checkpointing recomputes, and what share of their
-// bytes each discards, so that the peak stays within a budget (sac_milp of
+// Chooses which modules PyTorch 2.11's selective checkpointing recomputes, and what share of its
+// bytes each discards. The peak must stay within a budget (sac_milp of
 // torch/distributed/_tools/sac_ilp.py). The peak is PyTorch's own estimate, not the simulator's.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Decides when a region's planned ops run: all at the first demand for one of its saved tensors, or
-// at each demand the ops that it lacks. Shared by the engine and the simulator.
+// Decides when a region's planned ops run. All run at the first demand for one of its saved
+// tensors, or each demand runs the ops that it lacks. Shared by the engine and the simulator.
 #pragma once
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 // that may not be filled yet. The second, `wait_tensor`, returns when every exchange started on its
 // argument's storage is done. `wait_tensor` returns its argument itself and declares no alias, so
 // neither outputs nor in-place writes show that readers of the tensor depend on it. The rule: code
-// that runs the start again also runs its wait again, on the tensor that the start returned,
-// through the same view as before.
+// that runs the start again also runs its wait again. The wait takes the tensor that the start
+// returned, through the same view as before.
 #pragma once
 
 #include <array>

@@ -96,9 +96,9 @@ struct TracedPack {
   bool operator==(const TracedPack&) const = default;
 };
 
-// The events of backward in a run without checkpointing, in order: which saved tensors it demands
-// and releases, and after each op the bytes of everything that backward allocated (gradients,
-// temporaries).
+// The events of backward in a run without checkpointing, in order. They state which saved tensors
+// backward demands and releases. They also state, after each op, the bytes that backward allocated
+// (gradients, temporaries).
 struct BackwardEvent {
   // kPutAway: no code holds the demanded tensor any more, but another op runs before the release.
   // Without this event, the release implies it.

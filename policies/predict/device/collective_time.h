@@ -21,8 +21,8 @@ Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks);
 // bytes.
 Bytes whole_bytes(const Trace& trace, const TracedOp& op);
 
-// Returns the number of ranks in an op's group: the trace's dimension of that name, or else the
-// size ratio of an all-gather or a reduce-scatter. Returns nullopt if neither is known.
+// Returns the number of ranks in an op's group. Uses the trace's dimension of that name, or else
+// the size ratio of an all-gather or a reduce-scatter. Returns nullopt if neither is known.
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
 // Return nullopt for an op that does not start a collective. An unknown number of ranks counts as

@@ -1,6 +1,6 @@
-// A region of a trace as a schedule sees it: ops, values and storages by small local index, the
-// tensors saved for backward while the region was open, and what backward does with them. Does not
-// know treatments.
+// A region of a trace as a schedule sees it. It holds ops, values and storages by small local
+// index, the tensors saved for backward while it was open, and the events of backward on them. Does
+// not know treatments.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,9 @@ struct OpRange {
 struct RegionValue {
   OptionalIndex producer;  // local op; absent: the value comes from outside the region
   int storage = 0;         // local
-  // Held until the region's last slot is released, because it cannot be recomputed. This applies to
-  // the result of a side effect, to an `empty` that a kernel filled through a pointer, and to a
-  // tensor that appeared without an op.
+  // Held until the region's last slot is released, because it cannot be recomputed. Examples are
+  // the result of a side effect, an `empty` that a kernel filled through a pointer, and a tensor
+  // that appeared without an op.
   bool constant = false;
   bool operator==(const RegionValue&) const = default;
 };

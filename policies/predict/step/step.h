@@ -1,6 +1,6 @@
-// Predicts a whole training step under a plan, as the engine runs it: the bytes at every op
-// boundary of forward, recompute, backward and optimizer, and with a profile also the time. Bytes
-// are exact, except that memory which kernels allocate internally is not counted.
+// Predicts a whole training step under a plan, as the engine runs it. It gives the bytes at every
+// op boundary of forward, recompute, backward and optimizer, and with a profile also the time.
+// Bytes are exact, except that memory which kernels allocate internally is not counted.
 //
 // Note [One instance or two]
 // A storage that forward made is one instance, however many hold it: the program, autograd, the

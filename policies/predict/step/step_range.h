@@ -2,11 +2,11 @@
 // assume which bound a real step comes close to.
 //
 // Note [What overlap can save]
-// A collective can run in parallel with compute until its result is needed: a gather that is issued
-// early, or a reduce-scatter during the next block's backward. Without overlap, a step takes the
-// sum of compute and communication. With full overlap, it takes the longer of the two, and no order
-// of the same work can take less. The model ignores communication on several links at once, and the
-// slowdown of compute by communication.
+// A collective can run in parallel with compute until its result is needed. Examples are a gather
+// that is issued early, and a reduce-scatter during the next block's backward. Without overlap, a
+// step takes the sum of compute and communication. With full overlap, it takes the longer of the
+// two, and no order of the same work can take less. The model ignores communication on several
+// links at once, and the slowdown of compute by communication.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Turns a plan into a point of a front, for one rank of a step: figures from the step simulator,
-// time from the profile, and text for people. Shared by the searches of front.h and simple_form.h.
+// Turns a plan into a point of a front, for one rank of a step. Figures come from the step
+// simulator, the time comes from the profile, and text for people is added. Shared by the searches
+// of front.h and simple_form.h.
 #pragma once
 
 #include "policies/predict/device/sharding.h"

@@ -47,10 +47,11 @@ struct LayerOption {
 // Note [What a mix has on the host]
 // Values that a region offloads are off the device from the end of the next region's forward to the
 // next region's first demand in backward. They count in the transients of their own layer. They
-// also count in the layers after it, up to the next region: in that region's `transient_beside`,
-// which excludes what runs before the demand, and in all layers without a region in between. Labels
-// are kept apart by the bytes that the layers before them offload; few values differ. A region that
-// offloads needs another region after it, because the step's last region offloads nothing.
+// also count in the layers after it, up to the next region. All layers without a region in between
+// count them in full. The next region counts them in its `transient_beside`, which excludes what
+// runs before the demand. Labels are kept apart by the bytes that the layers before them offload;
+// few values differ. A region that offloads needs another region after it, because the step's last
+// region offloads nothing.
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one per kind of layer
   std::vector<int> list_of_layer;               // indexed by layer, in forward order

@@ -52,9 +52,9 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 // Note [Cuts as a walk along the block]
 // A cut is a walk from the block's first op to its last. Each step is a region, or ops that
 // autograd manages up to the start of the next region. The cost of a piece depends on earlier
-// pieces only through the storages that they have paid for and that the piece may hold too; see
-// Note [Who pays for a storage]. Labels at one place therefore compete if they agree in these
-// storages. There are few such states, because few values cross any place in a block.
+// pieces only through storages that they have paid for and that the piece may hold too. See Note
+// [Who pays for a storage]. Labels at one place therefore compete if they agree in these storages.
+// There are few such states, because few values cross any place in a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)

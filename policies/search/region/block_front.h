@@ -27,9 +27,9 @@ struct BlockPoint {
 // Note [What a block front is exact over]
 // Saved bytes and recompute time are exact: op times add up, and all save sets are covered. The
 // transient is a maximum over the whole replay, so no recursion over ops computes it. It is exact
-// in two cases: all save sets were tried, or every point reaches the lower bound over all save
-// sets, which is usual with whole_region. Otherwise points are improved by single changes until
-// none helps, and transient_gap bounds what may have been missed.
+// if all save sets were tried. It is also exact if every point reaches the lower bound over all
+// save sets, which is usual with whole_region. Otherwise points are improved by single changes
+// until none helps, and transient_gap bounds what may have been missed.
 struct BlockFront {
   std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
   Bytes transient_bound;           // lower bound over all save sets

@@ -17,8 +17,8 @@ struct SpanOption {
   std::vector<PickedRegion> regions;  // empty: autograd keeps what it saves
 };
 
-// Bounds how good a missing option can be. For each way to run a block, some option holds no more,
-// is slower by at most `time` and has a transient larger by at most `transient`.
+// Bounds how good a missing option can be. For each way to run a block, some option comes close: it
+// holds no more, is slower by at most `time`, and its transient is larger by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;

@@ -81,7 +81,7 @@ struct SearchSpace {
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // its state is part of every peak
   int world = 1;     // above 1: the trace is of a whole model, sharded by sharding.h
   bool cuts = true;  // a block may be cut into several regions at scope boundaries
-  // Restricts plans to what torch.utils.checkpoint can run on modules (policies/export): each
+  // Restricts plans to what torch.utils.checkpoint can run on modules (policies/export). Each
   // region is one scope, and no region keeps a random draw before one that it repeats.
   bool whole_modules = false;
   // The most blocks in one region. Absent: 2 sqrt(all blocks), or 4 with kHull.
