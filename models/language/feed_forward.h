@@ -35,12 +35,13 @@ enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
 enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 
 // A mixture of experts in place of a feed-forward. A router sends every token to k experts; one
-// shared expert sees all tokens. No token is dropped, and nothing waits for the routing: the k
-// copies of each token are sorted by expert, so shapes and ops never depend on the data, only the
+// shared expert sees all tokens. No token is dropped, and nothing waits for the routing. The k
+// copies of each token are sorted by expert, so shapes and ops never depend on the data. Only the
 // ends of the experts' rows do. Source: torchtitan's models/common/moe.py, without its
 // load-balancing bias.
+//
 // Under ep a rank holds a share of the routed experts, and their number of rows does depend on the
-// data. Under tp the shared expert is split, and every rank holds the routed experts whole; with sp
+// data. Under tp the shared expert is split, and every rank holds the routed experts whole. With sp
 // each rank routes its own tokens. balanced_routing sends the same number of rows to every expert,
 // regardless of the scores.
 class Mixture {

@@ -69,7 +69,7 @@ struct PresetEntry {
 
 const std::vector<PresetEntry>& presets();
 
-// A dimension of a family: a flag of the command line.
+// A dimension of a family. Each dimension is a flag of the command line.
 struct DimensionEntry {
   std::string_view name;         // "kv_heads"
   std::string_view description;  // one line
@@ -81,11 +81,11 @@ struct DimensionEntry {
 // The entries, in the order in which users see them.
 const std::vector<DimensionEntry>& dimension_entries(ModelFamily family);
 
-// Applies the user's dimensions on top of the preset's. Rejects an unknown preset (naming the
-// nearest known one), a dimension that the family does not have, and a value out of range or that
-// does not fit (heads must divide dim, ...). A DiT's tokens are frames x height x width of its
-// patched latent grid. `tokens` alone picks a grid near a cube, with frames <= height <= width; the
-// result holds the grid.
+// Applies the user's dimensions on top of the preset's. Rejects an unknown preset and names the
+// nearest known one. Also rejects a dimension that the family does not have, a value out of range,
+// and a value that does not fit (heads must divide dim, ...). A DiT's tokens are frames x height x
+// width of its patched latent grid. `tokens` alone picks a grid near a cube, with frames <= height
+// <= width; the result holds the grid.
 std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");

@@ -61,9 +61,9 @@ inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
 // Under ulysses the model takes this rank's part of the tokens. Under sp tp's ranks share out the
 // tokens between blocks.
 //
-// A Block has a constructor (parameters, name, spec), forward(x_BND, conditions, table), and static
-// make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens. kLossOnTokens
-// says whether the loss compares tokens or reassembled latents.
+// A Block has a constructor (parameters, name, spec) and forward(x_BND, conditions, table). It also
+// has static make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens,
+// which says whether the loss compares tokens or reassembled latents.
 template <typename Block>
 class VideoModel final : public Model {
  public:

@@ -45,13 +45,16 @@ double envelope_factor(std::size_t candidate_runs);
 // the nearest reference run, at any step. It compares the largest such distance with
 // envelope_factor times the largest difference between two reference runs. It needs three reference
 // runs.
+//
 // The promise is that equal runs fail in at most 0.5 % of gates with three reference runs and in
-// 0.3 % with four. The nearest reference run is needed for that, as simulations show. Compared with
-// the first reference run, equal runs fail in 0.6 % with three under noise that lasts and grows;
-// with the farthest in 1.0 %; with the mean of four in 0.35 % under a random walk. The growing
-// factor is needed too: with a constant 2, four equal runs fail in 0.5 % with three reference runs
-// under noise that lasts and grows, and in 0.65 % with four under a random walk. The simulations
-// are in tests/reports/gate.
+// 0.3 % with four. Simulations in tests/reports/gate show why the check uses the nearest run and a
+// growing factor:
+//   with the first reference run:    0.6 % fail with three, under noise that lasts and grows
+//   with the farthest reference run: 1.0 % fail with three, under the same noise
+//   with the mean of four:           0.35 % fail under a random walk
+//   with a constant factor of 2:     four equal runs fail in 0.5 % with three reference runs under
+//                                    noise that lasts and grows, in 0.65 % with four under a
+//                                    random walk
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
 // Tier T2: mean losses differ by less than a margin. For long runs, other devices and other numbers

@@ -40,8 +40,8 @@ struct RunLosses {
 inline constexpr std::size_t kMostLosses = 1'000'000;
 
 // Every message starts with `file`. Throws FormatError, with line and column, for a header without
-// the columns, a cell that is not a number, a row of another width, a repeated step, and a text
-// without a loss.
+// the columns, a cell that is not a number, and a row of another width. Also throws it for a
+// repeated step and for a text without a loss.
 RunLosses parse_loss_curve(std::string_view text, const std::string& file,
                            const LossColumns& columns);
 

@@ -1,6 +1,6 @@
-// The result of `rematch compare` on two reports, as data: a row for each point that both have,
-// every metric's verdict, explanations of differences, and the points that could not be compared.
-// Its JSON is rematch.compare/1.0.
+// The result of `rematch compare` on two reports, as data. It has a row for each point that both
+// have, every metric's verdict, explanations of differences, and the points that could not be
+// compared. Its JSON is rematch.compare/1.0.
 #pragma once
 
 #include <array>

@@ -55,9 +55,9 @@ double at_least(std::size_t wanted, std::size_t trials, double chance) {
 }
 
 // Note [Exact bootstrap of the median]
-// Draw n sorted values n times with replacement. The probability that a given pair of values lies
-// in the middle (one value twice for odd n) follows from counting, so no draws, seed or resampling
-// noise are needed. Calls f(weight, median) for each pair; the weights sum to 1.
+// Draw n sorted values n times with replacement. Counting gives the probability that a given pair
+// of values lies in the middle (one value twice for odd n). So it needs no draws and no seed, and
+// has no resampling noise. Calls f(weight, median) for each pair; the weights sum to 1.
 template <class Function>
 void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const std::size_t size = sorted.size();

@@ -32,8 +32,8 @@ MeanDifference welch_difference(const std::vector<double>& above, const std::vec
 // `margin` on either side.
 double probability_within(const MeanDifference& difference, double margin);
 
-// Holm's correction. If every adjusted p-value is compared with `limit`, the chance of even one
-// false claim among all rows is at most `limit`, whether or not the rows depend on each other.
+// Holm's correction. Compare every adjusted p-value with `limit`. The chance of even one false
+// claim among all rows is then at most `limit`, whether or not the rows depend on each other.
 std::vector<double> holm_adjusted(const std::vector<double>& p_values);
 
 }  // namespace rematch

@@ -109,8 +109,8 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """Returns what every verdict must reject: an end that is no result, bits that differ from the reference's, ops
-    that differ from the plan's, and a peak that differs from the predicted one."""
+    """Returns what every verdict must reject: an end that is no result; bits other than the reference's; ops other
+    than the plan's; and a peak other than the predicted one."""
     problems = []
     for name, point in points(report):
         wrong = []

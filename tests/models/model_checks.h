@@ -12,8 +12,8 @@ namespace rematch {
 ModelSpec spec_of(std::string_view preset, const std::map<std::string, std::int64_t>& overrides,
                   std::string_view dtype = "float32");
 
-// Checks that after one step on the model's own data the loss is finite, and that each parameter's
-// gradient is finite, has the parameter's dtype, and is not zero everywhere.
+// Checks one step on the model's own data. The loss must be finite. Each parameter's gradient must
+// be finite, have the parameter's dtype, and not be zero everywhere.
 void check_every_parameter_learns(const ModelSpec& spec);
 
 // Checks that forward runs the same ops (see Note [One op, two names]) on CPU and meta, with the

@@ -1,6 +1,6 @@
-// Names beside the markers of a chart. If a name has no room there even after text has grown, or
-// would have to be cut, a letter stands at the marker and the legend has the name. So every point
-// has a name.
+// Names beside the markers of a chart. A name may have no room there once text has grown, or it
+// would have to be cut. Then a letter stands at the marker, and the legend has the name. So every
+// point has a name.
 #pragma once
 
 #include <optional>
