@@ -50,3 +50,4 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/rematchConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/rematchConfig.cmake ${CMAKE_BINARY_DIR}/rematchConfigVersion.cmake
   ${CMAKE_SOURCE_DIR}/scripts/cmake/FindLibTorch.cmake DESTINATION ${rematch_package_folder})
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -13,3 +13,6 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=R
   -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/train)
+if(NOT EXISTS ${WORK}/prefix/share/doc/rematch/LICENSE)
+  message(FATAL_ERROR "the installed package has no LICENSE")
+endif()
