@@ -29,7 +29,6 @@ namespace rematch {
 // Returns Rejected if the numbers of plans and traces differ, or if a plan belongs to another trace
 // or has several shapes. Also returns Rejected if shapes would issue different collectives in
 // backward, because ranks that run different shapes would wait for each other forever.
-// would wait for each other forever.
 std::variant<Plan, Rejected> combine_shapes(const std::vector<Trace>& traces,
                                             const std::vector<Plan>& plans);
 

@@ -10,9 +10,9 @@
 //
 // This planner differs in three ways:
 // - The unit of the budget is what autograd keeps in blocks without checkpointing, minus what it
-// keeps with every block recomputed. PyTorch's unit is its own first cut.
+//   keeps with every block recomputed. PyTorch's unit is its own first cut.
 // - The input of every block is always kept. PyTorch's plans often lack it, which raises their peak
-// (PyTorch's issue 197838).
+//   (PyTorch's issue 197838).
 // - Nothing is fused, so no value costs more because it must be written out.
 #pragma once
 

@@ -70,7 +70,8 @@ struct ReplayTables {
 // 1. hold() the values that forward kept, and await() the live saved tensors.
 // 2. Call plan_closure() or plan_prefix() once. Release values that are there but not needed.
 // 3. Call list_planned(), or list_missing() for one saved tensor. For each op of the list, start()
-// it, read() its arguments and make() its outputs. read() and make() tell which values to release.
+//    it, read() its arguments and make() its outputs. read() and make() tell which values to
+//    release.
 // 4. read() a saved tensor when backward takes it, or drops it without a demand.
 template <ReplayGraph Graph>
 class ReplayPlanner {

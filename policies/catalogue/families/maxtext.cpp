@@ -5,16 +5,15 @@
 // scope's result. This is the same tensor with eager and fused ops, in the dtype in which it is
 // read, with biases or adapters.
 // - query_proj and key_proj are named after qk-norm and rotary embedding, so keeping them avoids
-// recomputing both. value_proj is the third result of qkv. Latent attention returns its query in
-// one scope, and key and value in another.
+//   recomputing both. value_proj is the third result of qkv. Latent attention returns its query in
+//   one scope, and key and value in another.
 // - context is the attention's output with its statistics.
 // - mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this order. A
-// feed-forward without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or the
-// sums if these have adapters.
+//   feed-forward without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or
+//   the sums if these have adapters.
 // A branch's dropout lies in its part's scope here, so with dropout the part returns the
 // dropped-out tensor and its mask. Source: MaxText's layers/decoders.py, layers/attentions.py and
 // configs/base.yml.
-// layers/attentions.py and configs/base.yml.
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {

@@ -36,21 +36,21 @@ struct OptimizerBytes {
 
 // Note [What optimizers hold]
 // - adamw, as harness/training/optimizer.h runs it: two float32 moments and a float32 step count
-// for every parameter. A parameter that is not float32 also has a float32 master copy. Its gradient
-// is cast to float32 while it is updated, one parameter at a time.
+//   for every parameter. A parameter that is not float32 also has a float32 master copy. Its
+//   gradient is cast to float32 while it is updated, one parameter at a time.
 // - adamw(state=bfloat16): two bfloat16 moments and a float32 step count, no master copy. This is
-// what pytorch/pytorch, torch/optim/adam.py does for bfloat16 parameters, because moments are made
-// like the parameter.
+//   what pytorch/pytorch, torch/optim/adam.py does for bfloat16 parameters, because moments are
+//   made like the parameter.
 // - adamw8bit: two moments of one byte per element, with a float32 scale for each 256 elements. Two
-// float32 moments below 4096 elements. No master copy. Source:
-// bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py, Optimizer2State. The
-// release notes of v0.44.0 say 256; before, it was 2048.
+//   float32 moments below 4096 elements. No master copy. Source:
+//   bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py, Optimizer2State. The
+//   release notes of v0.44.0 say 256; before, it was 2048.
 // - muon: a momentum like the gradient, and a second moment for parameters outside blocks, which
-// recipes leave to AdamW. Source: pytorch/pytorch, torch/optim/_muon.py, and the README of
-// KellerJordan/Muon. Its temporaries are not counted, because a trace does not know a parameter's
-// shape. They are up to five bfloat16 copies of the largest matrix.
+//   recipes leave to AdamW. Source: pytorch/pytorch, torch/optim/_muon.py, and the README of
+//   KellerJordan/Muon. Its temporaries are not counted, because a trace does not know a parameter's
+//   shape. They are up to five bfloat16 copies of the largest matrix.
 // - sgd: nothing. sgd(momentum=0.9): a momentum like the gradient. Source: pytorch/pytorch,
-// torch/optim/sgd.py, where the buffer is a clone of the gradient.
+//   torch/optim/sgd.py, where the buffer is a clone of the gradient.
 OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerModel optimizer);
 
 }  // namespace rematch

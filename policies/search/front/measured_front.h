@@ -18,8 +18,7 @@ inline constexpr int kLeastMeasured = 3;  // the anchors
 // Note [Which points are run]
 // First come three anchors: both ends of the front and its knee, or the middle if the knee is an
 // end. Calibration makes the prediction exact near the anchors, and its error grows with the
-// distance. The next points are then added one by one. Each is the point with the largest product
-// of
+// distance. The next points are then added one by one. Each has the largest product of
 //   contribution: the area that it adds to the hypervolume of the chosen points, and
 //   uncertainty: the distance of its predicted step time from the nearest chosen one.
 inline constexpr const char* kChoiceRule =

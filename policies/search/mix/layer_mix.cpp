@@ -47,7 +47,6 @@ constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
 // bucket the shortest time in all lower buckets. A label that takes longer is dominated. A run of
 // labels is dominated if its lowest peak and its shortest time together are. The labels of a job
 // that pass are sorted already, and are merged with those of other jobs.
-// each job is sorted already, and is merged with what passes of the others.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {

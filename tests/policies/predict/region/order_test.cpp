@@ -52,9 +52,8 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
 }
 
 // source 100 (kept), reduced 10, wide 40. Gradients are 50 after the first backward op.
-// whole_region: 100 kept; op 1: 110, then the source is released: 10; op 2: 20, then 10; op 3: 50;
-// the
-//   gradient: 100. The peak is 110.
+// whole_region: 100 kept; op 1: 110, then the source is released: 10; op 2: 20, then 10;
+//   op 3: 50; the gradient: 100. The peak is 110.
 // lazy: the wide value next to the kept source: 140; with the gradient: 190.
 // Reducing before the first demand is whole_region's order, without op 2.
 TEST_CASE("a kept source larger than what waits for it is used up before the first demand") {
@@ -71,8 +70,8 @@ TEST_CASE("a kept source larger than what waits for it is used up before the fir
 }
 
 // source 60 (recomputed), reduced 5, wide 30 of the source; gradients 60.
-// whole_region: 60; 65; op 2: 70, then 65; op 3: 95, then the source is released: 35; the gradient:
-// 95.
+// whole_region: 60; 65; op 2: 70, then 65; op 3: 95, then the source is released: 35;
+//   the gradient: 95.
 // lazy: 60; wide: 90, and the source stays for the reduction; the gradient: 150.
 // Before the first demand, the reduction would hold 65 and free nothing. After it, the reduction
 // frees 60 and holds 5.
