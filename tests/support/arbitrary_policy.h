@@ -1,4 +1,5 @@
-// Random policies and selectors for RapidCheck: all that a policy file can say, small values first.
+// Random policies and selectors for RapidCheck. They cover everything that a policy file can
+// express. Small values come first.
 #pragma once
 
 #include <ostream>
@@ -12,7 +13,7 @@
 
 namespace rematch {
 
-// RapidCheck prints a counterexample as the file that would say it.
+// RapidCheck prints a counterexample as the policy file that expresses it.
 inline void showValue(const Policy& policy, std::ostream& out) {
   out << policy_to_json(policy).dump();
 }

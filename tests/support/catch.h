@@ -1,10 +1,10 @@
-// Catch2, version 2 or 3, under the same names.
+// Includes Catch2, version 2 or 3, under the same names.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
 
-// Version 2 has these at these places.
+// Catch2 version 2 declares these names here.
 using Catch::Approx;
 namespace Catch {
 using Matchers::EndsWith;

@@ -34,7 +34,7 @@ void set_cpu_generator_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// Puts autocast and the buffers where forward had them, and back.
+// Sets autocast and the buffers as they were in forward, and restores them afterwards.
 struct Surroundings {
   bool autocast = at::autocast::is_autocast_enabled(at::kCPU);
   std::vector<at::Tensor> contents;
@@ -71,7 +71,7 @@ struct ClosureFrame : std::enable_shared_from_this<ClosureFrame> {
   void recompute();
 };
 
-// Keeps the outputs of chosen ops in forward, and answers with them in recompute.
+// Keeps the outputs of chosen ops in forward, and returns them in recompute.
 struct StoreMode final : OpMode {
   explicit StoreMode(ClosureFrame& given, bool is_recompute)
       : frame(given), answering(is_recompute) {}
@@ -110,7 +110,7 @@ struct StoreMode final : OpMode {
       }
       const void* storage = value.toTensor().storage().unsafeGetStorageImpl();
       for (const void* input : input_storages) {
-        if (input == storage) return;  // a view in all but its schema
+        if (input == storage) return;  // a view that its schema does not declare
       }
       outputs.emplace_back(value.toTensor().tensor_data());
     }

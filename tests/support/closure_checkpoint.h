@@ -1,7 +1,7 @@
-// The first oracle: a plain closure checkpoint, after torch.utils.checkpoint's non-reentrant form
-// (PyTorch 2.11.0, torch/utils/checkpoint.py). It re-runs the user's closure in backward, rebuilds
-// its graph, answers saved ops from a store, and stops early by an exception. It shares nothing
-// with the engine but the interception points.
+// The first oracle: a plain closure checkpoint, modelled on torch.utils.checkpoint's non-reentrant
+// form (PyTorch 2.11.0, torch/utils/checkpoint.py). In backward it runs the user's closure again
+// and rebuilds its graph. It takes the outputs of saved ops from a store, and stops early by
+// throwing an exception. It shares only the interception points with the engine.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,26 +12,29 @@
 
 namespace rematch::testing {
 
-// What checkpoints by closure got wrong in other systems, planted to see that the gate catches it.
-// A recording engine cannot: it repeats no side effect and runs below autocast.
+// Known faults of closure checkpoints in other systems, planted to test that the comparison finds
+// them. A recording engine cannot have these faults: it repeats no side effect and runs below
+// autocast.
 enum class ClosureFault { kNoFault, kAutocastLost, kBufferTwice, kGradientsDropped };
 
 struct ClosurePolicy {
-  // Whether the `index`-th op of the region is kept. Mutating ops and views never are.
+  // Whether to keep the output of the `index`-th op of the region. Mutating ops and views are never
+  // kept.
   std::function<bool(const c10::OperatorHandle& op, int index)> save = [](const auto&, int) {
     return false;
   };
   bool early_stop = true;
-  bool preserve_generator = true;  // one generator state a region, 5,056 bytes on the CPU
-  // Written to by the closure; recompute finds them as forward did and leaves them as they are.
+  bool preserve_generator = true;  // one generator state per region, 5,056 bytes on the CPU
+  // The closure writes to these buffers. Recompute starts from the contents that forward saw, and
+  // restores the current contents afterwards.
   std::vector<at::Tensor> buffers = {};
-  std::vector<at::Tensor> parameters = {};  // for kGradientsDropped alone
+  std::vector<at::Tensor> parameters = {};  // read only for kGradientsDropped
   ClosureFault fault = ClosureFault::kNoFault;
 };
 
 using Region = std::function<at::Tensor(const at::Tensor&)>;
 
-// region(input), checkpointed. Runs plainly without grad mode.
+// Returns region(input), checkpointed. Without grad mode it runs the region plainly.
 at::Tensor closure_checkpoint(const Region& region, const at::Tensor& input,
                               const ClosurePolicy& policy);
 

@@ -1,4 +1,4 @@
-// T: tokens, C: channels, S: the same of one rank.
+// T: tokens, C: channels, S: tokens of one rank.
 #include "tests/support/collective_networks.h"
 
 #include <ATen/Functions.h>
@@ -50,7 +50,8 @@ at::Tensor scattered(const at::Tensor& x, const std::string& group) {
 at::Tensor exchanged(const at::Tensor& x, const std::string& group) {
   return wait_for(start_all_to_all(x, group));
 }
-// Waits for a view, as PyTorch's asynchronous tensors do, and again for what is complete.
+// Waits for a view, as PyTorch's asynchronous tensors do, and then waits again for the completed
+// result.
 at::Tensor gathered_and_viewed(const at::Tensor& x_SC, const std::string& group) {
   const at::Tensor all_TC = start_all_gather(x_SC, group);
   const at::Tensor viewed = wait_for(at::alias(all_TC));
@@ -62,7 +63,7 @@ at::Tensor first_part(const at::Tensor& x, const std::string&) {
   return at::slice(x, 0, 0, x.size(0) / SlowGroup::kWorld).contiguous();
 }
 
-// A block's shards are gathered by one collective, and so are their gradients scattered.
+// One collective gathers all shards of a block, and one scatters all their gradients.
 struct GatheredShards : torch::autograd::Function<GatheredShards> {
   static variable_list forward(AutogradContext* context, const at::Tensor& first,
                                const at::Tensor& second, const std::string& group) {
@@ -155,8 +156,8 @@ NamedNetwork with_gate(const std::string& name, const std::string& group) {
                     });
 }
 
-// Waits long after the start. Backward needs what a product at the end reads; of a sum it needs
-// nothing, so that an early stop comes between start and wait.
+// Waits long after the start. Backward needs the inputs of a product at the end but none of a sum.
+// An early stop can therefore come between the start and the wait.
 NamedNetwork overlapping(const std::string& name, const std::string& group,
                          at::Tensor (*join)(const at::Tensor&, const at::Tensor&)) {
   return network_of(name, {{kChannels, kChannels}},

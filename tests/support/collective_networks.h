@@ -1,5 +1,5 @@
-// Small networks with collectives, as tensor, sequence, expert and data parallel models have them,
-// on the group of the given name.
+// Small networks with collectives on the group of the given name. They use collectives as tensor,
+// sequence, expert and data parallel models do.
 #pragma once
 
 #include <string>

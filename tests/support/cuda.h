@@ -1,4 +1,5 @@
-// For tests that need a CUDA device: where there is none they end, say why, and count as skipped.
+// Macros for tests that need a CUDA device. Without a device the test returns, prints the reason,
+// and counts as skipped.
 #pragma once
 
 #include <cstdlib>
@@ -8,8 +9,8 @@
 #include "harness/training/device.h"
 #include "tests/support/catch.h"
 
-// Tagged [device]: a test of what the host does, which needs no value that a kernel makes. Runs on
-// the dry device too.
+// For tests tagged [device], which check host code and need no value that a kernel computes. They
+// also run on the dry device.
 #define REMATCH_NEEDS_CUDA()                                                         \
   if (const auto usable = ::rematch::usable_device("cuda");                          \
       std::holds_alternative<::rematch::Rejected>(usable)) {                         \
@@ -18,7 +19,8 @@
   }                                                                                  \
   static_assert(true)
 
-// Tagged [gpu]: a test of values. cuBLAS repeats its bits only with a workspace of fixed size.
+// For tests tagged [gpu], which check values. cuBLAS is deterministic only with a workspace of
+// fixed size.
 #define REMATCH_NEEDS_GPU()                                       \
   REMATCH_NEEDS_CUDA();                                           \
   if (::rematch::on_dry_device()) {                               \

@@ -15,7 +15,7 @@ namespace {
 
 std::filesystem::path path_of(const std::string& name) { return in_tree("tests/golden/" + name); }
 
-// Files may be long: a reader wants the place.
+// Shows only the first difference, because files may be long.
 void show_first_difference(const std::string& text, const std::string& approved) {
   std::istringstream found(text);
   std::istringstream wanted(approved);

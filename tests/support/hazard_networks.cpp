@@ -1,5 +1,5 @@
-// Each network has the smallest layer that shows its hazard, twice in a row, so that the second
-// layer's input has a graph.
+// Each network has the smallest layer that shows its hazard. It runs that layer twice, so that the
+// second layer's input has a graph.
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -19,7 +19,7 @@ at::Tensor leaf(at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
 
 using Layer = std::function<at::Tensor(const at::Tensor& x, const std::vector<at::Tensor>& w)>;
 
-// Two layers of `layer`, each with its own weights of the given shapes.
+// Makes two layers of `layer`, each with its own weights of the given shapes.
 Network two_layers(const std::vector<std::vector<std::int64_t>>& shapes, const Layer& layer,
                    at::ScalarType type = at::kFloat) {
   Network network;
@@ -150,7 +150,7 @@ std::vector<NamedNetwork> in_place_networks() {
       hazard("read before and after a write", kSquare,
              [](const at::Tensor& x, const auto& w) {
                at::Tensor y = at::mm(x, w[0]);
-               const at::Tensor before = y + 1.0;  // reads version 0, saves nothing of it
+               const at::Tensor before = y + 1.0;  // reads version 0 and saves nothing
                y.add_(x);
                return before.sin() * y.cos();
              }),

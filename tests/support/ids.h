@@ -1,4 +1,4 @@
-// Ids written out: `trace.ops[3_op]`, `OpRange{1_op, 5_op}`.
+// Literals for ids: `trace.ops[3_op]`, `OpRange{1_op, 5_op}`.
 #pragma once
 
 #include "policies/trace/trace.h"

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 
-// makecontext passes ints alone.
+// makecontext can pass only ints, so the pointer comes in two halves.
 void enter(std::uint32_t high, std::uint32_t low) {
   auto* start =
       reinterpret_cast<std::function<void()>*>((std::uintptr_t{high} << 32U) | std::uintptr_t{low});
@@ -33,7 +33,7 @@ struct Interleavings::State {
     bool is_killed = false;
     std::exception_ptr error;
   };
-  // What the scheduler may do next: let a program do its step, or end it there.
+  // A choice of the scheduler: run one step of a program, or end the program there.
   struct Choice {
     std::size_t program = 0;
     bool kill = false;
@@ -74,7 +74,7 @@ struct Interleavings::State {
     return list[decisions[depth++].chosen];
   }
 
-  // To the next order; false where all have been.
+  // Advances to the next order. Returns false after the last one.
   bool advance() {
     while (!decisions.empty() && decisions.back().chosen + 1 == decisions.back().num_choices) {
       decisions.pop_back();
@@ -184,7 +184,7 @@ void Interleavings::run_together(const std::vector<std::function<void()>>& progr
 void Interleavings::step() {
   State& state = *state_;
   State::Program& program = *state.programs[state.current];
-  if (program.is_killed) return;  // on its way out
+  if (program.is_killed) return;  // the stack is unwinding
   state.leave(program, /*for_good=*/false);
   if (program.is_killed) throw Ended{};
 }

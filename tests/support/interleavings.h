@@ -1,6 +1,7 @@
 // Runs a few sequential programs against each other in every order of their steps, and ends them at
-// every step: stateless model checking, by depth-first search over the choices of a scheduler, each
-// order run from its beginning. What the programs share must be made anew for every order.
+// every step. This is stateless model checking: a depth-first search over the choices of a
+// scheduler that runs each order from its beginning. Whatever the programs share must be created
+// again for every order.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,14 @@
 
 namespace rematch::testing {
 
-// Thrown out of step() in a program that the scheduler ends there, as a kill would. Not an
-// exception of the standard library, so that no handler of the program takes it.
+// Thrown out of step() in a program that the scheduler ends at that step, as a kill would. It does
+// not derive from std::exception, so that no handler of the program catches it.
 struct Ended {};
 
 class Interleavings {
  public:
   struct Bounds {
-    int most_switches = 1000;  // away from a program that could go on
+    int most_switches = 1000;  // switches away from a program that could continue
     int most_kills = 0;
   };
   explicit Interleavings(Bounds bounds);
@@ -25,14 +26,14 @@ class Interleavings {
   Interleavings(const Interleavings&) = delete;
   Interleavings& operator=(const Interleavings&) = delete;
 
-  // Calls `run` once for each order, which calls run_together() with what is to be interleaved.
-  // Gives the number of orders.
+  // Calls `run` once for each order. `run` must pass the programs to interleave to run_together().
+  // Returns the number of orders.
   std::size_t explore(const std::function<void()>& run);
   void run_together(const std::vector<std::function<void()>>& programs);
 
-  // By a program, before each of its steps that others can see.
+  // A program calls this before each step whose effect the other programs can see.
   void step();
-  // Which program is at its step.
+  // Index of the program that is running.
   std::size_t current() const;
 
  private:

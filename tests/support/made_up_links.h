@@ -1,12 +1,12 @@
-// A link profile that nobody measured, for tests.
+// A made-up link profile for tests.
 #pragma once
 
 #include "policies/predict/device/links.h"
 
 namespace rematch::testing {
 
-// Two ranks of "tp" on the CPU. A collective takes 10 us to 1 KiB, and a byte beyond a nanosecond;
-// all kinds alike. Copies of 64 KiB at 2 GB/s to the host and at 4 GB/s back.
+// Two ranks of "tp" on the CPU. All kinds of collectives cost the same: 10 us up to 1 KiB, and one
+// nanosecond for each further byte. Copies of 64 KiB run at 2 GB/s to the host and at 4 GB/s back.
 inline LinkProfile made_up_links() {
   using std::chrono::nanoseconds;
   LinkProfile links;

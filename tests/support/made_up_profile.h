@@ -1,4 +1,4 @@
-// Profiles for tests: times and bytes drawn at random for every op of a trace.
+// Profiles for tests, with random times and bytes for every op of a trace.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 
 namespace rematch::testing {
 
-// The same trace and seed give the same profile. Views take no time; equal layers differ.
+// The same trace and seed give the same profile. Views take no time. Equal layers get different
+// times.
 Profile made_up_profile(const Trace& trace, std::uint32_t seed);
 
-// The same with ops of one name taking the time of the first of them, so that equal layers are
-// equal in time as well.
+// Gives all ops of one name the time of the first of them, so that equal layers also take equal
+// time.
 Profile with_equal_times(const Trace& trace, Profile profile);
 
 }  // namespace rematch::testing

@@ -1,4 +1,4 @@
-// The main function of every test binary, for either Catch2.
+// The main function of every test binary, for either version of Catch2.
 #include "harness/process/leave.h"
 
 #if __has_include(<catch2/catch_session.hpp>)

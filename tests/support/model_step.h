@@ -1,4 +1,5 @@
-// One training step of a real, reduced model, with what it executes and holds.
+// One training step of a real model of reduced size, with the ops it executes and the bytes it
+// holds.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ struct ModelCase {
   std::string dtype = "float32";
 };
 
-// A model with its batch; parameters are the same each time. Installs counting allocators.
+// A model with its batch. Its parameters are the same each time. Installs the counting allocators.
 struct ModelInstance {
   explicit ModelInstance(const ModelCase& which);
-  Trace trace();  // leaves no gradients
+  Trace trace();  // leaves no gradients behind
 
   ModelSpec spec;
   std::unique_ptr<Model> model;
@@ -30,14 +31,14 @@ struct ModelInstance {
 };
 
 struct ModelStep {
-  Outcome outcome;                   // without a generator state: nothing is drawn
+  Outcome outcome;                   // has no generator state, because nothing is drawn
   std::map<std::string, int> ops;    // executed, all phases
-  std::int64_t after_forward_bytes;  // above what was held before the step
+  std::int64_t after_forward_bytes;  // relative to the bytes held before the step
   std::int64_t peak_bytes;
   int num_ops() const;
 };
 
-// Forward and backward; null: no checkpointing.
+// Runs forward and backward. If `checkpoint` is null, runs without checkpointing.
 ModelStep run_step(ModelInstance& instance, const Checkpoint* checkpoint);
 ModelStep run_step(const ModelCase& which, const Plan& plan, Schedule schedule);
 

@@ -136,7 +136,7 @@ void alter(Json& json, Random& random) {
       std::swap(node[index], node[random.below(node.size())]);
     }
   } else if (node.is_number_integer() && kind > 1) {
-    // Unsigned, so that the ends of the range follow each other.
+    // Unsigned arithmetic wraps around at the ends of the range.
     const auto moved = node.get<std::uint64_t>() + random.below(5) - 2;
     node = static_cast<std::int64_t>(moved);
   } else {

@@ -1,4 +1,4 @@
-// Damages text and JSON as files get damaged: by a disk, an editor, a merge, somebody hostile.
+// Damages text and JSON as a disk, an editor, a merge or an attacker might.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace rematch::testing {
 
-// One to four blows of one seed: bytes flipped, cut out, doubled or moved, the end cut off, and
-// tokens that readers trip over put in.
+// Applies one to four random changes. A change flips, removes, doubles or moves bytes, cuts off the
+// end, or inserts tokens that are hard for readers. The same seed gives the same changes.
 std::string mutate_text(const std::string& text, std::uint32_t seed);
 
-// Valid JSON in which one to three values have become another type, an extreme number, or nothing
-// at all, and keys and elements have been doubled or exchanged.
+// Returns valid JSON with one to three random changes. A change gives a value another type or an
+// extreme number, removes it, or doubles or exchanges keys and elements.
 Json mutate_json(const Json& json, std::uint32_t seed);
 
 }  // namespace rematch::testing

@@ -1,6 +1,6 @@
-// Small networks, each with a property that checkpointing gets wrong easily, and the three ways to
-// run one: plainly, under the engine, under the closure oracle. Runs start from the same weights,
-// input and generator state, so their bits can be compared.
+// Small networks, each with a property that checkpointing easily gets wrong. Each network can run
+// in three ways: plainly, under the engine, and under the closure oracle. All runs start from the
+// same weights, input and generator state, so they can be compared bitwise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ struct Network {
   std::vector<at::Tensor> parameters;  // leaves that require grad
   at::Tensor input;
   std::vector<Region> layers;            // applied in turn; layer i is scope "blocks.<i>"
-  std::vector<at::Tensor> buffers = {};  // that layers write to
+  std::vector<at::Tensor> buffers = {};  // the layers write to these
 };
 
 struct NamedNetwork {
@@ -27,32 +27,31 @@ struct NamedNetwork {
   std::function<Network()> make;
 };
 
-// Every network that must give equal bits under any plan and schedule.
+// Every network that must give bitwise equal results under any plan and schedule.
 const std::vector<NamedNetwork>& hazard_networks();
 
-// Two layers, each of which runs a backward inside its backward, and another inside that, `depth`
-// times.
+// Two layers. Each runs a backward inside its backward, nested `depth` times.
 NamedNetwork reentrant_network(int depth);
 
 struct Outcome {
   at::Tensor loss;
-  std::vector<at::Tensor> gradients;  // of the parameters, then of the input if it is a leaf
+  std::vector<at::Tensor> gradients;  // for the parameters, then for the input if it is a leaf
   std::vector<at::Tensor> buffers;
   at::Tensor generator_state;
 };
 
-// Empty if equal to the bit; else says what differs first.
+// Names the first difference. Returns an empty string if the outcomes are bitwise equal.
 std::string first_difference(const Outcome& a, const Outcome& b);
 
-// The scalar that all runs differentiate: a fixed weighting of the output's squares.
+// The scalar loss of all runs: a fixed weighting of the squares of the output.
 at::Tensor loss_of(const at::Tensor& output);
 
 at::Tensor forward_plain(const Network& network);
-// Opens the block scopes; whoever listens sees them.
+// Opens the block scopes, for any listener.
 at::Tensor forward_with_scopes(const Network& network);
 at::Tensor forward_closures(const Network& network, const ClosurePolicy& policy);
 
-// Seeds the generator, runs forward and backward, collects.
+// Seed the generator, run forward and backward, and collect the outcome.
 Outcome run_plain(const NamedNetwork& named);
 Outcome run_engine(const NamedNetwork& named, const Plan& plan, Schedule schedule,
                    OutsideCheck outside_check = OutsideCheck::kVersions);
@@ -62,8 +61,8 @@ void seed_generator();
 
 Trace trace_of(const NamedNetwork& named);
 
-// A plan with one region for each block of the trace; `save(layer, op)` says what is kept. Ops that
-// cannot be kept (views, mutating ops) are recomputed whatever it says. Order chosen as resolve()
+// Makes a plan with one region for each block of the trace. `save(layer, op)` decides what to keep.
+// Views and mutating ops cannot be kept and are always recomputed. Chooses the order as resolve()
 // does.
 Plan plan_of_blocks(const Trace& trace, const std::function<bool(int layer, int op)>& save,
                     bool early_stop = true);

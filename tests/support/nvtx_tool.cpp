@@ -1,6 +1,6 @@
 #include "tests/support/nvtx_tool.h"
 
-#define NVTX_NO_IMPL  // a tool needs the declarations alone
+#define NVTX_NO_IMPL  // a tool needs only the declarations
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdlib>
@@ -42,7 +42,7 @@ void hear_end(std::uint64_t range) {
   hear(NvtxEvent::Kind::kEnd, "", range);
 }
 
-// 1: the tool is attached.
+// NVTX calls this to attach the tool. Returns 1 on success.
 int attach(NvtxGetExportTableFunc_t tables) {
   const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(tables(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable functions = nullptr;
@@ -61,14 +61,14 @@ int attach(NvtxGetExportTableFunc_t tables) {
 }  // namespace
 
 std::vector<NvtxEvent> take_nvtx_events() {
-  unsetenv("NVTX_INJECTION64_PATH");  // a profiler that the test itself runs under
+  unsetenv("NVTX_INJECTION64_PATH");  // set by a profiler that runs the test itself
   const std::lock_guard lock(mutex);
   return std::exchange(heard, {});
 }
 
 }  // namespace rematch::testing
 
-// Where NVTX looks for a tool if the environment names none.
+// NVTX looks for a tool here if the environment names none.
 extern "C" {
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = rematch::testing::attach;
 }

@@ -1,5 +1,4 @@
-// A tool that NVTX's functions tell of ranges, linked into the test: what Nsight Systems would
-// hear.
+// An NVTX tool linked into the test. It receives the same range events as Nsight Systems.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +11,14 @@ namespace rematch::testing {
 struct NvtxEvent {
   enum class Kind : std::uint8_t { kPush, kPop, kStart, kEnd };
   Kind kind = Kind::kPush;
-  std::string name;  // of what opens
+  std::string name;  // of a range that opens; empty otherwise
   std::thread::id thread;
-  std::uint64_t range = 0;  // of the process's ranges
+  std::uint64_t range = 0;  // id of a process range; 0 for the ranges of a thread
   bool operator==(const NvtxEvent&) const = default;
 };
 
-// What was heard since this was last called, in its order. The first call attaches the tool, so it
-// comes before the first range.
+// Returns the events since the last call, in order. Call it once before the first range, because
+// the first call attaches the tool.
 std::vector<NvtxEvent> take_nvtx_events();
 
 }  // namespace rematch::testing

@@ -1,5 +1,5 @@
-// A network of two layers whose second is recomputed, and what happens to tensors from outside it
-// between forward and backward.
+// A network of two layers, the second of which is recomputed. Test cases change tensors from
+// outside the second layer between forward and backward.
 #pragma once
 
 #include <ATen/Functions.h>
@@ -22,13 +22,13 @@ using Meddle = std::function<void(const Network& network, const at::Tensor& hidd
 
 inline at::Tensor no_grad_copy(const at::Tensor& tensor) { return tensor.detach().clone(); }
 
-// x = data of the same sizes, as `x.data = y` does in Python.
+// Sets x.data = data for tensors of the same sizes, as `x.data = y` does in Python.
 inline void exchange(const at::Tensor& tensor, const at::Tensor& data) { tensor.set_data(data); }
 
 struct Case {
   Layer layer;
   Meddle meddle = [](const Network&, const at::Tensor&) {};
-  std::function<void()> prepare = [] {};  // before every run
+  std::function<void()> prepare = [] {};  // called before every run
 
   Network make() const {
     prepare();

@@ -19,7 +19,8 @@ namespace {
 using Dimensions = std::map<std::string, std::int64_t>;
 using Names = std::vector<std::string>;
 
-// The arguments of the entries that take words; the others' follow from their kind.
+// The arguments of the entries that take words. The kind of the other entries determines their
+// arguments.
 const std::map<std::string, Names, std::less<>>& words_of_entries() {
   static const std::map<std::string, Names, std::less<>> words = {
       {"sac_titan_2025", {"llama3", "qwen3", "llama4", "deepseek_v3", "gpt_oss"}},

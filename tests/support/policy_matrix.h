@@ -1,7 +1,7 @@
 // The matrix of policies: every policy of the catalogue on a reduced model of each family, under
-// both schedules. A row is one line: recomputed ops by class, peak and after-forward bytes, or the
-// words of the refusal. The same rows come from meta, where they are predicted, and from the CPU,
-// where they are measured.
+// both schedules. A row is one line: the recomputed ops by class, the peak and the bytes after
+// forward, or the error message. Meta tensors give the predicted rows. The CPU gives the same rows,
+// measured.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,23 +26,23 @@ struct MatrixModel {
   std::string dtype = "float32";
 };
 
-// Four layers each, with blocks that hold more than head and loss do; first all with eager ops,
-// then all with fused ones.
+// Models of four layers each, whose blocks hold more than the head and the loss. All models come
+// first with eager ops, then with fused ones.
 std::vector<MatrixModel> matrix_models();
 
-// Every entry of the catalogue, those with arguments with each kind of argument. Throws if one that
-// takes words has none here.
+// Every entry of the catalogue. Entries with arguments come with each kind of argument. Throws if
+// an entry takes words and has no arguments here.
 std::vector<std::string> matrix_policies();
 
-// What a step left behind, as hashes.
+// The results of one step, as hashes.
 struct StepBits {
   std::string loss;
   std::map<std::string, std::string> gradients;
   bool operator==(const StepBits&) const = default;
 };
 
-// One model on meta and, if asked for, with data, on the CPU or a device. Installs the counting
-// allocators.
+// Runs one model on meta tensors. If asked to, also runs it with data, on the CPU or a device.
+// Installs the counting allocators.
 class PolicyMatrix {
  public:
   explicit PolicyMatrix(const MatrixModel& model, at::Device device = at::kCPU);
@@ -51,23 +51,24 @@ class PolicyMatrix {
   // The lines above the rows: the model, and what every policy executes alike.
   std::string head();
 
-  // Null if the policy is refused.
+  // Returns null if the policy is rejected.
   const Plan* plan_of(const std::string& policy) const;
-  // The plan's facts for a policy that is not refused.
+  // Returns the plan's facts. The policy must not be rejected.
   PlanFacts facts(const std::string& policy) const;
-  // "" if the policy resolves, else the words of the refusal.
+  // Returns the error message, or "" if the policy resolves.
   std::string refusal(const std::string& policy) const;
-  // None for a refused policy; a plan without regions has no schedule and comes once.
+  // Returns no schedules for a rejected policy. A plan without regions has no schedule and counts
+  // once.
   std::vector<Schedule> schedules(const std::string& policy) const;
 
   Prediction predicted(const std::string& policy, Schedule schedule);
   Prediction measured(const std::string& policy, Schedule schedule);
   StepBits bits(const std::string& policy, Schedule schedule);
 
-  // The row's line, without a line feed.
+  // Formats one row, without a line feed.
   std::string row(const std::string& policy, Schedule schedule, const Prediction& figures);
   std::string refused_row(const std::string& policy) const;
-  // The rows of a policy predicted on meta tensors, or its refusal.
+  // Returns the rows of a policy predicted on meta tensors, or its error message.
   std::vector<std::string> predicted_rows(const std::string& policy);
 
  private:

@@ -1,5 +1,5 @@
-// Properties over random values that shrink to a smallest counterexample (RapidCheck), with the
-// same cases in every run: REMATCH_SEEDS asks for more of them.
+// Checks properties over random values. RapidCheck shrinks a failure to a smallest counterexample.
+// Every run uses the same cases; REMATCH_SEEDS asks for more.
 #pragma once
 
 #include <rapidcheck.h>
@@ -12,11 +12,12 @@
 
 namespace rematch::testing {
 
-// Runs `property` on random arguments; RapidCheck prints the smallest that fails to stderr.
-// Generators of the arguments' types are rc::Arbitrary, or rc::gen calls inside the property.
+// Runs `property` on random arguments. RapidCheck prints the smallest failing arguments to stderr.
+// Arguments come from rc::Arbitrary of their types, or from rc::gen calls inside the property.
 template <typename Property>
 void check_property(const std::string& description, const Property& property) {
-  // Read by RapidCheck once a process. RC_PARAMS from outside, such as a `reproduce=`, wins.
+  // RapidCheck reads RC_PARAMS once per process. An RC_PARAMS set by the caller, such as a
+  // `reproduce=`, takes precedence.
   const std::string parameters = "seed=20260101 max_success=" + std::to_string(num_seeds(300));
   setenv("RC_PARAMS", parameters.c_str(), /*overwrite=*/0);
   CHECK(rc::check(description, property));

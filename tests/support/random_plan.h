@@ -9,9 +9,9 @@
 
 namespace rematch::testing {
 
-// The same trace and seed give the same plan. Some layers are left alone, some are one region each,
-// some are cut at the scopes inside them, and some are joined with their neighbours. Every region
-// has a separate type.
+// The same trace and seed give the same plan. Some layers have no region, some are one region each,
+// some are split at their inner scopes, and some are joined with their neighbours. Every region has
+// its own type.
 Plan random_plan(const Trace& trace, std::uint32_t seed);
 
 // Returns a random plan with three treatments, in which some inputs of regions are offloaded too.

@@ -240,7 +240,7 @@ class Span {
   std::vector<ValueId> pool_;
   bool names_say_saves_;
   bool collectives_;
-  std::vector<ValueId> started_;  // results without a wait so far
+  std::vector<ValueId> started_;  // results that nothing has waited for yet
 };
 
 }  // namespace

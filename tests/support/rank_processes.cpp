@@ -43,12 +43,12 @@ RankGroup group_of_all(const std::string& name) {
   return group;
 }
 
-// A thread of Gloo that finds its connection locked calls epoll_wait again at once, until the
-// thread that holds the lock goes on. As a batch process it does not preempt that thread, which
-// takes a third of the processor time where there are more ranks than cores.
+// If a Gloo thread finds its connection locked, it polls epoll_wait until the thread that holds the
+// lock runs. Under SCHED_BATCH it does not preempt that thread. Polling takes a third of the
+// processor time if there are more ranks than cores.
 static void schedule_as_batch() {
   const sched_param parameters{};
-  sched_setscheduler(0, SCHED_BATCH, &parameters);  // where it fails, tests take longer
+  sched_setscheduler(0, SCHED_BATCH, &parameters);  // if this fails, tests only take longer
 }
 
 Ranks this_rank(const std::vector<RankGroup>& groups, RanksOptions::Transport transport) {
@@ -57,7 +57,7 @@ Ranks this_rank(const std::vector<RankGroup>& groups, RanksOptions::Transport tr
   RanksOptions options;
   options.transport = transport;
   options.timeout = kLongForRanks;
-  // Each test case of a process has names of its own in the store.
+  // The test cases of one process must not share names in the store.
   static int num_before = 0;
   RankPlace place = this_place();
   place.launch += "." + std::to_string(num_before++);

@@ -1,5 +1,5 @@
-// A test on several real ranks: each is a process of this test binary that runs one hidden test
-// case, whose checks count.
+// Runs a test on several real ranks. Each rank is a process of this test binary that runs one
+// hidden test case. The checks of the hidden test case count.
 //
 //   TEST_CASE("rank: an all_reduce adds", "[.rank]") {
 //     const rematch::Ranks ranks = rematch::testing::this_rank({{"tp", {0, 1}}});
@@ -18,27 +18,28 @@
 
 namespace rematch::testing {
 
-// For machines ten times slower than any on which ranks were tried.
+// Ten times longer than ranks took on the slowest machine tried.
 inline constexpr std::chrono::minutes kLongForRanks{5};
 
-// Runs the hidden test case of that name, without commas and brackets, or those with that tag, on
-// so many ranks. Empty if all passed; else the launcher's line and the end of each rank's output.
+// Runs the hidden test case of the given name, or those with the given tag, on `world` ranks. The
+// name must not contain commas or brackets. Returns an empty string if all ranks pass. Otherwise
+// returns the launcher's line and the end of each rank's output.
 std::string failure_of_ranks(int world, const std::string& test_cases,
                              std::chrono::milliseconds limit = kLongForRanks);
 
-// The same for tests of what goes wrong.
+// Does the same for tests of failures, and returns the launcher's result.
 LaunchResult launch_test_case(int world, const std::string& test_case,
                               std::chrono::milliseconds limit = kLongForRanks);
-// argv of one such rank.
+// Returns the argv of one such rank.
 std::vector<std::string> command_of_test_case(const std::string& test_case);
 
-// In the hidden test case: this process as a rank, with one LibTorch thread. Throws RanksError if
-// nobody launched it as one.
+// Returns this process as a rank, with one LibTorch thread. Call it in the hidden test case. Throws
+// RanksError if the process was not launched as a rank.
 Ranks this_rank(const std::vector<RankGroup>& groups,
                 RanksOptions::Transport transport = RanksOptions::Transport::kQuietGloo);
-// The place alone, to decide on groups.
+// Returns only this rank's place, which a test needs to choose its groups.
 RankPlace this_place();
-// All ranks of this job, in order.
+// Returns the group of all ranks of this job, in order.
 RankGroup group_of_all(const std::string& name);
 
 }  // namespace rematch::testing

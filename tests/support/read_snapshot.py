@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads a snapshot of PyTorch's CUDA allocator with the standard library alone, as its viewer does.
+"""Reads a snapshot of PyTorch's CUDA allocator with the standard library alone, as PyTorch's viewer does.
 
-    read_snapshot.py FILE   prints, as JSON, what tests ask of it
+    read_snapshot.py FILE   prints, as JSON, the facts that tests check
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 
 class Plain(pickle.Unpickler):
-    """Refuses every class: a snapshot is made of dicts, lists, numbers and strings."""
+    """Rejects every class: a snapshot consists of dicts, lists, numbers and strings."""
 
     def find_class(self, module, name):
         raise pickle.UnpicklingError(f"needs {module}.{name}")

@@ -17,8 +17,8 @@ constexpr int kNever = INT_MAX;
 struct Moment {
   enum class Kind : std::uint8_t { kStart, kExecute, kDemand, kRelease, kBackwardOp };
   Kind kind = Kind::kStart;
-  OpId op;       // kExecute
-  int slot = 0;  // kDemand, kRelease
+  OpId op;       // for kExecute
+  int slot = 0;  // for kDemand and kRelease
   Bytes other;
 };
 
@@ -87,8 +87,8 @@ class Oracle {
     return ops;
   }
 
-  // The ops that complete the collective an op starts: for each storage it fills, the first wait
-  // behind it.
+  // Returns the ops that complete the collective started by op `start`: for each storage that it
+  // fills, the first wait behind it.
   std::set<OpId> find_waits(OpId start) const {
     if (collective_part(trace_.ops[start].name) != CollectivePart::kStart) return {};
     std::set<StorageId> filled(trace_.ops[start].writes.begin(), trace_.ops[start].writes.end());
@@ -101,7 +101,7 @@ class Oracle {
     return waits;
   }
 
-  // A wait acts on what the collective returned, whichever view it was called on.
+  // A wait reads the results of the collective, on whichever view it was called.
   std::vector<TracedUse> find_reads(OpId op) const {
     std::vector<TracedUse> reads = trace_.ops[op].inputs;
     for (const OpId start : IdRange(region_.first, op)) {
@@ -114,7 +114,7 @@ class Oracle {
     return reads;
   }
 
-  // Looked up once: every moment asks for both of every op.
+  // Cached, because every moment needs both for every op.
   const std::set<OpId>& waits_of(OpId op) const { return waits_[op - region_.first]; }
   const std::vector<TracedUse>& reads_of(OpId op) const { return reads_[op - region_.first]; }
 
@@ -137,7 +137,8 @@ class Oracle {
     return before_read(pack.value, pack.version);
   }
 
-  // The end of the writes that a saved tensor waits for; they may lie behind its pack.
+  // Returns the end of the writes that a saved tensor's version includes. They may lie behind its
+  // pack.
   OpId end_of_writes(const TracedPack& pack) const {
     if (!inside(pack.value)) return region_.first;
     const std::vector<OpId> writes = writes_of(trace_.values[pack.value].storage);
@@ -180,7 +181,8 @@ class Oracle {
     }
   }
 
-  // What a slot lacks: its closure, and, if that overwrites something, planned readers before it.
+  // Runs the closure that a slot lacks. If an op of the closure overwrites a storage, planned
+  // readers of that storage run first.
   void materialize(int slot) {
     std::set<OpId> ops = closure(roots(slot));
     while (true) {
@@ -272,7 +274,7 @@ class Oracle {
     return kNever;
   }
 
-  // The last moment at which the region itself wants the value.
+  // The last moment at which the region itself needs the value.
   int last_wish(ValueId value) const {
     int last = -1;
     for (OpId op : planned_) {
@@ -332,7 +334,7 @@ class Oracle {
     return bytes;
   }
 
-  // Kept values that their op makes again because another of its outputs was overwritten.
+  // Counts kept values that their op produces again because another of its outputs was overwritten.
   Bytes made_twice(OpId op, int now) const {
     Bytes bytes;
     for (ValueId output : trace_.ops[op].outputs) {

@@ -1,5 +1,5 @@
-// A second simulator of a region's backward, as dumb as can be: sets, fixpoints and the whole life
-// of every value looked up at every moment. The oracle of policies/predict.
+// A second simulator of a region's backward, written as simply as possible: sets, fixpoints, and a
+// full lookup of every value's lifetime at every moment. It is the oracle for policies/predict.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,11 @@ namespace rematch::testing {
 
 struct OracleReplay {
   std::vector<OpId> executed;
-  std::vector<Bytes> curve;  // as RegionSimulation::curve
+  std::vector<Bytes> curve;  // in the form of RegionSimulation::curve
   Bytes peak;
 };
 
-// For traces in which no region writes to an outside storage or reads an unwritten `empty`.
+// The trace must have no region that writes to an outside storage or reads an unwritten `empty`.
 OracleReplay replay_oracle(const Trace& trace, OpRange region, const RegionType& type,
                            Schedule schedule);
 

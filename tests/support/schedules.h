@@ -1,4 +1,4 @@
-// The schedules that tests of recompute run under.
+// The schedules that recompute tests run under.
 #pragma once
 
 #include "policies/plan/plan.h"

@@ -1,4 +1,4 @@
-// Holds a file's JSON to its committed JSON Schema, for the tests of every format.
+// Checks a file's JSON against its committed JSON Schema, for the tests of every format.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace rematch::testing {
 
-// What reports/schema/<name>.schema.json finds wrong with `json`, in one line; nothing if it
-// fits. Throws std::runtime_error if there is no such schema or it cannot be read as one.
+// Validates `json` against reports/schema/<name>.schema.json. Returns the errors in one line, or
+// nullopt if it is valid. Throws std::runtime_error if the schema does not exist or cannot be
+// parsed.
 std::optional<std::string> schema_error(const nlohmann::json& json, const std::string& name);
 std::optional<std::string> schema_error(const Json& json, const std::string& name);
 

@@ -1,5 +1,5 @@
-// Holds a JSON schema to a record's list of fields: no key without a field, no field without a key,
-// and a key is required where files of this version must have it.
+// Compares a JSON schema with a record's list of fields. Every key must have a field and every
+// field a key. A key must be required exactly if files of this version must contain it.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace rematch::testing {
 
-// A place in a schema, references followed.
+// A place in a schema, with references resolved.
 class SchemaPlace {
  public:
   explicit SchemaPlace(const std::string& kind)
@@ -38,7 +38,7 @@ class SchemaPlace {
 
  private:
   void follow() {
-    if (here_.contains("anyOf")) {  // of two, one is null
+    if (here_.contains("anyOf")) {  // one of the two alternatives is null
       const Json null = {{"type", "null"}};
       here_ = Json(here_["anyOf"][here_["anyOf"][0] == null ? 1 : 0]);
     }
@@ -81,7 +81,8 @@ struct RecordIn<std::vector<T>> {
 
 using Names = std::set<std::string>;
 
-// `others`: keys of the record that are no fields of it; `optional_others`: those that it may lack.
+// `others` are required keys of the record that are not fields. `optional_others` are such keys
+// that may be missing.
 template <class Record>
 void check_fields(const Record& record, const SchemaPlace& schema, const std::string& path,
                   const Names& others = {}, const Names& optional_others = {}) {

@@ -1,4 +1,4 @@
-// A folder of its own for a test that writes files; removed with everything in it.
+// A temporary folder for a test that writes files. It is removed with its contents.
 #pragma once
 
 #include <cstdlib>

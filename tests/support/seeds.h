@@ -1,5 +1,5 @@
-// How many seeds a test over random cases runs. REMATCH_SEEDS=3000 asks for 3000 where 300 are
-// usual, and for as many times more everywhere else; scripts/test --deep sets it.
+// The number of seeds that a randomized test runs. REMATCH_SEEDS=3000 asks for 3000 where 300 are
+// usual, and scales other counts by the same factor. scripts/test --deep sets it.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ inline std::uint32_t num_seeds(std::uint32_t usual) {
   return usual * std::max<std::uint32_t>(1, wanted / kUsual);
 }
 
-// Asked for many more cases than usual: also runs what is left out for time otherwise.
+// Whether many more cases than usual were asked for. Tests then also run the cases that they
+// normally skip to save time.
 inline bool is_deep() { return num_seeds(1) > 1; }
 
 }  // namespace rematch::testing

@@ -16,7 +16,8 @@
 namespace rematch::testing {
 namespace {
 
-// Longer than the ops of a small network take, so that who does not wait reads what is not there.
+// Longer than the ops of a small network take, so that code that forgets to wait reads unfilled
+// memory.
 constexpr std::chrono::milliseconds kDelay{2};
 
 class SlowWork final : public c10d::Work {
@@ -26,7 +27,7 @@ class SlowWork final : public c10d::Work {
           std::this_thread::sleep_for(kDelay);
           const at::NoGradGuard no_grad;
           fill();
-          fill = nullptr;  // lets go of the tensors before anybody goes on
+          fill = nullptr;  // releases the tensors before any waiter continues
           finish();
         }) {}
   ~SlowWork() override { thread_.join(); }
@@ -80,7 +81,7 @@ class SlowBackend final : public c10d::Backend {
   }
 };
 
-// Boxed, because a typed handle does not look into a list of tensors for their dispatch keys.
+// Makes a boxed call, because a typed handle ignores the dispatch keys of tensors in a list.
 template <typename... Arguments>
 c10::IValue call(const char* name, Arguments... arguments) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");

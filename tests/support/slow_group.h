@@ -1,6 +1,7 @@
-// A process group whose collectives are asynchronous and slow: each returns at once and fills its
-// result some milliseconds later, on a thread of its own. This process is one rank of it, the
-// others are made up from its own data, so results are not a reduction's, but always the same.
+// A process group whose collectives are asynchronous and slow. Each collective returns at once, and
+// its own thread fills the result some milliseconds later. This process is one rank; the data of
+// the other ranks is made up from this rank's data. The results are deterministic but are not real
+// reductions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +16,7 @@ class SlowGroup {
  public:
   static constexpr int kWorld = 2;
 
-  // Registers the group while it lives.
+  // Registers the group for the lifetime of this object.
   explicit SlowGroup(std::string name);
   ~SlowGroup();
   SlowGroup(const SlowGroup&) = delete;
@@ -26,8 +27,8 @@ class SlowGroup {
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 
-// The ops themselves, through the dispatcher, on the group of that name. What they return is filled
-// once wait_for() has returned.
+// Call the collective ops through the dispatcher, on the group of the given name. The returned
+// tensors are filled once wait_for() has returned.
 at::Tensor start_all_reduce(const at::Tensor& x, const std::string& group);
 at::Tensor start_all_reduce_in_place(at::Tensor x, const std::string& group);
 at::Tensor start_all_gather(const at::Tensor& x, const std::string& group);

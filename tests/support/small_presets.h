@@ -1,4 +1,5 @@
-// One preset of a few seconds for each family, NAME_small: what tests over all models run.
+// One preset for each family, NAME_small, that runs in a few seconds. Tests over all models use
+// these.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ inline std::vector<std::string> small_presets() {
   return names;
 }
 
-// For lists whose cases have sizes of their own: throws std::logic_error if one lacks a family.
+// For lists whose cases choose their own sizes. Throws std::logic_error if a family is missing.
 template <class Case>
 void require_every_family(const std::vector<Case>& cases) {
   for (const std::string& name : small_presets()) {

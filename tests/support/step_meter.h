@@ -1,4 +1,4 @@
-// Counts what one step executes and how many bytes it holds, at op boundaries.
+// Counts the ops that one step executes and the bytes that it holds, at op boundaries.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace rematch::testing {
 
-// Needs counting allocators. Observes while it lives; metadata-only `aten::detach` is not counted
-// (torch.utils.checkpoint ignores it too).
+// Requires the counting allocators. Observes for its lifetime. Does not count `aten::detach`, which
+// touches only metadata; torch.utils.checkpoint ignores it too.
 class StepMeter final : public OpObserver {
  public:
   StepMeter();
@@ -21,7 +21,7 @@ class StepMeter final : public OpObserver {
   void note_after_forward();
 
   const std::map<std::string, int>& ops() const { return ops_; }  // all phases, by name
-  int num_recomputed() const { return num_recomputed_; }          // engine only
+  int num_recomputed() const { return num_recomputed_; }          // counted only under the engine
   std::int64_t after_forward_bytes() const { return after_forward_; }
   std::int64_t peak_bytes() const { return peak_; }
 
@@ -34,7 +34,7 @@ class StepMeter final : public OpObserver {
   OpObserverGuard guard_;
 };
 
-// Bytes of CPU tensors alive now.
+// Bytes of the CPU tensors that are alive.
 std::int64_t cpu_bytes();
 
 }  // namespace rematch::testing

@@ -1,4 +1,4 @@
-// A Checkpoint for tests that hold counts and bytes: a pass that leaves its plan throws.
+// A Checkpoint for tests that compare counts and bytes. It throws if a pass deviates from its plan.
 #pragma once
 
 #include "harness/engine/recording.h"

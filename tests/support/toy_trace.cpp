@@ -7,7 +7,7 @@ namespace {
 
 enum class Bias : std::uint8_t { kWithout, kWith };
 
-constexpr int kKinds = 3;  // of toy_three_kinds
+constexpr int kKinds = 3;  // kinds of blocks in toy_three_kinds
 constexpr std::int64_t kTextTokens = 512;
 constexpr std::int64_t kExperts = 4;
 constexpr std::int64_t kExpertsOfToken = 2;
@@ -49,7 +49,7 @@ class ToyModel {
     return build_.call("aten::embedding", {table, ids}, width(sizes_.dim), {{1}, {}});
   }
 
-  // pow mean add_ rsqrt mul mul: what RMSNorm is just below autograd.
+  // The ops pow mean add_ rsqrt mul mul, which are RMSNorm just below autograd.
   ValueId norm(ValueId x) {
     const ValueId weight = build_.parameter({sizes_.dim});
     const ValueId square =
@@ -112,7 +112,7 @@ class ToyModel {
     return build_.call("aten::mm", {text_, transposed}, {kTextTokens, sizes_.dim}, {{0, 1}, {}});
   }
 
-  // Tokens sorted by expert, three products of the experts' batch, and back.
+  // Sorts tokens by expert, runs three products over the batch of experts, and sorts back.
   ValueId moe(ValueId x) {
     const auto scope = build_.scope("moe");
     const ValueId normed = norm(x);

@@ -1,5 +1,5 @@
-// A small Llama-like model as a trace, built without a model: the same scopes, op names, packs
-// and aliases as the real one records, in sizes that can be added up by hand.
+// A trace of a small Llama-like model, built without a model. It has the scopes, op names, packs
+// and aliases that the real model records. Its sizes are small enough to add up by hand.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,22 @@ struct ToySizes {
   std::int64_t vocab = 64;
 };
 
-// Scopes "embed", "blocks.<i>" with "attention" and "ffn" inside, "head", "loss". A block has
-// seven aten::mm (wq wk wv wo w1 w3 w2) and one rematch::attention; its norms contain one in-place
-// op each, its last op is the residual add, in no inner scope.
+// Scopes are "embed", "blocks.<i>" with "attention" and "ffn" inside, "head" and "loss". A block
+// has seven aten::mm (wq wk wv wo w1 w3 w2) and one rematch::attention. Each of its norms contains
+// one in-place op. Its last op is the residual add, outside the inner scopes.
 Trace toy_llama(const ToySizes& sizes = {});
 
-// Blocks of three kinds in turn: attention and ffn as in toy_llama; attention and "moe", where each
-// token goes to two of four experts; attention, "cross_attention" over a text of 512 tokens, ffn.
+// Blocks of three kinds, taking turns. The first has attention and ffn, as in toy_llama. The second
+// has attention and "moe", which sends each token to two of four experts. The third has attention,
+// "cross_attention" over a text of 512 tokens, and ffn.
 Trace toy_three_kinds(const ToySizes& sizes = {});
 
-// The same as toy_llama with biased linears (aten::addmm, no aten::mm in the blocks), for messages
-// about selectors that match nothing.
+// Like toy_llama with biased linears: blocks have aten::addmm and no aten::mm. For messages about
+// selectors that match nothing.
 Trace toy_biased(const ToySizes& sizes = {});
 
-// Blocks, each of which gathers its sharded parameter, 64 bytes, before it uses it: in a matmul
-// that a gate follows, both in scope "ffn".
+// Each block gathers its sharded parameter of 64 bytes and then uses it in a matmul that a gate
+// follows. Both ops are in scope "ffn".
 Trace toy_sharded(int layers = 4);
 
 }  // namespace rematch::testing

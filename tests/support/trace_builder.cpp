@@ -19,12 +19,12 @@ std::int64_t num_elements(const Shape& shape) {
   return count;
 }
 
-// Gradients alive while backward runs, by the storage they are the gradient of.
+// Gradients alive during backward, by the storage of the value they belong to.
 class Gradients {
  public:
   explicit Gradients(const Trace& trace) : trace_(trace) {}
 
-  // Born, or added in place to the one that is there.
+  // Allocates the gradient, or adds in place to an existing one.
   void add(ValueId value) {
     const StorageId storage = trace_.values[value].storage;
     if (!alive_.emplace(storage, true).second) return;
@@ -33,7 +33,7 @@ class Gradients {
       of_parameters_ += trace_.storages[storage].bytes;
     }
   }
-  // Activations' gradients die when their producer's node is done; parameters' stay.
+  // Frees an activation's gradient once its producer's node has run. Gradients of parameters stay.
   void drop(ValueId value) {
     const StorageId storage = trace_.values[value].storage;
     if (alive_.erase(storage) > 0) current_ -= trace_.storages[storage].bytes;
@@ -62,7 +62,7 @@ BackwardEvent op_event(std::string name, Bytes bytes) {
   return event;
 }
 
-// One backward op per input that gets a gradient, as mm's two products.
+// Backward runs one op for each input that gets a gradient: a matmul's backward is two products.
 std::string backward_name(const TracedOp& op) {
   if (op.is_view || op.op_class == OpClass::kMatmul) return op.name;
   return op.name + "_backward";
@@ -174,7 +174,7 @@ bool TraceBuilder::was_packed(ValueId value) const { return packed_[trace_.value
 
 const Shape& TraceBuilder::shape(ValueId value) const { return trace_.values[value].shape; }
 
-// As a program that lets go of everything one op after it was last read.
+// Frees each storage one op after its last use, as a program that drops values at once would.
 void TraceBuilder::free_storages() {
   IdTable<StorageId, OpId> last_use(trace_.storages.size());
   IdTable<StorageId, bool> from_outside(trace_.storages.size(), false);

@@ -1,5 +1,6 @@
-// Builds valid traces by hand for tests: ops are called one by one as a model would, values,
-// storages, versions and packs follow, and finish() plays the backward that autograd would run.
+// Builds valid traces by hand for tests. The test calls ops one by one, as a model would; the
+// builder tracks values, storages, versions and packs. finish() adds the backward that autograd
+// would run.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace rematch::testing {
 
 using Shape = std::vector<std::int64_t>;
 
-// Which inputs and outputs an op's backward asks for, by position, in the order of packing.
+// The inputs and outputs that an op's backward demands, by position, in packing order.
 struct Saves {
   std::vector<int> inputs;
   std::vector<int> outputs;
@@ -22,7 +23,7 @@ struct Saves {
 
 class TraceBuilder {
  public:
-  // Leaves its scope when it dies.
+  // Leaves its scope when it is destroyed.
   class OpenScope {
    public:
     OpenScope(TraceBuilder& builder, ScopeId scope) : builder_(builder), scope_(scope) {}
@@ -44,27 +45,27 @@ class TraceBuilder {
   ValueId parameter(Shape shape);
   ValueId outside(Shape shape, std::string dtype = "float32", bool needs_grad = false);
 
-  // An op with fresh outputs. Each output has its own storage.
+  // Adds an op with fresh outputs, each with its own storage.
   std::vector<ValueId> op(std::string name, std::vector<ValueId> inputs,
                           std::vector<Shape> output_shapes, const Saves& saves = {});
-  // The same with one output.
+  // Adds such an op with a single output.
   ValueId call(std::string name, std::vector<ValueId> inputs, Shape shape, const Saves& saves = {});
   ValueId view(std::string name, ValueId input, Shape shape);
-  // Writes its first input.
+  // Adds an op that writes to its first input.
   void in_place(std::string name, std::vector<ValueId> inputs, const Saves& saves = {});
-  // The op that completes the collective `value` comes from; no autograd node.
+  // Adds the op that completes the collective which produced `value`. It has no autograd node.
   void wait(ValueId value);
-  // What the last op produced is of this type and carries no gradient.
+  // Sets the dtype of the last op's output, and that it carries no gradient.
   void last_output_is(std::string dtype);
-  // The last op advances a generator.
+  // Marks the last op as one that advances a generator.
   void last_op_draws();
 
   bool needs_grad(ValueId value) const { return needs_grad_[value]; }
-  bool was_packed(ValueId value) const;  // any value of its storage was
+  bool was_packed(ValueId value) const;  // whether any value of its storage was packed
   const Shape& shape(ValueId value) const;
   Trace& trace() { return trace_; }
 
-  // Adds backward events from the last op to the first, and parameter bytes.
+  // Adds the backward events, from the last op to the first, and the bytes of the parameters.
   Trace finish();
 
  private:
@@ -88,7 +89,7 @@ class TraceBuilder {
   IdTable<ValueId, bool> needs_grad_;
   IdTable<StorageId, std::int32_t> versions_;
   IdTable<StorageId, bool> packed_;
-  std::vector<Node> nodes_;  // autograd nodes, forward order
+  std::vector<Node> nodes_;  // autograd nodes, in forward order
 };
 
 }  // namespace rematch::testing

@@ -21,7 +21,8 @@ constexpr int kGridHeight = 65535;
 constexpr int kWarp = 32;
 constexpr int kRegisters = 65536;
 
-// Limits by compute capability: CUDA C++ Programming Guide, table of technical specifications.
+// Limits by compute capability, from the table of technical specifications in the CUDA C++
+// Programming Guide.
 constexpr std::array<Card, 4> kCards = {
     {{"h100", 9, 0, 132, 81000 * kMib, 227 * kKib, 228 * kKib, 2048, 32, 50 * kMib, 5120},
      {"h200", 9, 0, 132, 143160 * kMib, 227 * kKib, 228 * kKib, 2048, 32, 50 * kMib, 6144},

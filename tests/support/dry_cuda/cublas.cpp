@@ -1,6 +1,6 @@
-// Stand-in for libcublas: a matrix product is one kernel, named after what is multiplied. Written
-// from the documented C interface, so that 423 MB of cuBLAS with its headers are not needed. A
-// function takes the leading parameters that it reads; callers pass the rest to nobody.
+// Stand-in for libcublas. A matrix product is one kernel whose name states the operands' type and
+// sizes. Written from the documented C interface, so that the 423 MB of cuBLAS and its headers are
+// not needed. A function declares only the leading parameters that it reads and ignores the rest.
 #include <cstddef>
 #include <cstdint>
 

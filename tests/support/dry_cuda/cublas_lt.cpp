@@ -1,5 +1,5 @@
-// Stand-in for libcublasLt: a matrix product is one kernel, named after what is multiplied. Written
-// from the documented C interface, as cublas.cpp.
+// Stand-in for libcublasLt. A matrix product is one kernel whose name states the operands' type and
+// sizes. Written from the documented C interface, like cublas.cpp.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,7 +22,7 @@ struct Operation {
   std::int32_t epilogue = kNoEpilogue;
 };
 
-// cublasLtMatmulHeuristicResult_t.
+// Layout of cublasLtMatmulHeuristicResult_t.
 struct Heuristic {
   std::uint64_t algorithm[8];
   std::size_t workspace_bytes;
@@ -32,7 +32,7 @@ struct Heuristic {
 };
 static_assert(sizeof(Heuristic) == 96);
 
-// Attributes of operations and of layouts.
+// Attributes of operations and of matrix layouts.
 constexpr int kTransposesA = 3;
 constexpr int kEpilogue = 7;
 constexpr int kBatch = 5;

@@ -1,4 +1,4 @@
-// Stand-in for libcudnn: its version, which LibTorch asks for, and nothing that computes.
+// Stand-in for libcudnn. It only reports its version, which LibTorch queries.
 #include <cstddef>
 
 extern "C" {

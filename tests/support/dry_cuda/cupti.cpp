@@ -1,7 +1,8 @@
-// Stand-in for libcupti: hands out what the stand-in runtime recorded, in CUPTI's own records and
-// by its protocol of buffers. As CUPTI does, it links a launch to the caller's external id only
-// while the launching call is traced: kernels are launched by cudaLaunchKernel, those of libraries
-// by the driver's cuLaunchKernelEx. It loses no record and withholds none unless a test plants it.
+// Stand-in for libcupti. It delivers what the stand-in runtime recorded, in CUPTI's own records and
+// with its buffer protocol. Like CUPTI, it links a launch to the caller's external id only while
+// the launching call is traced. That call is cudaLaunchKernel for the program's kernels and the
+// driver's cuLaunchKernelEx for kernels of libraries. It loses or withholds a record only if a test
+// plants that fault.
 #include <cupti.h>
 
 #include <bitset>
@@ -25,7 +26,7 @@ struct Link {
   std::uint64_t id;
 };
 
-// What a test planted for a kernel's record.
+// The fault that a test planted for a kernel's record.
 enum class Fate { kDelivered, kLost, kWithheld, kUnfinished };
 
 struct Entry {
@@ -41,9 +42,9 @@ struct Session {
   std::mutex mutex;
   bool has_subscriber = false;
   std::set<CUpti_ActivityKind> kinds;
-  std::bitset<kMostCalls> runtime_calls, driver_calls;  // that are traced
+  std::bitset<kMostCalls> runtime_calls, driver_calls;  // the traced calls
   std::vector<Entry> entries;
-  std::vector<Entry> withheld;  // until a flush is forced
+  std::vector<Entry> withheld;  // until a forced flush
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };
@@ -63,7 +64,7 @@ CUpti_ActivityKind kind_of(const DryCudaRecord& record) {
 }
 
 struct Call {
-  const char* name;  // as records have it
+  const char* name;  // as in records
   CUpti_ActivityKind kind;
   CUpti_CallbackId id;
 };
@@ -93,7 +94,7 @@ Entry entry_of(const DryCudaRecord& record) {
   for (const Call& call : kCalls) {
     if (std::string_view(call.name) == record.call) return {record, {}, call.kind, call.id, false};
   }
-  std::abort();  // a call that the stand-in runtime has and this table has not
+  std::abort();  // the stand-in runtime has a call that this table lacks
 }
 
 Fate fate_of(const DryCudaRecord& record) {
@@ -120,7 +121,7 @@ void listen(const DryCudaRecord* record) {
   session.entries.push_back(std::move(entry));
 }
 
-// 0: that is no record of this library.
+// Returns 0 if this library never writes such a record.
 std::size_t size_of(CUpti_ActivityKind kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -139,7 +140,7 @@ std::size_t size_of(CUpti_ActivityKind kind) {
   }
 }
 
-// One buffer at a time, asked for when there is something to write.
+// Writes records into buffers. Requests one buffer at a time, when it has a record to write.
 class Writer {
  public:
   template <class Record>
@@ -334,7 +335,8 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
   return CUPTI_SUCCESS;
 }
 
-// Calls are in buffers of their threads, so they are delivered whatever becomes of the kernel.
+// Records of calls lie in the buffers of their threads, so they are delivered whatever the fault of
+// the kernel's record.
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   const bool is_forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
   std::vector<Entry> delivered;

@@ -1,5 +1,5 @@
-// Stand-in for libcuda, which LibTorch opens by name for the few things that it asks of the driver
-// itself. The types are CUDA's, by their sizes.
+// Stand-in for libcuda, which LibTorch opens by name for its few direct calls to the driver. The
+// types have the sizes of CUDA's types.
 
 extern "C" {
 

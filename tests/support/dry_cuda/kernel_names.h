@@ -1,4 +1,4 @@
-// The kernels that the dry device has recorded, by parts of their names.
+// Looks up the kernels that the dry device has recorded, by parts of their names.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline std::vector<DryCudaRecord> records() {
   return all;
 }
 
-// Mangled names hold the function's name as it is written.
+// Mangled names contain the function's name verbatim.
 inline std::int64_t num_kernels(std::string_view part) {
   std::int64_t count = 0;
   for (const DryCudaRecord& record : records()) {

@@ -1,4 +1,4 @@
-// Kernels, as nvcc's start-up code registers them, and their launches: checked as far as the
+// Kernels, as nvcc's start-up code registers them, and their launches. Launches are checked as the
 // runtime checks them, and recorded.
 #include <cuda_runtime_api.h>
 
@@ -19,7 +19,7 @@ constexpr unsigned kMostDepth = 64;
 constexpr unsigned kMostBlocksAcross = 65535;  // of the second and third dimension
 
 struct Kernel {
-  const char* symbol;  // in the program's data, for good
+  const char* symbol;  // in the program's data; never freed
   std::size_t shared_bytes = kSharedBytesUnasked;
 };
 
@@ -75,7 +75,7 @@ struct Configuration {
   cudaStream_t stream;
 };
 
-// The configurations of kernel<<<...>>> between its parentheses and the launch.
+// The configurations pushed by kernel<<<...>>> and not yet popped by the launch.
 thread_local std::vector<Configuration> configurations;
 
 }  // namespace
@@ -152,7 +152,8 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute which, 
   return cudaSuccess;
 }
 
-// Registers and with them occupancy are in the device's code, which nobody reads here: guesses.
+// Register counts and occupancy are guesses. The real ones are in the device code, which the
+// stand-in does not read.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   constexpr int kRegisters = 32;
   *attributes = {};

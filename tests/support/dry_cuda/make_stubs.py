@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""make_stubs.py OUT LIBRARY_OF_LIBTORCH..., for the dry CUDA device
+"""make_stubs.py OUT LIBRARY_OF_LIBTORCH...: generates sources for the dry CUDA device
 
-For each NVIDIA library that LibTorch's libraries are linked to, or open, writes into OUT:
-  SONAME.cpp  every function that they import of it, as a weak one that says on stderr that nothing is
-              made up for it, and answers with an error; what is made up in C++ takes its place
-  SONAME.map  the linker's version script: the functions under the versions that are asked for
-The libraries that are linked to must be those of LIBRARIES, which CMake builds."""
+For each NVIDIA library that LibTorch's libraries link or open, writes into OUT:
+  SONAME.cpp  a weak definition of every function that they import from it. It prints on stderr that the function has no
+              stand-in, and returns an error. A stand-in written in C++ replaces it.
+  SONAME.map  the linker's version script: the functions under the imported versions
+The linked libraries must be those of LIBRARIES, which CMake builds."""
 
 import pathlib
 import re
 import subprocess
 import sys
 
-# Library: (prefix of imports that carry no version, the code that says "not supported", functions
-# beside the imported ones that its stand-in makes up).
+# Library: (prefix of imports that carry no version, the code for "not supported", patterns of the functions that its
+# stand-in exports in addition to the imported ones).
 LIBRARIES = {
     "libcudart.so.13": (None, 801, ["cuda*", "__cuda*"]),
     "libcublas.so.13": (None, 15, ["cublas*"]),
@@ -42,13 +42,13 @@ def needed_by(library):
 
 
 def imports_of(library):
-    """(function, version or "") of everything that another library must define."""
+    """Returns [function, version or ""] for every symbol that another library must define."""
     lines = output("nm", "-D", "--undefined-only", library).splitlines()
     return [(line.split()[-1] + "@").split("@")[:2] for line in lines if line.strip()]
 
 
 def owner_of(function, version):
-    """The library that defines it, or None where that is no NVIDIA library."""
+    """Returns the library that defines the function, or None if no NVIDIA library does."""
     if version in LIBRARIES:
         return version
     fitting = [(len(prefix), library) for library, (prefix, _, _) in LIBRARIES.items()
@@ -57,7 +57,7 @@ def owner_of(function, version):
 
 
 def collect(libraries):
-    """Library: version: functions."""
+    """Maps each library to its versions, and each version to its functions."""
     wanted = {library: {} for library in LIBRARIES}
     for path in libraries:
         unknown = set(needed_by(path)) - set(LIBRARIES)
@@ -86,7 +86,7 @@ def version_script(library, versions):
             text += f"{version} {{ global: {' '.join(name + ';' for name in names)} }};\n"
     if text and "" not in versions:
         return text + "DRY_CUDA { global: dry_cuda_*; local: *; };\n"
-    return text or "{ global: *; };\n"  # functions without a version are exported as they are
+    return text or "{ global: *; };\n"  # exports functions without a version under their plain names
 
 
 def main():

@@ -1,5 +1,5 @@
-// Device memory is address space: pages that the program may not touch, as on a device, and behind
-// them a shadow that small copies go to, which costs nothing until it is written.
+// Device memory is address space: pages that the program cannot access, as on a device. Small
+// copies go to a shadow behind these pages, which uses no memory until it is written.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
@@ -18,12 +18,12 @@ namespace dry_cuda {
 namespace {
 
 constexpr std::size_t kMib = std::size_t{1} << 20;
-constexpr std::size_t kGranule = 2 * kMib;         // cudaMalloc's, as cudaMemGetInfo shows it
-constexpr std::size_t kContextBytes = 520 * kMib;  // about what one takes on an H100
+constexpr std::size_t kGranule = 2 * kMib;  // granularity of cudaMalloc, as cudaMemGetInfo shows it
+constexpr std::size_t kContextBytes = 520 * kMib;  // about what a context takes on an H100
 
 struct Allocation {
   std::size_t bytes;
-  std::size_t mapped_bytes;  // 0: host memory
+  std::size_t mapped_bytes;  // 0 for host memory
   int device;
 };
 
@@ -42,8 +42,8 @@ struct Memory {
   std::vector<std::size_t> peak_bytes = taken_bytes;
 };
 
-// Device variables by their host symbols, as nvcc's start-up code registers them: before main(), so
-// apart from what settings decide.
+// Device variables by their host symbols. nvcc's start-up code registers them before main(), so
+// they must not depend on the settings.
 struct Variables {
   std::mutex mutex;
   std::unordered_map<const void*, Variable> by_symbol;
@@ -54,7 +54,7 @@ Variables& variables() {
   return *made;
 }
 
-// Outlives all destructors of static objects: some of them free device memory.
+// Never destroyed, because some destructors of static objects free device memory.
 Memory& memory() {
   static Memory* const made = new Memory;
   return *made;
@@ -62,7 +62,7 @@ Memory& memory() {
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// The functions below are called with the lock held.
+// The caller of the functions below holds the lock.
 
 Allocations::iterator find(const void* address) {
   Allocations& all = memory().allocations;
@@ -72,7 +72,7 @@ Allocations::iterator find(const void* address) {
   return number_of(address) < found->first + found->second.bytes ? found : all.end();
 }
 
-// Where the bytes of an address really are, and how many there may be.
+// The host address of the bytes behind an address, and how many bytes are left there.
 struct Place {
   char* bytes;
   bool is_device;
@@ -89,11 +89,12 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Where the next allocation lies: each above all before it, as a driver's follow each other, so
-// that the choices that LibTorch's allocator makes by address repeat themselves.
+// Address of the next allocation. Each allocation lies above all earlier ones, as with a driver.
+// LibTorch's allocator makes some choices by address; increasing addresses make them reproducible.
 std::uintptr_t next_address = std::uintptr_t{1} << 45;
 
-// Twice the bytes, the second half readable. Null if the system has no such addresses.
+// Maps twice the bytes, with the second half readable and writable. Returns null if the system has
+// no such addresses.
 char* map_pages(std::size_t mapped_bytes) {
   void* const wanted = reinterpret_cast<void*>(next_address);
   void* const pages =
@@ -250,7 +251,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = cudaInvalidDeviceId;
   const std::lock_guard lock(memory().mutex);
   const auto found = find(address);
-  if (found == memory().allocations.end()) return cudaSuccess;  // memory that CUDA does not know
+  if (found == memory().allocations.end()) return cudaSuccess;  // memory that CUDA did not allocate
   const bool is_host = found->second.mapped_bytes == 0;
   attributes->type = is_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   attributes->device = found->second.device;

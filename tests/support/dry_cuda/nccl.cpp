@@ -1,6 +1,6 @@
-// Stand-in for libnccl: each rank has its end of a communicator and no other. A collective is one
-// kernel, named after what is moved, and nothing is moved; those between ncclGroupStart and
-// ncclGroupEnd are one kernel together, as NCCL launches them.
+// Stand-in for libnccl. Each rank has only its own end of a communicator, and no data moves. A
+// collective is one kernel whose name states the element type and count. Collectives of one kind
+// between ncclGroupStart and ncclGroupEnd share one kernel, as in NCCL.
 #include <nccl.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ncclComm {
 namespace dry_cuda {
 namespace {
 
-constexpr std::uint32_t kChannels = 24;  // and threads, as NCCL has them within a node
+constexpr std::uint32_t kChannels = 24;  // NCCL's numbers of channels and threads within a node
 constexpr std::uint32_t kThreads = 544;
 
 const char* name_of(ncclDataType_t type) {
@@ -49,7 +49,7 @@ std::string reduction_name(ncclRedOp_t reduction) {
   return reduction <= ncclAvg ? kNames[reduction] : "PreMulSum";
 }
 
-// One call: elements of this rank's input.
+// One call, with the elements of this rank's input.
 struct Call {
   std::string kind;
   std::size_t count;
@@ -63,8 +63,8 @@ struct Group {
 };
 thread_local Group group;
 
-// "ncclDevKernel_AllReduce_Sum_f32_n4096_r2": as NCCL names its kernels, which say algorithm and
-// protocol where this says elements and ranks.
+// Names a kernel like "ncclDevKernel_AllReduce_Sum_f32_n4096_r2". NCCL's own names give algorithm
+// and protocol in place of elements and ranks.
 void launch(const Call& call) {
   char name[128];
   std::snprintf(name, sizeof name, "ncclDevKernel_%s_n%zu_r%d", call.kind.c_str(), call.count,
@@ -74,7 +74,7 @@ void launch(const Call& call) {
   dry_cuda_launch(name, grid, block, 0, call.stream);
 }
 
-// Calls of one kind on one communicator and stream, together.
+// Merges consecutive calls of one kind on one communicator and stream into one kernel.
 void launch_group() {
   std::vector<Call> kernels;
   for (const Call& call : group.calls) {
@@ -94,7 +94,7 @@ ncclResult_t add(const char* function, std::string kind, std::size_t count, nccl
                  void* stream) {
   if (const int code = dry_cuda_planted(function)) return static_cast<ncclResult_t>(code);
   if (comm == nullptr) return ncclInvalidArgument;
-  if (count == 0) return ncclSuccess;  // NCCL launches nothing for it
+  if (count == 0) return ncclSuccess;  // NCCL launches no kernel for it
   group.calls.push_back({std::move(kind), count, comm, stream});
   if (group.depth == 0) launch_group();
   return ncclSuccess;
@@ -191,7 +191,7 @@ ncclResult_t ncclReduce(Buffer, void*, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t reduction, int, ncclComm_t comm, void* stream) {
   return add("ncclReduce", reducing("Reduce", reduction, type), count, comm, stream);
 }
-// `count` is each rank's part of the output.
+// `count` is the size of each rank's part of the output.
 ncclResult_t ncclReduceScatter(Buffer, void*, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t reduction, ncclComm_t comm, void* stream) {
   const std::size_t all = comm == nullptr ? 0 : count * static_cast<std::size_t>(comm->size);
@@ -209,7 +209,7 @@ ncclResult_t ncclBcast(void*, std::size_t count, ncclDataType_t type, int, ncclC
                        void* stream) {
   return add("ncclBcast", typed("Broadcast", type), count, comm, stream);
 }
-// NCCL runs it as sends and receives: `count` elements to each rank.
+// NCCL implements it as sends and receives of `count` elements to each rank.
 ncclResult_t ncclAlltoAll(Buffer, void*, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                           void* stream) {
   const std::size_t all = comm == nullptr ? 0 : count * static_cast<std::size_t>(comm->size);
@@ -219,7 +219,7 @@ ncclResult_t ncclSend(Buffer, std::size_t count, ncclDataType_t type, int, ncclC
                       void* stream) {
   return add("ncclSend", typed("SendRecv", type), count, comm, stream);
 }
-// A send's other end in the same group: one kernel does both, and elements sent are counted.
+// The matching send in the same group launches one kernel for both, which counts the elements sent.
 ncclResult_t ncclRecv(void*, std::size_t, ncclDataType_t, int, ncclComm_t, void*) {
   return ncclSuccess;
 }

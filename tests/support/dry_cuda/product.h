@@ -1,4 +1,4 @@
-// A matrix product of the stand-ins for cuBLAS and cuBLASLt.
+// A matrix product, for the stand-ins of cuBLAS and cuBLASLt.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace dry_cuda {
 
-// cudaDataType, as far as there are names here.
+// The values of cudaDataType that have a name here.
 enum class DataType : int {
   kFloat32 = 0,
   kFloat64 = 1,
@@ -42,13 +42,13 @@ inline const char* name_of(DataType type) {
   return "other";
 }
 
-// m x k times k x n, `batch` times.
+// An (m x k) times (k x n) product, `batch` times.
 struct ProductSizes {
   std::int64_t m, n, k, batch;
 };
 
-// One kernel, "dry_gemm_bf16_m512_n256_k1024_b1"; real libraries may launch more, and choose their
-// grids otherwise. Gives the library's code: 0, or what was planted.
+// Launches one kernel, such as "dry_gemm_bf16_m512_n256_k1024_b1". Real libraries may launch
+// several kernels and choose other grids. Returns the library's code: 0, or the planted one.
 inline int launch_product(const char* kind, void* stream, DataType type, ProductSizes sizes) {
   if (const int code = dry_cuda_planted(kind)) return code;
   constexpr std::int64_t kTile = 128;

@@ -1,4 +1,4 @@
-// What was asked of the device: the list of records, the clock, and planted failures.
+// Records of the operations requested of the device, their clock, and planted failures.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -29,15 +29,15 @@ struct Log {
   std::deque<DryCudaRecord> records;
   std::uint64_t clock_ns = kRecordNs;
   std::uint32_t num_records = 0;
-  std::set<std::string> names;    // of the libraries' kernels
-  std::set<std::string> missing;  // functions that were said to be
+  std::set<std::string> names;    // names of the libraries' kernels
+  std::set<std::string> missing;  // functions already reported as missing
   std::atomic<DryCudaListener> listener{nullptr};
   std::atomic<bool> any_failure{false};
   std::atomic<std::uint64_t> synchronizations{0};
   std::vector<Failure> failures;
 };
 
-// "cudaMalloc@3=2,cublasCreate_v2@0=3"
+// Parses failures such as "cudaMalloc@3=2,cublasCreate_v2@0=3".
 void plant_from_environment(std::vector<Failure>& failures) {
   const char* given = std::getenv("DRY_CUDA_FAILURES");
   std::string text = given == nullptr ? "" : given;
@@ -57,7 +57,7 @@ void plant_from_environment(std::vector<Failure>& failures) {
   }
 }
 
-// Outlives all destructors of static objects: some of them free device memory.
+// Never destroyed, because some destructors of static objects free device memory.
 Log& log() {
   static Log* const made = [] {
     auto* fresh = new Log;

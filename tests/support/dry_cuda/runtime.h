@@ -1,4 +1,4 @@
-// What the files of the stand-in for libcudart share.
+// Declarations shared by the files of the stand-in for libcudart.
 #pragma once
 
 #include <driver_types.h>
@@ -8,29 +8,31 @@
 
 #include "tests/support/dry_cuda/dry_cuda.h"
 
-// CUDA's opaque types, by their names.
+// CUDA's opaque types, under CUDA's names.
 struct CUstream_st {
   int device;
 };
 struct CUevent_st {
   bool is_timed;
-  std::uint64_t recorded_at_ns;  // 0: never
+  std::uint64_t recorded_at_ns;  // 0 if never recorded
 };
 
 namespace dry_cuda {
 
-// A number in the environment. Ends the program with a line on stderr if it is none.
+// Reads a number from the environment. Ends the program with a line on stderr if the text is not a
+// number.
 std::size_t setting(const char* name, std::size_t fallback);
 
-// Remembers the error for cudaGetLastError(), per thread, and gives it back.
+// Stores the error for cudaGetLastError(), per thread, and returns it.
 cudaError_t report(int code);
 
 int current_device();
 void set_current_device(int device);
-int device_of(cudaStream_t stream);  // the default streams are the current device's
+int device_of(cudaStream_t stream);  // default streams belong to the current device
 
 void count_synchronization();
-// Adds thread, times and correlation, keeps the record if asked to and tells the listener.
+// Adds thread, times and correlation. Keeps the record if recording is on, and passes it to the
+// listener.
 std::uint32_t add_record(DryCudaRecord record);
 
 }  // namespace dry_cuda

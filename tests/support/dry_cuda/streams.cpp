@@ -1,5 +1,5 @@
-// Streams and events: work ends when it is launched, so everything is always ready. Errors, and
-// where the driver's functions are.
+// Streams, events, errors, and the addresses of the driver's functions. Work ends when it is
+// launched, so every stream and event is always ready.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int device_of_thread = 0;
 
-// Smaller handles stand for the default streams.
+// Smaller handles denote the default streams.
 constexpr std::uintptr_t kFirstHandle = 16;
 
 }  // namespace
@@ -32,7 +32,8 @@ int missing_driver_function() {
   return dry_cuda_missing("a function of the driver", cudaErrorNotSupported);
 }
 
-// From libcuda's stand-in; LibTorch wants all it may ever call at once.
+// Returns the function of libcuda's stand-in. LibTorch looks up all driver functions it may call at
+// once, so a missing one gets a placeholder.
 void* driver_function(const char* name) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void* const made_up = driver == nullptr ? nullptr : dlsym(driver, name);

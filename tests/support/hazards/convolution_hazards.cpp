@@ -1,5 +1,5 @@
-// Convolutions in either memory format, pooling, resampling; kernels that choose their layout by
-// the strides they meet.
+// Convolutions in either memory format, pooling and resampling. Their kernels choose a layout by
+// the strides of their input.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -75,7 +75,7 @@ std::vector<Hazard> convolutions() {
   };
 }
 
-// Two layers of images, a weight each, so that what is pooled has a gradient.
+// Two layers of images with one weight each, so that the input of the pooling has a gradient.
 Hazard pooled(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& op,
               const Options& options = kImages) {
   return hazard(

@@ -1,4 +1,5 @@
-// Shapes, branches and loops that depend on values, and memory that is filled past the dispatcher.
+// Shapes, branches and loops that depend on values, and memory that is filled without the
+// dispatcher.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -137,7 +138,7 @@ std::vector<Hazard> shapes() {
   };
 }
 
-// As extensions do that fill their results past the dispatcher.
+// Fills its result through a pointer, without the dispatcher, as some extensions do.
 struct FillsByPointer : torch::autograd::Function<FillsByPointer> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
     const at::Tensor input = x.contiguous();

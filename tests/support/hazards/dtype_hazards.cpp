@@ -1,4 +1,4 @@
-// Number types and their mixtures, autocast, and numbers that are not tensors' own.
+// Dtypes and mixtures of dtypes, autocast, and numbers that are not tensors.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
@@ -93,7 +93,7 @@ std::vector<Hazard> types() {
   };
 }
 
-// Autocast for as long as it lives.
+// Sets autocast for its lifetime.
 class Autocast {
  public:
   explicit Autocast(bool enabled, at::ScalarType dtype = at::kBFloat16)

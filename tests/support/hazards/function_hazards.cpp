@@ -1,4 +1,4 @@
-// Custom autograd functions: what they save, how, and what they do in backward.
+// Custom autograd functions: what they save, how they save it, and what they do in backward.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -104,7 +104,7 @@ struct WritesItsInput : Function<WritesItsInput> {
   }
 };
 
-// A kernel of a library that writes to its argument through a pointer and raises its version.
+// A library kernel that writes to its argument through a pointer and bumps its version.
 struct ScalesByPointer : Function<ScalesByPointer> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     float* const data = x.mutable_data_ptr<float>();
@@ -128,7 +128,7 @@ struct Outer : Function<Outer> {
   }
 };
 
-// A checkpoint in the user's own hands: backward runs forward again and calls backward inside.
+// A checkpoint written by the user: its backward runs forward again and calls backward inside.
 struct RunsAgain : Function<RunsAgain> {
   static at::Tensor body(const at::Tensor& x, const at::Tensor& w) {
     return at::tanh(at::mm(at::mm(x, w).sin(), w));
@@ -203,7 +203,7 @@ std::vector<Hazard> functions() {
   };
 }
 
-// Gradients taken inside forward, of which some take part in the loss.
+// Gradients computed inside forward, some of which take part in the loss.
 std::vector<Hazard> inner_gradients() {
   return {
       hazard("a gradient taken inside the layer is its result", kSquare,

@@ -1,5 +1,6 @@
-// Little models, each with a property that checkpointing gets wrong easily, and what it takes to
-// train them: buffers, generators, an optimizer. One file a theme; hazards() has them all.
+// Small models, each with a property that checkpointing easily gets wrong, and what it takes to
+// train them: buffers, generators, an optimizer. Each theme has its own file; all_hazards() lists
+// all of them.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -14,15 +15,16 @@
 
 namespace rematch::testing::hazards {
 
-// Values that a program keeps across backward; compared after it, with their gradients.
+// Values that a program keeps across backward. They are compared after backward, with their
+// gradients.
 using Watched = std::shared_ptr<std::vector<at::Tensor>>;
 
-// What a layer owns. `weights[i]` requires grad, `buffers[i]` does not.
+// The tensors and the generator of one layer. `weights[i]` requires grad, `buffers[i]` does not.
 struct Parts {
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> buffers;
-  at::Generator generator;  // the layer's own
-  Watched watched;          // the model's
+  at::Generator generator;  // this layer's own
+  Watched watched;          // shared by the whole model
   int layer = 0;
   const at::Tensor& operator[](std::size_t index) const { return weights[index]; }
 };
@@ -33,14 +35,14 @@ struct Model {
   std::vector<at::Tensor> parameters;
   at::Tensor input;
   std::vector<at::Tensor> buffers;        // compared after forward and after backward
-  std::vector<at::Generator> generators;  // beside the default one
+  std::vector<at::Generator> generators;  // in addition to the default one
   Watched watched = std::make_shared<std::vector<at::Tensor>>();     // emptied after each step
   std::vector<std::function<at::Tensor(const at::Tensor&)>> layers;  // layer i is "blocks.<i>"
   std::function<at::Tensor(const at::Tensor& output)> loss;          // empty: loss_of()
   std::function<void(const at::Tensor& loss)> backward;              // empty: loss.backward()
   std::function<void()> update;                                      // empty: gradient descent
-  // Of a model whose steps differ: the number of the step, from 0, and the layers that run in it,
-  // in their order. Empty: all.
+  // Used by models whose steps differ. `step` is the number of the step, from 0. `order` returns
+  // the layers that run in that step, in order; an empty function runs all layers.
   std::shared_ptr<int> step = std::make_shared<int>(0);
   std::function<std::vector<std::size_t>(int step)> order;
 };
@@ -48,8 +50,8 @@ struct Model {
 struct Hazard {
   std::string name;
   std::function<Model()> make;
-  // Not empty: where a region ends decides whether the engine refuses the model, in these words, or
-  // is right.
+  // If not empty, the engine may reject the model with this message or run it correctly. The
+  // outcome depends on where the region ends.
   std::string refusal = {};
   bool needs_process = false;  // uses state of the whole process: not for two threads at once
 };
@@ -63,40 +65,40 @@ inline const std::vector<Shape> kSquare = {{kDim, kDim}};  // one weight
 struct Options {
   Shape input = {kTokens, kDim};
   at::ScalarType dtype = at::kFloat;
-  std::vector<Shape> buffers = {};  // of ones
+  std::vector<Shape> buffers = {};  // filled with ones
   int layers = 3;
-  // Without it each layer ends in a scope "tail" of its own, which adds the layer's input to what
-  // the scope "core" made and keeps values small; "core" then never is a region's last word.
+  // If false, each layer ends with a scope "tail" of its own. The tail adds the layer's input to
+  // the result of scope "core" and keeps the values small. Scope "core" then never ends a region.
   bool bare = false;
 };
 
-// A model of some equal layers, each with its own weights of the given shapes.
+// Returns a model of several equal layers, each with its own weights of the given shapes.
 Model layers_of(const std::vector<Shape>& weights, const Layer& layer, const Options& options = {});
 Hazard hazard(const std::string& name, const std::vector<Shape>& weights, const Layer& layer,
               const Options& options = {}, const std::string& refusal = {});
 
-// Models whose steps run other ops each: added, left out, in another order, of another type, on
-// other sizes. Step 0 is the one that plans are made for.
+// Models whose steps run different ops: added, left out, reordered, of another type, or on other
+// sizes. Plans are made for step 0.
 std::vector<Hazard> varying_hazards();
 
-// Draws the weights and inputs of models. A thread's own: the process's generator is not drawn from
-// while another thread makes a model.
+// Draws the weights and inputs of models. Each thread has its own generator, so a thread that makes
+// a model never draws from the process's generator.
 at::Generator& generator_of_models();
 
 at::Tensor leaf(const Shape& sizes, at::ScalarType dtype = at::kFloat);
-// 0, 1, ..., modulo `limit`, as indices.
+// Returns 0, 1, ..., modulo `limit`, as indices.
 at::Tensor indices(std::int64_t count, std::int64_t limit);
 
 const std::vector<Hazard>& all_hazards();
 
-// What no plan can be made for, and the words of the refusal.
+// A model that no plan can be made for, and the error message it is rejected with.
 struct RefusedHazard {
   Hazard hazard;
   std::string message;
 };
 std::vector<RefusedHazard> refused_hazards();
 
-// By theme.
+// One list for each theme.
 std::vector<Hazard> attention_hazards();
 std::vector<Hazard> convolution_hazards();
 std::vector<Hazard> data_dependent_hazards();

@@ -1,4 +1,4 @@
-// Hooks on tensors, gradients and nodes; what they read, change and draw while backward runs.
+// Hooks on tensors, gradients and nodes, and what they read, change and draw during backward.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -66,7 +66,7 @@ std::vector<Hazard> tensor_hooks() {
   };
 }
 
-// Counts what goes through a node, and doubles it.
+// Counts the gradients that pass through a node, and doubles them.
 struct DoublesGradients final : torch::autograd::FunctionPostHook {
   variable_list operator()(const variable_list& outputs, const variable_list& /*inputs*/) override {
     variable_list doubled = outputs;
@@ -87,8 +87,8 @@ struct HalvesGradients final : torch::autograd::FunctionPreHook {
   }
 };
 
-// An optimizer that runs while backward does: the parameter changes as soon as its gradient is
-// whole, and the gradient goes.
+// An optimizer that runs during backward. It updates each parameter as soon as its gradient is
+// complete, and frees the gradient.
 struct UpdatesAtOnce final : torch::autograd::PostAccumulateGradHook {
   void operator()(const at::Tensor& parameter) override {
     at::NoGradGuard no_grad;

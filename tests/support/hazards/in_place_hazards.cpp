@@ -1,5 +1,5 @@
-// Writes in place: into the layer's own values, through views, into tensors from outside, and ops
-// that change a tensor's shape rather than its content.
+// In-place writes to the layer's own values, through views and to tensors from outside, and ops
+// that change a tensor's shape instead of its content.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -12,7 +12,7 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// A layer that multiplies and hands the product, which is its own, to `change`.
+// Makes a layer that multiplies and passes the product, which it owns, to `change`.
 Hazard changed(const std::string& name, const std::function<at::Tensor(at::Tensor)>& change,
                const Options& options = {}) {
   return hazard(
@@ -20,7 +20,7 @@ Hazard changed(const std::string& name, const std::function<at::Tensor(at::Tenso
       [change](const at::Tensor& x, const Parts& p) { return change(at::mm(x, p[0])); }, options);
 }
 
-// What torch.empty_like and others of Python make of an op's result.
+// Wraps an op's result in a variable, as Python's torch.empty_like and similar functions do.
 at::Tensor as_variable(at::Tensor made) {
   return torch::autograd::make_variable(std::move(made), /*requires_grad=*/false);
 }

@@ -1,4 +1,4 @@
-// Islands without a gradient, in inference mode, below autograd, with dual numbers.
+// Sections without a gradient, in inference mode, below autograd, and with dual numbers.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -100,7 +100,7 @@ std::vector<Hazard> inference() {
   };
 }
 
-// A level of dual numbers for as long as it lives.
+// A level of dual numbers, entered for the lifetime of this object.
 struct DualLevel {
   DualLevel() : index(torch::autograd::forward_ad::enter_dual_level()) {}
   ~DualLevel() { torch::autograd::forward_ad::exit_dual_level(index); }
@@ -137,7 +137,7 @@ std::vector<Hazard> below_autograd() {
   };
 }
 
-// A level of dual numbers is the process's.
+// The level of dual numbers belongs to the process.
 Hazard dual_numbers() {
   Hazard made =
       hazard("dual numbers inside the layer", kSquare, [](const at::Tensor& x, const Parts& p) {

@@ -1,5 +1,5 @@
-// Ops with several outputs of which backward wants some, decompositions, reductions, losses and
-// activations, whose formulas save results, inputs or something of their own.
+// Ops with several outputs of which backward needs some, decompositions, reductions, losses and
+// activations. Their formulas save results, inputs or intermediate values.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -15,7 +15,7 @@ Hazard applied(const std::string& name, const std::function<at::Tensor(const at:
       options);
 }
 
-// Well apart from singular, for decompositions.
+// Returns a matrix far from singular, for decompositions.
 at::Tensor regular(const at::Tensor& y) {
   return at::mm(y.t(), y) + at::eye(kDim, y.options()) * 2 +
          at::diag(at::arange(kDim, y.options()));

@@ -1,4 +1,4 @@
-// Norms: statistics that forward writes to, with and without weights, and averages kept by hand.
+// Norms whose forward updates statistics, with and without weights, and averages computed by hand.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -153,10 +153,10 @@ std::vector<Hazard> other_norms() {
   };
 }
 
-// Averages that forward keeps by hand, without a gradient.
+// Averages that forward maintains by hand, without a gradient.
 std::vector<Hazard> averages() {
   return {
-      // Backward asks for the norm's result first: recompute must have read the mean before.
+      // Backward demands the norm's result first. Recompute must read the mean before that.
       hazard("statistics of the layer's own are read, then written by a norm without grad",
              {{kTokens, kDim}},
              [](const at::Tensor& x, const Parts& p) {

@@ -1,5 +1,5 @@
-// What happens between steps: optimizers over lists of tensors and fused ones, scaled and clipped
-// gradients, gradients that are views, weights that are exchanged.
+// Changes between steps: optimizers over lists of tensors and fused ones, scaled and clipped
+// gradients, gradients that are views, and weights that are exchanged.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -37,7 +37,8 @@ Tensors zeros_like(const Tensors& parameters) {
   return zeros;
 }
 
-// A model whose parameters and gradients `step` gets after every backward; `state` is its own.
+// Called after every backward with the model's parameters and gradients; `state` belongs to the
+// step function.
 using Step = std::function<void(Tensors parameters, Tensors gradients, Tensors& state)>;
 
 Hazard updated(const std::string& name, const Step& step, int num_states) {
@@ -48,7 +49,7 @@ Hazard updated(const std::string& name, const Step& step, int num_states) {
               for (at::Tensor& zero : zeros_like(model.parameters)) state->push_back(zero);
             }
             for (const at::Tensor& parameter : model.parameters) {
-              model.buffers.push_back(parameter);  // what the optimizer makes of it is compared
+              model.buffers.push_back(parameter);  // compares the optimizer's result
             }
             model.update = [=, parameters = model.parameters, input = model.input] {
               at::NoGradGuard no_grad;

@@ -33,7 +33,7 @@ PlanFamily keeping(const std::string& selector) {
   return of_policy(policy.name, policy);
 }
 
-// All that is of use is kept but what `selector` picks.
+// Keeps every useful op except those that `selector` picks.
 PlanFamily recomputing(const std::string& selector) {
   Policy policy{.name = "recompute " + selector};
   policy.inverse = true;
@@ -41,7 +41,7 @@ PlanFamily recomputing(const std::string& selector) {
   return of_policy(policy.name, policy);
 }
 
-// A region for each scope inside the blocks that has one of the names.
+// Makes a region for each scope inside the blocks that matches one of the patterns.
 PlanFamily scopes(const std::vector<std::string>& patterns) {
   Policy policy{.name = "scopes"};
   for (const std::string& pattern : patterns) policy.name += " " + pattern;

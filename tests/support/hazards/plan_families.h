@@ -14,10 +14,10 @@ namespace rematch::testing::hazards {
 
 struct PlanFamily {
   std::string name;
-  // Empty: the family has nothing to choose in this trace (no such op, no such scope). The resolver
-  // is the trace's.
+  // Returns nullopt if the family has nothing to choose in this trace, for example because it lacks
+  // the op or the scope. `resolver` must belong to `trace`.
   std::function<std::optional<Plan>(const Trace& trace, const Resolver& resolver)> make;
-  // One of the few that stand for all where every form of backward is tried.
+  // True for the few families that represent all others in tests that try every form of backward.
   bool for_every_backward = false;
 };
 

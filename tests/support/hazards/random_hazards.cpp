@@ -1,5 +1,5 @@
-// Ops that draw random numbers: recompute must draw the same ones, and leave every generator where
-// forward left it.
+// Ops that draw random numbers. Recompute must draw the same numbers and leave every generator
+// where forward left it.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -13,7 +13,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// A layer that multiplies and then drops by `drop`.
+// Makes a layer that multiplies and then applies dropout with `drop`.
 Hazard dropped(const std::string& name, const std::function<at::Tensor(const at::Tensor&)>& drop,
                const Options& options = {}) {
   return hazard(
@@ -157,7 +157,7 @@ std::vector<Hazard> distributions() {
   };
 }
 
-// Draws in backward: what forward and recompute do to the generator decides what it draws.
+// Draws in backward. The numbers depend on how forward and recompute advanced the generator.
 struct NoisyGradient : torch::autograd::Function<NoisyGradient> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x * 2; }
   static variable_list backward(AutogradContext*, variable_list gradients) {

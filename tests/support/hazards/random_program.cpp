@@ -27,14 +27,14 @@ struct SavesBoth : torch::autograd::Function<SavesBoth> {
   }
 };
 
-// A value of the program, of shape [tokens, dim]. What is not the layer's own is never written.
+// A value of the program, of shape [tokens, dim]. The program writes only to values it owns.
 struct Value {
   at::Tensor tensor;
   bool own = true;
 };
 
-// Runs the instructions that its dice roll. The dice are the seed's and the layer's, so every run
-// is the same program.
+// Runs the instructions that its dice choose. The seed and the layer seed the dice, so every run
+// executes the same program.
 class Program {
  public:
   Program(std::uint32_t seed, const at::Tensor& x, const Parts& parts)
@@ -63,7 +63,7 @@ class Program {
   int size() const { return static_cast<int>(values_.size()); }
   void add(const at::Tensor& tensor) { values_.push_back({tensor, true}); }
 
-  // A value that may be written; null if the roll says none.
+  // Returns a value that may be written, or an undefined tensor if the dice pick another one.
   at::Tensor pick_own() {
     const Value& value = pick();
     return value.own ? value.tensor : at::Tensor();
@@ -227,7 +227,7 @@ class Program {
         return add(a.clone());
       case 4:
         return add(a.cos() * (a.sum().item<double>() > 0 ? 0.5 : 0.25));
-      default:  // dies, so that its address may be used again
+      default:  // freed at once, so that its address may be reused
         if (size() > 3) values_.erase(values_.begin() + 1 + below(size() - 2));
         return;
     }

@@ -1,5 +1,6 @@
-// Random layers: values, views, writes in place, draws, islands without a gradient and side
-// effects in any order. Some do what plain autograd refuses; the engine must refuse those too.
+// Random layers that mix values, views, in-place writes, random draws, no-grad sections and side
+// effects in any order. Some layers do what plain autograd rejects; the engine must reject those
+// too.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace rematch::testing::hazards {
 // The same seed gives the same layers.
 Hazard random_program(std::uint32_t seed);
 
-// Runs the layers of `even` in even steps and those of `odd` in odd ones.
+// Runs the layers of `even` in even steps and those of `odd` in odd steps.
 Hazard alternating(const Hazard& even, const Hazard& odd);
 
 }  // namespace rematch::testing::hazards

@@ -1,4 +1,4 @@
-// Recurrent cells, whole recurrent layers and scans; states that live from step to step.
+// Recurrent cells, whole recurrent layers and scans, and states that persist from step to step.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

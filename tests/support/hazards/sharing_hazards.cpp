@@ -1,4 +1,5 @@
-// Tied, shared and frozen parameters; values that cross several layers; losses on the way.
+// Tied, shared and frozen parameters, values used by several later layers, and losses of inner
+// layers.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -12,7 +13,7 @@ namespace {
 
 using LayerAt = std::function<at::Tensor(int layer, const at::Tensor& x)>;
 
-// Three layers that are not alike, over one set of parameters.
+// Three different layers over one set of parameters.
 Model three_layers(const std::vector<at::Tensor>& parameters, const LayerAt& layer) {
   Model model;
   model.input = leaf({kTokens, kDim});
@@ -108,7 +109,8 @@ std::vector<Hazard> parameters() {
   };
 }
 
-// Values of one layer that others read: held by the program, emptied before the next step.
+// Values of one layer that other layers read. The program holds them and clears them before the
+// next step.
 struct Kept {
   std::vector<at::Tensor> values;
 };

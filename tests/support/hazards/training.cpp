@@ -102,7 +102,7 @@ void on_another_thread(const std::function<void()>& work) {
   if (error) std::rethrow_exception(error);
 }
 
-// Writes the facts of one step down.
+// Records the facts of one step.
 class Notes {
  public:
   Notes(const Model& model, const std::string& step, Facts& facts)

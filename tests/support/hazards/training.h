@@ -1,5 +1,5 @@
-// Trains a hazard's model for a few steps, plainly or under the engine, and writes down everything
-// that must not differ: values, layouts and versions, with a name each.
+// Trains a hazard's model for a few steps, plainly or under the engine. Records every result that
+// must not differ: values, layouts and versions, each with a name.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@ namespace rematch::testing::hazards {
 
 inline constexpr int kSteps = 2;
 
-// How a step asks for its gradients.
+// How a step computes its gradients.
 enum class Backward : std::uint8_t {
-  kOnce,         // as the model says
-  kTwice,        // over a retained graph
-  kOfGradients,  // of the squares of first gradients: a second backward through the first
-  kInParts,      // for one parameter alone over a retained graph, then for all
+  kOnce,         // as the model specifies
+  kTwice,        // twice, over a retained graph
+  kOfGradients,  // of the squares of the first gradients: a second backward through the first
+  kInParts,      // for one parameter over a retained graph, then for all
   kElsewhere,    // on another thread, after the recording has ended
   kNever,        // the loss is dropped
 };
 const char* to_string(Backward backward);
 
-// A new model, made with a seeded generator.
+// Makes the model after seeding the generators.
 Model model_of(const Hazard& hazard);
 
-// Copies of what a run left, in the order of its making.
+// Copies of the results of a run, in the order they were recorded.
 struct Facts {
   struct Fact {
     std::string name;  // "step 1: gradient 3"
@@ -37,30 +37,32 @@ struct Facts {
     std::int64_t version = 0;
   };
   std::vector<Fact> all;
-  bool has_gradient = false;  // some gradient is not zero
+  bool has_gradient = false;  // at least one gradient is not zero
   bool is_finite = true;
-  bool draws = false;  // the default generator moved
+  bool draws = false;  // the default generator advanced
 };
 
-// Empty if equal to the bit.
+// Names the first fact that differs. Returns an empty string if all facts are bitwise equal.
 std::string first_difference(const Facts& a, const Facts& b);
 
-// `checkpoint` null: no engine. Begins with a new model and a seeded generator.
+// Makes the model with seeded generators, then trains it. If `checkpoint` is null, runs without the
+// engine.
 Facts train(const Hazard& hazard, const Checkpoint* checkpoint, Backward backward = Backward::kOnce,
             int steps = kSteps);
 
-// Buffers, generators and kept values as they are.
+// Records the current buffers, generators and watched values.
 void note_state(const Model& model, const std::string& when, Facts& facts);
-// Names the first of `state`'s facts that differs in `facts`; empty: none.
+// Names the first fact of `state` that differs in `facts`. Returns an empty string if none does.
 std::string difference_of_state(const Facts& facts, const Facts& state);
-// Does backward itself write to buffers or draw, without the engine?
+// Whether backward itself writes to buffers or draws random numbers. `facts_of_one_step` must come
+// from a run without the engine.
 bool backward_changes_state(const Facts& facts_of_one_step);
 
-// The same, for one step of a model that is there already.
+// Trains an existing model for one step.
 void train_one_step(Model& model, const Checkpoint* checkpoint, Backward backward,
                     const std::string& step, Facts& facts);
 
-// Of the model's first step, or of another one.
+// Returns the trace of the given step.
 Trace trace_of(const Hazard& hazard, int step = 0);
 
 }  // namespace rematch::testing::hazards

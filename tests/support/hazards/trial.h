@@ -1,4 +1,4 @@
-// Holds runs under the engine to the run without it.
+// Compares runs under the engine with the run without the engine.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace rematch::testing::hazards {
 
-// Counts bytes, and leaves small models to one thread each. Call first.
+// Installs the counting allocators and limits each small model to one thread. Call it first.
 void prepare_process();
 
-// A run's facts, or why it ended.
+// The facts of a run, or the error that ended it.
 struct Trial {
   std::optional<Facts> facts;
   std::string error;  // without a stack trace
@@ -20,7 +20,7 @@ struct Trial {
 Trial try_to_train(const Hazard& hazard, const Checkpoint* checkpoint,
                    Backward backward = Backward::kOnce, int steps = kSteps);
 
-// Empty: `engine` has the bits of `plain`, or both ended with an error.
+// Returns an empty string if `engine` equals `plain` bitwise, or if both ended with an error.
 std::string verdict_on(const Trial& plain, const Trial& engine);
 
 }  // namespace rematch::testing::hazards

@@ -1,4 +1,4 @@
-// Models whose steps run other ops each.
+// Models whose steps run different ops.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
@@ -14,12 +14,13 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// What a layer does in a step. `dice` are the step's and the layer's: every run rolls the same.
+// One layer's turn in one step. The step and the layer seed `dice`, so every run makes the same
+// choices.
 struct Turn {
   int step = 0;
   std::mt19937 dice;
   int below(int limit) { return static_cast<int>(dice() % static_cast<std::uint32_t>(limit)); }
-  // In step 0 never; later in about half of the steps.
+  // Returns false in step 0, and true in about half of the later steps.
   bool varies() { return step > 0 && below(2) == 0; }
 };
 
@@ -345,7 +346,7 @@ Model model_of_variation(const Variation& variation, bool bare) {
   return model;
 }
 
-// Layers left out, run twice or in another order.
+// Layers left out, run twice or reordered.
 std::vector<std::pair<std::string, std::vector<std::vector<std::size_t>>>> orders() {
   return {
       {"the first layer left out", {{0, 1, 2, 3}, {1, 2, 3}}},

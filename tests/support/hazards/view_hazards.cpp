@@ -1,5 +1,5 @@
-// Views of views, of parameters and of what comes from outside; complex numbers, whose conjugates
-// and parts are views; layers that hand on what they were given.
+// Views of views, of parameters and of tensors from outside; complex numbers, whose conjugates and
+// parts are views; layers that return their input.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

@@ -1,6 +1,6 @@
-// Runs CUDA kernels on the CPU, one block after the other and its threads in turns, so that tests
-// see the values that they make. For sources in which host_source.py has written out the launches;
-// each such source includes this first. One thread at a time calls it.
+// Runs CUDA kernels on the CPU, so that tests see the values that kernels compute. Blocks run one
+// after another, and the threads of a block take turns. Each source whose launches host_source.py
+// expands must include this file first. Only one thread at a time may call these functions.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,11 +19,11 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #undef __shared__
-#define __shared__ static  // of the one block that runs
+#define __shared__ static  // shared by the block that is running
 
 using std::max;
 
-// What kernels/op/device.cuh counts.
+// The counters that kernels/op/device.cuh increments.
 #define REMATCH_COUNT_READ(bytes) ::host_cuda::bytes_read += (bytes)
 #define REMATCH_COUNT_WRITTEN(bytes) ::host_cuda::bytes_written += (bytes)
 
@@ -33,12 +33,12 @@ inline dim3 gridDim;
 
 namespace host_cuda {
 
-// The threads of a block; each goes on until it waits for the others or ends.
+// The threads of one block. Each thread runs until it waits for the others or ends.
 class Block {
  public:
   Block(unsigned num_threads, const std::function<void()>& kernel);
-  void run();          // from the beginning
-  static void wait();  // of the thread that runs
+  void run();          // starts all threads and runs them to their end
+  static void wait();  // called by the running thread
 
  private:
   struct Thread {

@@ -1,5 +1,5 @@
-// What kernels on the host have moved since the program began, by the accesses of each thread as
-// kernels/op/device.cuh counts them; and how many were launched.
+// Bytes that kernels on the host have moved since the program began, and the number of launches.
+// kernels/op/device.cuh counts the bytes of each thread's accesses.
 #pragma once
 
 #include <cstddef>

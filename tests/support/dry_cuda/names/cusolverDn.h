@@ -1,4 +1,4 @@
-// A name that LibTorch's CUDA headers spell; CUDA's own header is in no package that is fetched.
+// Declares a name that LibTorch's CUDA headers use. No downloaded package has CUDA's own header.
 #pragma once
 
 struct cusolverDnContext;

@@ -1,5 +1,5 @@
-// NCCL 2.28's names, as far as LibTorch's header of its NCCL backend spells them and nccl.cpp makes
-// them up. The layout of ncclConfig_t is part of that backend's: nccl.cpp refuses another size.
+// Names of NCCL 2.28: only those that LibTorch's NCCL backend header uses and nccl.cpp implements.
+// That backend depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
 #pragma once
 
 #include <climits>
@@ -51,7 +51,7 @@ struct ncclConfig_t {
   int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched;
 };
 
-// What NCCL takes for "not set", member by member.
+// The values that NCCL reads as "not set", member by member.
 #define NCCL_CONFIG_INITIALIZER                                                                  \
   {                                                                                              \
     sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, INT_MIN, INT_MIN, INT_MIN, INT_MIN,     \
