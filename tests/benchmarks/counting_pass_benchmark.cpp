@@ -1,4 +1,5 @@
-// What counting costs a step: the counting pass's observer over the same step without it.
+// Measures what counting adds to a step: a step with the counting pass's observer over a step
+// without it.
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 

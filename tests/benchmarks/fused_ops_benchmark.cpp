@@ -1,6 +1,6 @@
-// Forward and backward of each fused op over those of the ATen ops it stands for, by turns, on the
-// CPU. Sizes are a block's of a 1B model at 512 tokens, more than the caches hold, and of the small
-// presets.
+// Times forward and backward of each fused op against the ATen ops that it replaces, taking turns,
+// on the CPU. Large sizes are those of a block of a 1B model at 512 tokens, which exceed the
+// caches. Small sizes are those of the small presets.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/chunk.h>
@@ -36,7 +36,7 @@ using Tensors = std::vector<at::Tensor>;
 struct Case {
   std::string name;
   std::function<at::Tensor(const Tensors&, Ops)> run;
-  std::function<Tensors(at::ScalarType)> make_inputs;  // those that require a gradient get one
+  std::function<Tensors(at::ScalarType)> make_inputs;  // tensors that need a gradient require it
   int repetitions = 1;
 };
 

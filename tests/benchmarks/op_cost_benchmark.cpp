@@ -1,11 +1,11 @@
-// What the engine adds to one op that it records, to one tensor that autograd saves, and to one op
-// that it runs again. Chains of tiny ops in regions as long as a transformer block; nothing else.
+// Measures what the engine adds to one recorded op, to one saved tensor, and to one recomputed op.
+// It runs only chains of tiny ops, in regions as long as a transformer block.
 //
 // Note [Cost per op and per saved tensor]
-// A chain of `add` saves nothing for backward, so nothing is recomputed: what it takes longer under
-// a plan is the cost of its recorded ops. A chain of `sigmoid` saves one tensor an op: what it
-// takes longer still where the plan keeps every output is the cost of its saved tensors (pack,
-// keep, unpack, release), and where the plan keeps none, of running its ops again.
+// A chain of `add` saves nothing for backward, so nothing is recomputed. The time that a plan adds
+// is therefore the cost of its recorded ops. A chain of `sigmoid` saves one tensor per op. If the
+// plan keeps every output, the further time is the cost of saved tensors: pack, keep, unpack and
+// release. If the plan keeps none, the further time is the cost of recompute.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones.h>
@@ -29,7 +29,7 @@ namespace rematch::benchmarks {
 namespace {
 
 constexpr int kNumRegions = 8;
-constexpr int kOpsInRegion = 48;  // about a Llama block's
+constexpr int kOpsInRegion = 48;  // about as many as a Llama block
 constexpr int kNumOps = kNumRegions * kOpsInRegion;
 constexpr int kNumSweeps = 804;
 constexpr int kNumElements = 4;

@@ -1,12 +1,12 @@
-"""One arm of `scripts/compare_with_pytorch --package`: a Llama of torch's own modules that steps on request, without
-checkpointing, under package rematch, or under torch.utils.checkpoint.
+"""One arm of `scripts/compare_with_pytorch --package`. Runs steps of a Llama made of torch's own modules on request:
+without checkpointing, under package rematch, or under torch.utils.checkpoint.
 
     package_server.py [--count] MODEL THREADS "" ARM
 
-ARM is `none`, or a policy with a schedule (`save_mm/on_demand`) or `torch` behind it (`save_mm/torch`). Requests and
-answers are those of step_server.py, and `peak 0`: bytes by which a step rises at its highest op boundary. With --count
-it answers `ops` and `peak` alone: counting replaces the allocator, so it does not time. Times are CPU time of the
-process, which other processes disturb less than a clock on the wall."""
+ARM is `none`, or a policy followed by a schedule (`save_mm/on_demand`) or by `torch` (`save_mm/torch`). Requests and
+answers are those of step_server.py, plus `peak 0`: the bytes that a step adds at its highest op boundary. With --count
+the server answers only `ops` and `peak`, because counting replaces the allocator and would distort times. Times are CPU
+time of the process, which other processes disturb less than wall-clock time."""
 
 import functools
 import gc
@@ -18,7 +18,7 @@ import rematch
 import torch
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts, noop_context_fn
 
-# dim, layers, batch, tokens. The first has ops so small that nothing but dispatch is left to see.
+# dim, layers, batch, tokens. The ops of the first are so small that dispatch dominates.
 MODELS = {"dispatch-bound": (16, 8, 1, 4), "dim 128": (128, 4, 4, 128)}
 NUM_HEADS = 2
 VOCABULARY = 64
@@ -81,14 +81,14 @@ class Llama(torch.nn.Module):
 
 
 def saved_ops(plan):
-    """What a plan keeps, as a user of selective checkpointing lists it."""
+    """Returns the ops that a plan keeps, as a user of selective checkpointing lists them."""
     names = {op["name"].removeprefix("aten::") for kind in plan["types"] for op in kind["ops"] if op["treatment"] == "save"}
     packets = (name.partition(".") for name in sorted(names))
     return [getattr(getattr(torch.ops.aten, name), overload or "default") for name, _, overload in packets]
 
 
 class Arm:
-    """Runs steps of the model as the arm says."""
+    """Runs steps of the model, checkpointed as the arm specifies."""
 
     def __init__(self, model_name, arm):
         dim, num_layers, batch, tokens = MODELS[model_name]
@@ -129,7 +129,7 @@ class Arm:
 
     def counted(self):
         gc.collect()
-        gc.disable()  # a collection would free what cycles hold at a time of its own
+        gc.disable()  # a collection would free the tensors held by cycles at an arbitrary time
         try:
             with rematch.watch() as figures:
                 self.step()

@@ -1,4 +1,4 @@
-// What a benchmark found, as rows of the table that scripts/benchmark prints: one JSON object a
+// Results of a benchmark, as rows of the table that scripts/benchmark prints: one JSON object per
 // line on stdout. Google Benchmark's own report goes to stderr.
 #pragma once
 
@@ -10,19 +10,19 @@
 namespace rematch::benchmarks {
 
 struct Row {
-  std::string target;  // which target of the table it belongs to: "step", "schedules"
+  std::string target;  // the table's target that this row belongs to: "step", "schedules"
   std::string what;
   std::string unit;  // "x" for a ratio, "ns", "ms", "s", "MiB"
   Estimate measured;
-  std::optional<double> limit;  // at most this
+  std::optional<double> limit;  // maximum
   std::string note;
-  bool strictly = false;  // below the limit, not at it
+  bool strictly = false;  // must be below the limit, not equal to it
 };
 
 void add_row(Row row);
 
-// Runs the registered benchmarks, then prints the rows. Returns the exit code: 1 if the command
-// line is not Google Benchmark's or nothing ran.
+// Runs the registered benchmarks, then prints the rows. Returns the exit code. The exit code is 1
+// if Google Benchmark rejects the command line or no benchmark ran.
 int run_benchmarks(int argc, char** argv);
 
 }  // namespace rematch::benchmarks

@@ -1,7 +1,8 @@
-// How long a search takes on one core, from trace and profile to the points of the front, judged:
-// llama3_8b from 16 to 160 layers with a constant transient (whole_region), with general labels
-// (on_demand, where what a block needs in backward depends on what it keeps) and with options on
-// the hull only; and 80 layers of three kinds. And the most memory that all this took.
+// Times a search on one core, from trace and profile to the judged points of the front. One model
+// is llama3_8b with 16 to 160 layers. It is searched with a constant transient (whole_region), with
+// general labels (on_demand, where a block's needs in backward depend on what it keeps), and with
+// options on the hull only. The other model has 80 layers of three kinds. Also reports the peak
+// memory of all searches.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -25,7 +26,7 @@ enum class Kind : std::uint8_t { kConstantTransient, kGeneral, kHull, kThreeKind
 
 struct Way {
   const char* name;
-  double limit_seconds;  // at kTargetLayers
+  double limit_seconds;  // for kTargetLayers layers
 };
 
 Way way_of(Kind kind) {
@@ -49,7 +50,7 @@ SearchSpace space_of(Kind kind) {
   return space;
 }
 
-// The blocks of llama3_8b, op for op but for its grouped heads, over 8,192 tokens.
+// The blocks of llama3_8b over 8,192 tokens. They match it op for op, except for its grouped heads.
 Trace trace_of(Kind kind, int layers) {
   testing::ToySizes sizes;
   sizes.layers = layers;
@@ -68,7 +69,7 @@ void search(benchmark::State& state, Kind kind) {
   std::vector<double> seconds;
   std::size_t num_plans = 0;
   for (auto _ : state) {
-    const std::clock_t start = std::clock();  // of this process: others do not count
+    const std::clock_t start = std::clock();  // CPU time of this process only
     FrontSearch found(trace, profile, space_of(kind));
     const Front front = found.front(kPoints, {});
     seconds.push_back(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);

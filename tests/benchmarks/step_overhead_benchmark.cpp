@@ -1,7 +1,7 @@
-// What checkpointing costs a step where the engine shows most: a dispatch-bound one (dim 16, 4
-// tokens, 8 layers), forward and backward, over the same step with none. Under a policy that is
-// recomputation and the engine. scripts/gpu/keep_all.json records every block and recomputes
-// nothing, so its row is the engine's own.
+// Measures the overhead of checkpointing where the engine's share is largest: a dispatch-bound step
+// (dim 16, 4 tokens, 8 layers). Each row gives forward and backward under a policy over the same
+// step without a policy. The overhead is recomputation plus the engine. scripts/gpu/keep_all.json
+// records every block and recomputes nothing, so its row shows the engine alone.
 #include <benchmark/benchmark.h>
 
 #include <memory>

@@ -1,12 +1,13 @@
-// Runs steps of one model on demand, so that scripts/compare_with_pytorch can let it take turns
-// with Python: step_server.py is the same on the other side.
+// Runs steps of one model on request, so that scripts/compare_with_pytorch can alternate them with
+// steps in Python. step_server.py is the Python counterpart.
 //
 //   step_server MODEL THREADS DIMENSION=VALUE,... POLICY/SCHEDULE ...
 //
-// One request a line on stdin, one answer a line on stdout; policies by index, from 0.
-//   time INDEX STEPS   nanoseconds of that many steps, each forward, backward, gradients let go
-//   ops INDEX          JSON: executed ops of one step by name, aten::detach left out
-//   memory             KiB resident now, KiB resident at most
+// Reads one request per line from stdin and writes one answer per line to stdout. Policies are
+// indexed from 0.
+//   time INDEX STEPS   nanoseconds of STEPS steps: forward, backward, and freeing the gradients
+//   ops INDEX          JSON: executed ops of one step by name, without aten::detach
+//   memory             KiB resident, maximum KiB resident
 #include <ATen/Parallel.h>
 
 #include <chrono>
@@ -47,7 +48,7 @@ class Server {
   Server(const std::string& model, const Overrides& dimensions, std::vector<Arm> arms)
       : workload_(model, dimensions), arms_(std::move(arms)) {}
 
-  // False: not a request.
+  // Returns false if the line is not a valid request.
   bool answer(const std::string& line) {
     std::istringstream request(line);
     std::string verb;

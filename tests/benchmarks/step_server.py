@@ -1,9 +1,9 @@
-"""step_server.cpp in Python PyTorch: same arguments, requests and answers, same models and weights
-(tests/parity). Policies without a schedule: torch.utils.checkpoint has one.
+"""Does in Python PyTorch what step_server.cpp does: same arguments, requests, answers, models and weights
+(tests/parity). Policies have no schedule, because torch.utils.checkpoint has only one.
 
     step_server.py [--count] MODEL THREADS DIMENSION=VALUE,... POLICY ...
 
-With --count it answers `ops` alone: counting replaces the allocator, so it does not time."""
+With --count it answers only `ops`, because counting replaces the allocator and would distort times."""
 
 import json
 import pathlib
@@ -48,7 +48,7 @@ class Workload:
 
 
 def plain_contexts(regions):
-    """As a user writes them: the list of ops, nothing of the parity tests' counting."""
+    """Uses the contexts that a user would write: the list of ops, without the parity tests' counting."""
     if regions.save:
         saved = list(regions.save)
         regions.contexts = lambda: create_selective_checkpoint_contexts(saved)
@@ -64,7 +64,7 @@ def timed(workload, regions, steps):
 
 def counted(counting, workload, regions):
     regions.before_op = counting.see_ops_of_mode
-    workload.step(regions)  # the first checkpoint imports modules
+    workload.step(regions)  # a warm-up step, because the first checkpoint imports modules
     _, measured = counting.step(lambda: workload.loss(regions))
     workload.clear_gradients()
     executed = measured["executed_ops"]

@@ -1,5 +1,6 @@
-// Times arms that take turns: A B C, then C B A, and so on, so that what slows the machine down for
-// a while slows all of them. Figures are ratios and differences of neighbours, never of two runs.
+// Times arms that take turns in the order A B C, then C B A, and so on. A temporary slowdown of the
+// machine then affects all arms. Results are ratios and differences within a sweep, never between
+// two runs.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +13,20 @@ namespace rematch::benchmarks {
 
 class Turns {
  public:
-  // `repetitions`: runs of an arm at a turn, timed together.
+  // `repetitions` is the number of runs of an arm per turn, timed together.
   explicit Turns(int repetitions = 1) : repetitions_(repetitions) {}
 
-  // The arm's index.
+  // Returns the arm's index.
   std::size_t add(std::function<void()> arm);
 
-  // Every arm once. The first kWarmUpSweeps are not kept.
+  // Runs every arm once. The samples of the first kWarmUpSweeps sweeps are discarded.
   void sweep();
 
-  // The time of one run of the arm.
+  // Returns the time of one run of the arm.
   Estimate nanoseconds(std::size_t arm) const;
-  // The ratio of arm to base, each sweep's with its own.
+  // Returns the ratio of arm to base, computed within each sweep.
   Estimate ratio(std::size_t arm, std::size_t base) const;
-  // The sum of the arms' times, each by its factor, over `count`.
+  // Returns the sum of the arms' times, each multiplied by its factor, divided by `count`.
   struct Term {
     double factor;
     std::size_t arm;
@@ -34,7 +35,8 @@ class Turns {
 
  private:
   static constexpr int kWarmUpSweeps = 4;
-  // Sweeps whose median is one observation: a stall of the machine spoils one, not all.
+  // The median of this many sweeps is one observation, so that a stall of the machine spoils only
+  // one.
   static constexpr std::size_t kSweepsInRound = 8;
 
   template <typename Value>

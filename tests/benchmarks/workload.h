@@ -1,4 +1,4 @@
-// A model with its batch, its trace and plans for it: what benchmarks step.
+// A model with its batch, its trace and its plans, which benchmarks step.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,22 @@ namespace rematch::benchmarks {
 
 using Overrides = std::map<std::string, std::int64_t>;
 
-// The step in which an engine's own cost shows most: kernels of a few hundred bytes.
+// A step in which the engine's own cost dominates, because kernels process only a few hundred
+// bytes.
 inline const Overrides kDispatchBound = {{"dim", 16},   {"heads", 2}, {"kv_heads", 2}, {"ffn", 32},
                                          {"layers", 8}, {"batch", 1}, {"tokens", 4}};
 
 class Workload {
  public:
-  // On the CPU. Exits with one line if the preset or a dimension is refused.
+  // Makes the model on the CPU. Exits with a one-line message if the preset or a dimension is
+  // rejected.
   Workload(const std::string& preset, const Overrides& overrides);
 
-  // Null for "none". Exits with one line if the policy is refused.
+  // Returns null for "none". Exits with a one-line message if the policy is rejected.
   std::unique_ptr<Checkpoint> checkpoint(const std::string& policy, Schedule schedule);
 
-  // Forward and backward; gradients are let go, as a training step does. Null: no checkpointing.
+  // Runs forward and backward and then frees the gradients, as a training step does. If
+  // `checkpoint` is null, runs without checkpointing.
   void step(const Checkpoint* checkpoint);
   void forward_backward(const Checkpoint* checkpoint);
   void clear_gradients();
