@@ -12,7 +12,7 @@ ON_ONE_FINGERPRINT = {"gradient_hashes", "gradient_norms", "loss", "loss_bits"}
 
 
 def leaves(value, path=""):
-    """Every leaf with its path: policies.full.peak_bytes."""
+    """Yields every leaf with its path, such as policies.full.peak_bytes."""
     if not isinstance(value, dict):
         yield path, value
         return

@@ -1,4 +1,4 @@
-"""Counts executed ops and bytes of one step in Python, with counting_allocator.cpp."""
+"""Counts the ops that one Python step executes, and its bytes, with counting_allocator.cpp."""
 
 import ctypes
 import gc
@@ -12,7 +12,7 @@ ROOT = HERE.parents[1]
 SOURCES = [HERE / "counting_allocator.cpp", HERE / "fingerprint.h"]
 LIBRARY = ROOT / "build" / "parity" / "counting_allocator.so"  # git ignores build/
 
-# The same op in C++; there it has a name of its own, so that it is one op on every device.
+# Maps an op to its name in C++, where attention has one name on every device.
 NAMES_IN_CPP = {
     "aten::_scaled_dot_product_flash_attention_for_cpu": "rematch::attention",
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": "rematch::attention_backward",
@@ -32,7 +32,8 @@ def compile_library():
 
 
 class Counting:
-    """One a process: it replaces the CPU allocator for good. Make it before the first tensor."""
+    """Replaces the CPU allocator for the rest of the process, so a process can have only one. Make it before the first
+    tensor."""
 
     def __init__(self):
         compile_library()
@@ -51,13 +52,13 @@ class Counting:
         return self.lines("parity_fingerprint")
 
     def see_ops_of_mode(self):
-        """Call in a TorchDispatchMode's handler: what it calls itself is counted too."""
+        """Counts the ops that a TorchDispatchMode's handler calls. Call it in the handler."""
         self.library.parity_see_ops_of_mode()
 
     def step(self, forward):
-        """Runs forward and backward once. Bytes are above those held before."""
+        """Runs forward and backward once. Bytes are relative to those held before."""
         gc.collect()
-        gc.disable()  # a cycle that holds a tensor is Python's own cost, and counts
+        gc.disable()  # a cycle that holds a tensor is a cost of Python's, so it counts
         self.library.parity_start()
         try:
             loss = forward()

@@ -1,7 +1,7 @@
-// Loaded into Python by counting.py: counts the ops that are executed and the bytes of CPU tensors,
-// by the same means and at the same moments as the engine's tests: a fallback at dispatch key Fake
-// (see Note [Dispatch key Fake] in harness/engine/interception.h) and an allocator like that of
-// harness/measure. Only Python uses it.
+// Counts executed ops and the bytes of CPU tensors. counting.py loads this library into Python;
+// nothing else uses it. It counts in the same way and at the same moments as the engine's tests. It
+// uses a fallback at dispatch key Fake (see Note [Dispatch key Fake] in
+// harness/engine/interception.h) and an allocator like that of harness/measure.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -22,7 +22,8 @@ constexpr std::size_t kHeaderBytes = 64;
 constexpr std::uint8_t kAllocatorPriority = 100;
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
-// One thread: Python's step runs with one, and backward of CPU tensors runs on the caller's.
+// Unsynchronized, because Python's step runs on one thread, and backward of CPU tensors runs on the
+// caller's thread.
 std::int64_t current_bytes = 0;
 std::int64_t baseline_bytes = 0;
 std::int64_t peak_bytes = 0;
@@ -50,8 +51,8 @@ class CountingAllocator final : public c10::Allocator {
   }
 };
 
-// torch.utils.checkpoint's own bookkeeping: metadata-only detaches, and two empty tensors without
-// elements a region.
+// Ops of torch.utils.checkpoint's own bookkeeping: metadata-only detaches, and two tensors without
+// elements per region.
 bool belongs_to_checkpoint(const std::string& name, const torch::jit::Stack& stack) {
   if (name == "aten::detach") return true;
   return name == "aten::empty.memory_format" && stack.back().toTensor().numel() == 0;
@@ -66,8 +67,8 @@ void note(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
 }
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  // A Python mode is on, selective checkpointing's: it answers from its store, or calls the op
-  // again, which comes here a second time with the mode off. Only then is it executed.
+  // Selective checkpointing's Python mode is active. It returns a stored value or calls the op
+  // again. The second call comes here with the mode inactive, and only that call executes the op.
   if (keys.has(c10::DispatchKey::Python)) {
     op.redispatchBoxed(keys & kBelowFake, stack);
     return;
@@ -77,7 +78,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   note(op, *stack);
 }
 
-std::string returned;  // what the last call that returns text said
+std::string returned;  // holds the last returned text for the caller
 
 }  // namespace
 
@@ -103,8 +104,8 @@ void parity_start() {
 
 void parity_stop() { c10::impl::tls_set_dispatch_key_included(c10::DispatchKey::Fake, false); }
 
-// While a Python mode handles an op, torch excludes all keys from Python upwards, ours among them.
-// To be called in the mode's handler, before it calls the op.
+// While a Python mode handles an op, torch excludes all keys from Python upwards, including Fake.
+// Call this in the mode's handler before it calls the op.
 void parity_see_ops_of_mode() {
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::Fake, false);
 }
@@ -112,7 +113,7 @@ void parity_see_ops_of_mode() {
 std::int64_t parity_current_bytes() { return current_bytes - baseline_bytes; }
 std::int64_t parity_peak_bytes() { return peak_bytes; }
 
-// Lines "name count".
+// Returns lines of the form "name count".
 const char* parity_executed() {
   returned.clear();
   for (const auto& [name, count] : executed) {
@@ -121,7 +122,7 @@ const char* parity_executed() {
   return returned.c_str();
 }
 
-// Lines "key value".
+// Returns lines of the form "key value".
 const char* parity_fingerprint() {
   returned.clear();
   for (const auto& [key, value] : rematch::parity_fingerprint()) {

@@ -1,4 +1,4 @@
-"""One batch of a model's data: models/data, number for number (streams of hashed integers)."""
+"""One batch of a model's data. It equals models/data number for number (streams of hashed integers)."""
 
 import pathlib
 
@@ -43,7 +43,7 @@ def hash_to_open_unit(hashes):
 
 
 def text_batch(dimensions, seed, step):
-    """tokens and targets, int64 [batch * tokens]."""
+    """Returns tokens and targets, int64 [batch * tokens]."""
     text = TEXT_FILE.read_bytes()
     batch, tokens = dimensions["batch"], dimensions["tokens"]
     counter = stream_counter(seed, "text", step)
@@ -75,7 +75,7 @@ def covers(shape, radius, dy, dx):
 
 
 def shape_batch(dimensions, seed, step):
-    """latents, noise [batch, channels, frames, 2 height, 2 width], time [batch], text."""
+    """Returns latents, noise [batch, channels, frames, 2 height, 2 width], time [batch], text."""
     batch, channels, frames = (dimensions[n] for n in ("batch", "channels", "frames"))
     height, width = 2 * dimensions["height"], 2 * dimensions["width"]
     latents = numpy.empty((batch, channels, frames, height, width), dtype=numpy.float32)

@@ -1,6 +1,6 @@
-// What decides the bits of a CPU kernel beside its input: PyTorch's version, the instructions it
-// and its math libraries choose, and the number of threads. Written into the golden files by
-// Python's side and compared by C++'s, so both include this.
+// Everything except the input that determines the bits of a CPU kernel: PyTorch's version, the
+// instructions that it and its math libraries choose, and the number of threads. Python writes it
+// into the golden files and C++ compares it, so both include this file.
 #pragma once
 
 #include <ATen/Context.h>
@@ -16,7 +16,7 @@
 
 namespace rematch {
 
-// The vendor, and the instruction sets by which oneDNN and MKL choose their kernels.
+// Returns the vendor and the instruction sets by which oneDNN and MKL choose their kernels.
 inline std::string parity_processor() {
   std::ifstream file("/proc/cpuinfo");
   std::string vendor = "unknown";
@@ -35,7 +35,7 @@ inline std::string parity_processor() {
   return vendor + sets;
 }
 
-// What a user may have forced on the math libraries.
+// Returns the settings that a user may have forced on the math libraries.
 inline std::string parity_math_mode() {
   std::string mode;
   for (const char* name : {"MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE",

@@ -1,4 +1,4 @@
-"""Initial values of parameters: the bits of models/layers/parameters.h, Note [Hash initialisation]."""
+"""Initial values of parameters, bitwise equal to models/layers/parameters.h, Note [Hash initialisation]."""
 
 import math
 
@@ -24,7 +24,7 @@ def fnv1a64(text):
 
 
 def splitmix64(counters):
-    """Element by element over an array of uint64, wrapping."""
+    """Hashes each element of an array of uint64, with wrap-around."""
     mixed = counters + numpy.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
@@ -45,14 +45,15 @@ def hash_to_signed_unit(hashes):
 
 
 def to_tensor(array, dtype=None):
-    """A copy in memory of torch's allocator: alignment can choose a math kernel, and so bits."""
+    """Copies the array into memory of torch's allocator. Alignment can select a math kernel, and therefore change
+    bits."""
     source = torch.from_numpy(array)
     result = torch.empty(source.shape, dtype=dtype or source.dtype)
     return result.copy_(source)
 
 
 class Parameters:
-    """Creates leaves that require grad, named as in C++."""
+    """Creates leaves that require grad, with the same names as in C++."""
 
     def __init__(self, dtype):
         self.dtype = dtype

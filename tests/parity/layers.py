@@ -1,7 +1,7 @@
-"""Layers that both models use: models/layers, op for op.
+"""Layers that both models use. They match models/layers op for op.
 
-One statement an op, so that a temporary dies where it dies in C++. `torch.ops.aten` names an
-overload where Python's own call would choose another one (add.Scalar, mul.Scalar).
+Each op is one statement, so that a temporary is freed at the same point as in C++. `torch.ops.aten` names an overload
+where Python's own call would choose another one (add.Scalar, mul.Scalar).
 """
 
 import math
@@ -55,8 +55,8 @@ def rotary_frequencies(head_dim, theta):
 
 
 def make_rotary_table(axes):
-    """`axes`: pairs of positions and frequencies. Angles in double, as in C++: math, not numpy,
-    whose vector cosine rounds otherwise."""
+    """`axes` holds pairs of positions and frequencies. Computes angles in double, as C++ does. Uses math, because
+    numpy's vectorized cosine rounds differently."""
     num_tokens = len(axes[0][0])
     angles = [
         positions[token] * frequency
@@ -90,5 +90,5 @@ def apply_rotary(x_BSHD, table):
 
 
 def attention(q, k, v, causal):
-    """rematch::attention's CPU kernel, as the op that Python's users get."""
+    """Runs rematch::attention's CPU kernel, through the op that Python users call."""
     return aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal)[0]

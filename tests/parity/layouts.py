@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Llama on two Gloo ranks as Python PyTorch 2.11.0 shards it: torch's tensor parallel and FSDP2, each
-with torch.utils.checkpoint. make_golden.py starts it, a process a rank; rank 0 prints JSON.
+"""Llama on two Gloo ranks, sharded by Python PyTorch 2.11.0: torch's tensor parallel and FSDP2, each with
+torch.utils.checkpoint. make_golden.py starts one process per rank; rank 0 prints JSON.
 
-The blocks are llama.py's, with modules where torch's styles want them. Embedding and head are whole
-under tensor parallel, as models/language has them."""
+The blocks are llama.py's, with modules where torch's parallel styles need them. Embedding and head are not sharded
+under tensor parallel, as in models/language."""
 
 import collections
 import json
@@ -50,7 +50,7 @@ LAYOUTS = {
     "fsdp=2": [*POLICIES, "no_reshard(none)"],
 }
 
-# What the report of a run calls them; functional ops and FSDP2's in-place ones.
+# The names that a run's report gives to functional collectives and to FSDP2's in-place ones.
 KINDS = {
     "all_reduce": "all_reduce",
     "all_gather_into_tensor": "all_gather",
@@ -169,7 +169,7 @@ class Whole(nn.Module):
 
 
 def split_block(block, mesh, splits_tokens):
-    """torchtitan's plan of a Llama block, on rows of all sequences."""
+    """Shards a Llama block by torchtitan's plan. Rows hold the tokens of all sequences."""
     rows = Shard(0) if splits_tokens else Replicate()
     enter = PrepareModuleInput(input_layouts=(rows,), desired_input_layouts=(Replicate(),))
     plan = {
@@ -188,7 +188,7 @@ def split_block(block, mesh, splits_tokens):
 
 def split(model, layout, policy, mesh):
     if layout == "fsdp=2":
-        # A block's weights are gathered again in backward, unless asked not to; the others' stay.
+        # Backward gathers a block's weights again unless told not to. The other weights stay gathered.
         for block in model.blocks:
             fully_shard(block, mesh=mesh, reshard_after_forward=policy != "no_reshard(none)")
         for part in (model.embed, model.head):
@@ -200,7 +200,7 @@ def split(model, layout, policy, mesh):
 
 
 def between_blocks(layout, mesh):
-    """Rows before the first block, and after the last one."""
+    """Returns two functions: one for the rows before the first block, one for those after the last block."""
     if not layout.endswith(",sp"):
         return lambda x_TD: x_TD, lambda x_TD: x_TD
     rows, whole = [Shard(0)], [Replicate()]

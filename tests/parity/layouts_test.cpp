@@ -1,6 +1,6 @@
-// Layouts on two real ranks against torch's own: golden/llama_on_ranks.json holds what Python
-// PyTorch 2.11.0 did with tensor parallel and FSDP2 under torch.utils.checkpoint (layouts.py), on
-// the same weights and data.
+// Compares layouts on two real ranks with torch's own. golden/llama_on_ranks.json holds the results
+// of Python PyTorch 2.11.0 with tensor parallel and FSDP2 under torch.utils.checkpoint
+// (layouts.py), on the same weights and data.
 #include <ATen/ops/div.h>
 
 #include <cmath>
@@ -57,7 +57,8 @@ double sum_over_ranks(const at::Tensor& value, const ModelSpec& spec) {
   return collectives::all_reduce(value, rank_groups(spec).at(0).name).item<double>();
 }
 
-// Of a whole parameter's gradient, of which this rank may have a piece.
+// Returns the norm of a whole parameter's gradient. This rank may hold only a piece of the
+// gradient.
 double whole_norm(const NamedTensor& parameter, std::int64_t whole_count, const ModelSpec& spec) {
   const at::Tensor gradient = parameter.tensor.grad().to(at::kDouble);
   const at::Tensor squares = gradient.mul(gradient).sum();

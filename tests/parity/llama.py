@@ -1,4 +1,4 @@
-"""models/families/llama.cpp, op for op. Shapes as there: T tokens of the batch, D dim, F ffn."""
+"""Matches models/families/llama.cpp op for op, with the same shapes: T tokens of the batch, D dim, F ffn."""
 
 import math
 

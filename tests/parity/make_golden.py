@@ -28,9 +28,9 @@ STEP = 0
 WIDTH = 100
 MAX_STEPS = 5
 RANKS = 2
-THREADS = 1  # sums of several threads depend on how many there are
+THREADS = 1  # the number of threads changes the bits of sums
 
-# The presets of models/preset/preset.cpp. parity_test holds the two to each other.
+# The presets of models/preset/preset.cpp. parity_test checks that both agree.
 MODELS = {
     "llama_small": (
         Llama,
@@ -78,7 +78,7 @@ def tensor_bytes(tensor):
 
 
 def tensor_hash(tensor):
-    """As harness/measure/hash.h."""
+    """Hashes a tensor as harness/measure/hash.h does."""
     return hashlib.sha256(tensor_bytes(tensor)).hexdigest()[:32]
 
 
@@ -98,7 +98,7 @@ def measure_once(counting, model, batch, regions):
 
 
 def measure(counting, model, batch, policy):
-    """Until two steps agree: Python's first checkpoint imports modules, which hold on to frames."""
+    """Repeats the step until two agree. Python's first checkpoint imports modules, which keep frames alive."""
     regions = POLICIES[policy]
     regions.before_op = counting.see_ops_of_mode
     previous = None
@@ -138,7 +138,7 @@ def golden_of(counting, name, dtype):
 
 
 def golden_of_layouts(counting):
-    """What layouts.py prints on rank 0 of its ranks."""
+    """Runs layouts.py on all ranks and returns what rank 0 prints."""
     with tempfile.TemporaryDirectory() as folder:
         store = str(pathlib.Path(folder) / "store")
         commands = [
@@ -152,7 +152,7 @@ def golden_of_layouts(counting):
 
 
 def fill(parts, indent):
-    """Comma-separated parts in lines of at most 100 columns where a part is not longer."""
+    """Joins parts by commas into lines of at most 100 columns, except where one part is longer."""
     lines = [" " * indent + parts[0]]
     for part in parts[1:]:
         if len(lines[-1]) + len(part) + 3 < WIDTH:
@@ -164,7 +164,7 @@ def fill(parts, indent):
 
 
 def to_lines(value, start, indent):
-    """JSON in which only objects of objects take a line an entry."""
+    """Formats JSON. Breaks a long object into one line per entry only if an entry is an object or a list."""
     flat = json.dumps(value)
     if not isinstance(value, (dict, list)) or len(start) + len(flat) < WIDTH:
         return [start + flat]

@@ -1,5 +1,5 @@
-// The engine against torch.utils.checkpoint: golden/*.json hold what Python PyTorch 2.11.0 did for
-// the same models, weights, data and policies (make_golden.py).
+// Compares the engine with torch.utils.checkpoint. golden/*.json hold the results of Python PyTorch
+// 2.11.0 for the same models, weights, data and policies (make_golden.py).
 #include <ATen/Parallel.h>
 
 #include <fstream>
@@ -43,12 +43,12 @@ struct Measured {
   std::int64_t after_forward_bytes = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t after_backward_bytes = 0;
-  std::int64_t dead_save_bytes = 0;  // of one region; all are alike
+  std::int64_t dead_save_bytes = 0;  // of one region; all regions are alike
   std::string loss_bits;
   std::map<std::string, std::string> gradient_hashes;
 };
 
-// Kept by the policy, never read by a recompute.
+// Bytes that the policy keeps and no recompute reads.
 std::int64_t dead_save_bytes(const Plan& plan) {
   REQUIRE(plan.types.size() <= 1);
   std::int64_t bytes = 0;
@@ -58,7 +58,7 @@ std::int64_t dead_save_bytes(const Plan& plan) {
   return bytes;
 }
 
-// The model and batch of a golden file, in this process: one thread, counted bytes.
+// The model and batch of a golden file, on one thread and with counted bytes.
 class Subject {
  public:
   explicit Subject(const Json& golden) {
@@ -135,7 +135,8 @@ void for_each_policy(const Check& check) {
   }
 }
 
-// Why this machine may have other bits than the golden files; empty if it has theirs.
+// Returns why this machine's bits may differ from the golden files, or nullopt if they should be
+// equal.
 std::optional<std::string> fingerprint_difference() {
   for (const std::string& name : kGoldenFiles) {
     const Json fingerprint = read_golden(name).at("fingerprint");
@@ -179,9 +180,9 @@ TEST_CASE("whole_region executes the ops that torch.utils.checkpoint executes", 
   });
 }
 
-// Where we are better: Python keeps a region's dead saves to the region's end, the engine lets go
-// of them when its backward starts. The peak lies in the backward of one region, so its own dead
-// saves are the whole difference. Llama's down projection with the matmuls kept is one.
+// The engine frees a region's dead saves when the region's backward starts. Python keeps them to
+// the end of the region. The peak lies in the backward of one region, so the whole difference is
+// that region's dead saves. Llama's down projection is a dead save if matmuls are kept.
 TEST_CASE("whole_region holds the bytes that torch.utils.checkpoint holds", "[parity]") {
   bool saw_dead_saves = false;
   for_each_policy([&](Subject& subject, const std::string& policy, const Json& expected) {

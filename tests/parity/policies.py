@@ -1,5 +1,5 @@
-"""The named policies of policies/catalogue as a Python user writes them: torch.utils.checkpoint,
-non-reentrant, with selective contexts."""
+"""The named policies of policies/catalogue, as a Python user writes them: torch.utils.checkpoint, non-reentrant, with
+selective contexts."""
 
 import contextlib
 import dataclasses
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import (
 
 aten = torch.ops.aten
 
-# The class attention_forward; these models run one op of it.
+# The class attention_forward. These models run only this op of it.
 ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default]
 MATMUL = [aten.mm.default, aten.addmm.default, aten.bmm.default]
 COMPUTE = [
@@ -44,7 +44,7 @@ class Stretch:
 
 
 class Regions:
-    """Which layers are checkpointed, how many to a region, and what is kept inside."""
+    """Which layers are checkpointed, how many form a region, and which ops are kept inside."""
 
     def __init__(self, chosen=every_block, save=(), run=1, is_root=False, early_stop=True):
         self.chosen = chosen
@@ -52,10 +52,10 @@ class Regions:
         self.run = run
         self.is_root = is_root
         self.early_stop = early_stop
-        self.before_op = lambda: None  # called by selective contexts, which hide ops from a counter
+        self.before_op = lambda: None  # called in selective contexts, which hide ops from a counter
 
     def contexts(self):
-        """What a list of ops stands for in create_selective_checkpoint_contexts."""
+        """Does what create_selective_checkpoint_contexts does for a list of ops, and also calls before_op."""
 
         def policy(ctx, op, *args, **kwargs):
             self.before_op()
@@ -71,7 +71,7 @@ class Regions:
         return self.checkpointed(function, *inputs) if self.is_root else function(*inputs)
 
     def stretches(self, num_layers):
-        """Runs of layers: those chosen in runs of at most `run`, the others one by one."""
+        """Divides the layers into runs: chosen layers in runs of at most `run`, the others one by one."""
         runs = []
         for layer in range(num_layers):
             chosen = not self.is_root and self.chosen(layer, num_layers)
@@ -82,8 +82,8 @@ class Regions:
         return runs
 
     def blocks(self, stretch, function, moved, *context):
-        """`function(layers, moved, *context)`, checkpointed where chosen. `moved` holds the one
-        reference to the input, so that a block can let go of it as C++'s does of a moved one."""
+        """Calls `function(layers, moved, *context)`, checkpointed if the stretch is chosen. `moved` holds the only
+        reference to the input, so that a block can free it, as in C++ after a move."""
         layers = stretch.layers
         if not stretch.chosen:
             return function(layers, moved, *context)

@@ -1,4 +1,5 @@
-"""models/families/dit.cpp, op for op. Shapes as there: B batch, N video tokens, L text tokens, D dim, F ffn."""
+"""Matches models/families/dit.cpp op for op, with the same shapes: B batch, N video tokens, L text tokens, D dim, F
+ffn."""
 
 import math
 

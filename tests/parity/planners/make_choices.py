@@ -1,10 +1,10 @@
-"""Writes choices.json beside this file: random inputs to the planners of PyTorch 2.11.0, and what
-they choose. tests/policies/planners/choices_test.cpp holds ours to it. Needs a Python with
-torch==2.11.0, numpy, scipy, pulp and pwlf:
+"""Writes choices.json beside this file: random inputs to the planners of PyTorch 2.11.0, and their choices.
+tests/policies/planners/choices_test.cpp compares rematch's planners with it. Needs a Python with torch==2.11.0, numpy,
+scipy, pulp and pwlf:
 
     DIR/bin/python tests/parity/planners/make_choices.py
 
-sac_milp and the choice of ops stop at a gap of 5 %; "exact" is what they say when told to go on."""
+sac_milp and the choice of ops stop at a gap of 5 %. Keys with "exact" hold their answers without that gap."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ logging.disable(logging.WARNING)
 
 
 class Solver:
-    """Whether PyTorch's programs stop at their 5 % or go on to the optimum."""
+    """Makes PyTorch's programs continue to the optimum if `exact`, instead of stopping at a gap of 5 %."""
 
     def __init__(self, exact):
         self.exact = exact
@@ -44,7 +44,7 @@ def knapsacks(dice):
     for number in range(60):
         count = dice.randint(1, 40)
         kinds = [(dice.random() ** 2 * 0.3, dice.lognormvariate(0, 2)) for _ in range(1 + count // 4)]
-        items = [dice.choice(kinds) for _ in range(count)]  # layers repeat their items
+        items = [dice.choice(kinds) for _ in range(count)]  # repeats items, as equal layers do
         if number % 3 == 0:
             items = [(round(memory, 2), float(round(time))) for memory, time in items]
         cases.append(([memory for memory, _ in items], [time for _, time in items], dice.random()))
@@ -72,7 +72,7 @@ def random_ops(dice):
         elif kind < 0.4:
             parents = [parent for parent in range(op) if parent not in views and parent not in rand]
             in_place.append((op, dice.choice(parents) if parents and dice.random() < 0.8 else op))
-    parent_of = dict(in_place)  # the first of a chain is everybody's parent
+    parent_of = dict(in_place)  # the first op of a chain is the parent of all others
     in_place = [(op, parent_of.get(parent, parent) if parent != op else op) for op, parent in in_place]
     return SACStats(func_names=["op"] * count, runtimes=runtimes, memory=memory, view_like_ops=views,
                     rand_ops=rand, saved_autograd_ops=[], inplace_ops=in_place,
@@ -104,7 +104,7 @@ def tradeoffs(dice):
             continue
         try:
             fit = estimator._get_sac_tradeoff_pwlf_stats(stats, estimator._get_greedy_order_meta(stats))
-        except Exception:  # too few points for its fit
+        except Exception:  # too few points for its piecewise-linear fit
             continue
         points = [list(point) for point in fit.tradeoff_curve.items()]
         found.append({"memory_bytes": stats.memory, "runtimes_ms": stats.runtimes,
@@ -114,7 +114,7 @@ def tradeoffs(dice):
 
 
 def random_model(dice, num_blocks):
-    """A root, blocks with a leaf or a nested module inside, and a head: in pre-order."""
+    """Makes a root, blocks that contain a leaf or a nested module, and a head, in pre-order."""
     nodes = []
     total, born = 0, 0
     names = []
@@ -171,7 +171,7 @@ def choices_of_modules(dice):
     found = []
     for number in range(16):
         nodes, order = random_model(dice, 2 + number % 6)
-        nodes[0]["is_leaf"] = True  # the root is no unit; theirs has a list of units for that
+        nodes[0]["is_leaf"] = True  # keeps the root from becoming a unit; PyTorch has a list of units for that
         most = max(node["act_total"] + node["act_grad_per_module"] + node["grad_total"] for node in nodes)
         budget = (2 * GIB + most * dice.uniform(0.25, 1.0)) / GIB
         case = {"modules": nodes, "post_order": order, "budget_gib": budget}

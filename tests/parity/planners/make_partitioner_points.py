@@ -1,8 +1,7 @@
-"""Writes partitioner_points.json beside this file: what PyTorch 2.11.0's own partitioner reaches on
-llama_small with activation_memory_budget, run as torch.compile runs it (AOTAutograd, the min-cut
-partitioner, each graph interpreted and its inputs let go of): peak bytes of a step above what was held
-before it, and how many matmuls and attentions it ran again. Needs what ../make_golden.py needs, scipy
-and networkx:
+"""Writes partitioner_points.json beside this file: what PyTorch 2.11.0's own partitioner reaches on llama_small with
+activation_memory_budget. The partitioner runs as in torch.compile: AOTAutograd, then the min-cut partitioner. Each
+graph is interpreted and its inputs are freed. Records the peak bytes that a step adds to those held before, and the
+numbers of matmuls and attentions that it recomputes. Needs the requirements of ../make_golden.py, scipy and networkx:
 
     DIR/bin/python tests/parity/planners/make_partitioner_points.py"""
 
@@ -24,13 +23,13 @@ from counting import Counting
 from make_golden import MODELS, SEED, STEP, THREADS
 from policies import POLICIES
 
-BUDGETS = {"dp": [0, 0.05, 0.1, 0.2, 0.4, 0.7, 1], "ilp": [0.05, 0.1, 0.2, 0.4, 0.7]}  # 0 and 1 ask no solver
+BUDGETS = {"dp": [0, 0.05, 0.1, 0.2, 0.4, 0.7, 1], "ilp": [0.05, 0.1, 0.2, 0.4, 0.7]}  # 0 and 1 need no solver
 DEAR = ("aten::mm", "rematch::attention")
 MAX_STEPS = 6
 
 
 def measure(counting, model, batch, loss):
-    """The second of two steps that agree."""
+    """Runs steps until two in a row agree, and returns the figures of the second one."""
     previous = None
     for _ in range(MAX_STEPS):
         for parameter in model.parameters.by_name.values():
