@@ -1,4 +1,4 @@
-// The stand-in for the CUDA runtime, asked as a program would ask it.
+// Calls the stand-in for the CUDA runtime as a program would.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/dry_cuda/dry_cuda.h"
 
-// What nvcc's start-up code calls for each kernel of a program.
+// nvcc's start-up code calls this function for each kernel of a program.
 extern "C" void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*,
                                        dim3*, dim3*, int*);
 
@@ -20,7 +20,7 @@ constexpr std::size_t kMib = std::size_t{1} << 20;
 constexpr std::size_t kDeviceBytes = 1024 * kMib;
 constexpr std::size_t kContextBytes = 520 * kMib;
 
-// Before the first call, as a user's environment would.
+// Set before the first call, as in a user's environment.
 const bool settings_made = [] {
   setenv("DRY_CUDA_DEVICES", "2", 1);
   setenv("DRY_CUDA_MEMORY_BYTES", std::to_string(kDeviceBytes).c_str(), 1);
@@ -79,7 +79,7 @@ TEST_CASE("a launch is recorded by name, and one that the runtime would refuse i
   CHECK(dry_cuda_size() == 1);
 }
 
-// 48 KiB are for the taking; an L40S has 99 for those who ask.
+// 48 KiB are available by default. An L40S grants up to 99 KiB on request.
 TEST_CASE("shared memory beyond 48 KiB is to be asked for, up to the card's most") {
   register_kernel();
   CHECK(launch({1}, {32}, (48 << 10) + 1) == cudaErrorInvalidValue);

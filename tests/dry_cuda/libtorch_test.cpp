@@ -1,4 +1,5 @@
-// LibTorch's own CUDA code on the dry device: its allocator, its choice of kernels, its threads.
+// Runs LibTorch's own CUDA code on the dry device: its allocator, its choice of kernels, its
+// threads.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -54,8 +55,9 @@ void start_cuda() { at::empty({1}, on(at::kFloat)); }
 
 void empty_cache() { c10::getDeviceAllocator(at::kCUDA)->emptyCache(); }
 
-// Requests round to 512 bytes, blocks of 10 MiB and more come in segments of 2 MiB, smaller ones
-// share segments of 20 MiB, and what is left of a segment stays with its block below 1 MiB.
+// The allocator rounds requests to 512 bytes. Blocks of 10 MiB or more come in segments of a
+// multiple of 2 MiB. Smaller blocks share segments of 20 MiB. A remainder below 1 MiB stays with
+// its block.
 TEST_CASE("LibTorch's allocator rounds and splits as it does on a GPU") {
   start_cuda();
   const auto taken_by = [](at::IntArrayRef shape) {
@@ -104,7 +106,8 @@ TEST_CASE("each thread that multiplies has a workspace of its own") {
   CHECK((sizes() - before).allocated == 32 * kMib);
 }
 
-// By the heads and tokens that a DiT has: 132 multiprocessors are filled, or a split is worth it.
+// Uses heads and tokens of a DiT. The kernel splits only if the blocks of heads and queries leave
+// too many of the 132 multiprocessors idle.
 TEST_CASE("flash attention chooses its kernels by the card") {
   const auto launches = [](std::int64_t heads, std::int64_t queries, std::int64_t keys) {
     const at::Tensor q = at::empty({1, heads, queries, 128}, on(at::kBFloat16));

@@ -1,5 +1,6 @@
-// libFuzzer's entry to every reader of files: whatever the bytes are, a reader gives a value that
-// can be used and written again, or FormatError in one line. Anything else ends the run.
+// libFuzzer's entry to every reader of files. For any bytes, a reader must return a value that can
+// be used and written again, or throw FormatError with a one-line message. Any other outcome ends
+// the run.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -68,7 +69,7 @@ void use_policy(const Json& json) {
 
 using Use = void (*)(const Json&);
 
-// By kind; what is of no kind goes through every reader.
+// The readers by the file's kind. An input of unknown kind goes through every reader.
 const std::map<std::string, Use>& readers() {
   static const std::map<std::string, Use> all = {
       {"trace", [](const Json& json) { trace_to_json(trace_from_json(json)); }},
@@ -93,7 +94,8 @@ const std::map<std::string, Use>& readers() {
   std::abort();
 }
 
-// A message shows parts of the file: cut, or a file of 100 MB makes a line of 100 MB.
+// A message quotes parts of the file and must truncate them, or a file of 100 MB makes a line of
+// 100 MB.
 constexpr std::size_t kLongestMessage = 1000;
 
 void require_one_line(const std::string& message) {
@@ -158,7 +160,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-// Half of the inputs stay JSON with wrong values in it; bytes alone would seldom pass the parser.
+// Half of the inputs stay valid JSON with wrong values. Mutated bytes alone would seldom pass the
+// parser.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t largest, unsigned int seed) {
   if (seed % 2 == 0) return LLVMFuzzerMutate(data, size, largest);

@@ -1,5 +1,6 @@
-# Installs BUILD into WORK, configures and builds SOURCE against it, and runs both programs from
-# a folder of their own. Anything that fails ends the script with an error.
+# Installs BUILD into WORK, configures and builds SOURCE against the installation, and runs both programs from a
+# separate folder.
+# Any failure ends the script with an error.
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/elsewhere)
 

@@ -1,5 +1,5 @@
-// Two layers, one step, with and without checkpointing: what a user of the installed library
-// writes. Ends with 0 if loss and gradients have the same bits.
+// A user's program against the installed library: two layers, one step, with and without
+// checkpointing. Returns 0 if loss and gradients are bitwise equal.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/gelu.h>
@@ -36,7 +36,7 @@ struct Network {
   }
 };
 
-// The loss, then each gradient.
+// Returns the loss and then each gradient.
 std::vector<at::Tensor> step(const Network& network, const rematch::Plan* plan) {
   for (const at::Tensor& weight : network.weights) weight.mutable_grad() = at::Tensor();
   std::optional<rematch::Recording> recording;
