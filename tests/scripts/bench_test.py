@@ -1,4 +1,4 @@
-"""scripts/bench measures, searches, and ends with the path of a page of all that it wrote."""
+"""scripts/bench measures, searches, and ends by printing the path of an HTML page with all its results."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = "build/dev/harness/cli/rematch"
-# Notes its arguments, writes the file after -o, and ends as the test wants that command to.
+# Appends its arguments to `calls`, writes the file named after -o, and exits as the test specifies for the command.
 REMATCH = """echo "$@" >>calls
 command=$1
 while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ FRONTS = ["results/llama_small_cpu.front.json", "results/wan_small_cpu.front.jso
 
 
 class BenchTest(unittest.TestCase):
-    """A checkout in which set-up and cmake do nothing, rematch is a stand-in, and CUDA cannot be had."""
+    """A checkout with stand-ins for set-up, cmake and rematch, and without CUDA."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_bench_"))

@@ -1,4 +1,4 @@
-"""The wheel has the metadata and the files that an installer needs. The library in it is a stand-in."""
+"""The wheel has the metadata and files that an installer needs. The wheel's library is a stand-in."""
 
 import base64
 import csv
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def build_wheel():
-    """The script as a module, although its name has no suffix."""
+    """Loads the script as a module, although its name has no suffix."""
     loader = importlib.machinery.SourceFileLoader("build_wheel", str(ROOT / "scripts" / "build_wheel"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("build_wheel", loader))
     loader.exec_module(module)
@@ -47,7 +47,7 @@ class BuildWheelTest(unittest.TestCase):
         metadata = email.message_from_bytes(self.only(".dist-info/METADATA"))
         self.assertEqual(metadata["License-Expression"], "BSD-3-Clause")
         self.assertEqual(metadata.get_all("License-File"), ["LICENSE"])
-        # PEP 639 places the named file here, and needs metadata of version 2.4.
+        # PEP 639 puts the license file here, and requires metadata version 2.4.
         self.assertEqual(metadata["Metadata-Version"], "2.4")
         self.assertEqual(self.only(".dist-info/licenses/LICENSE").decode(), license_text)
 
@@ -61,7 +61,7 @@ class BuildWheelTest(unittest.TestCase):
             self.assertEqual((digest, int(size)), (f"sha256={expected}", len(self.files[name])), name)
 
     def test_pip_installs_it(self):
-        """An installer that does not know the version of the metadata would refuse the wheel."""
+        """An installer rejects a wheel whose metadata version it does not know."""
         if importlib.util.find_spec("pip") is None:
             self.skipTest("this Python has no pip")
         installed = self.folder / "installed"

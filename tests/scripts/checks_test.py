@@ -1,4 +1,4 @@
-"""Each check of scripts/check finds a planted error, names its place, and passes without it."""
+"""Each check of scripts/check finds a planted error, names its location, and passes without the error."""
 
 import json
 import pathlib

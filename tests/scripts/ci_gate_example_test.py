@@ -1,4 +1,4 @@
-"""scripts/ci_gate_example runs every step, ends with the first bad exit code, and prints whole jobs."""
+"""scripts/ci_gate_example runs every step, returns the first nonzero exit code, and prints complete jobs."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class CiGateExampleTest(unittest.TestCase):
-    """A checkout in which rematch is a stand-in that writes its calls down and ends as it is told."""
+    """A checkout whose rematch is a stand-in that records its calls and exits as the test specifies."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_ci_"))
@@ -63,7 +63,8 @@ class CiGateExampleTest(unittest.TestCase):
             self.assertEqual(code, 0)
             for part in (*jobs, "scripts/setup cuda", "--preset cuda", "scripts/ci_gate_example cpu"):
                 self.assertIn(part, output)
-            # Both jobs take 4, inconclusive, for a warning; GitHub has no word for that.
+            # Both jobs treat exit code 4, inconclusive, as a warning. GitHub has no setting for that, so its job tests
+            # the code.
             warning = {"github": 'if [ "$code" = 4 ]; then echo "::warning::',
                        "gitlab": "allow_failure: {exit_codes: [4]}"}[system]
             self.assertEqual(output.count(warning), 2)

@@ -1,4 +1,4 @@
-"""Golden files of two machines: counts and bytes must agree, bits where the fingerprint does."""
+"""Golden files of two machines: counts and bytes must agree. Bits must agree only if the fingerprints do."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ GOLDEN = {
 
 
 def compare(old, new):
-    """Exit code and output for a golden file in each of two folders; None: no file."""
+    """Returns the exit code and output for one golden file in each of two folders. None stands for a missing file."""
     with tempfile.TemporaryDirectory() as folder:
         for name, golden in (("old", old), ("new", new)):
             (pathlib.Path(folder) / name).mkdir()

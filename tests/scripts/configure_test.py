@@ -1,4 +1,4 @@
-"""A LibTorch that is missing or of another version ends the configuration with a line that helps."""
+"""If LibTorch is missing or has another version, configuring stops with a line that says what to do."""
 
 import pathlib
 import shutil
@@ -22,7 +22,7 @@ class ConfigureTest(unittest.TestCase):
         return " ".join(done.stderr.split())  # CMake wraps its messages
 
     def libtorch(self, version):
-        """A folder that looks like the LibTorch of a version."""
+        """Makes a folder that looks like LibTorch of the given version."""
         major, minor, patch = version.split(".")
         for name, text in {
                 "include/ATen/ATen.h": "", "lib/libtorch_cpu.so": "", "lib/libc10.so": "",

@@ -1,5 +1,5 @@
-"""scripts/drive draws the same run for the same seed, finds every planted fault, and prints what makes
-it again, smaller."""
+"""scripts/drive draws the same run for the same seed, finds every planted fault, and prints commands that reproduce a
+smaller failing run."""
 
 import copy
 import json
@@ -24,8 +24,8 @@ from driving.policies import ARGUMENTS, Catalogue  # noqa: E402
 from driving.shrink import shrink  # noqa: E402
 from driving.tool import Done, Failed  # noqa: E402
 
-# Stands in for the binary: a run whose every point holds. FAULT, if the text of all words contains
-# its "where", changes its report, exit code or lines.
+# Stands in for the binary: a run whose points are all correct. If FAULT is set and the command line contains its
+# "where", the stand-in changes its report, exit code or output lines.
 STAND_IN = '''#!/usr/bin/env python3
 import json, os, sys
 words = sys.argv[1:]
@@ -90,7 +90,7 @@ OPS = [{"name": name, "class": kind, "scope": scope}
 
 
 class StandIn:
-    """What draws need of the tool, without a process."""
+    """Answers the calls of the tool that drawing a case makes, without a process."""
 
     def json(self, *words):
         if "--systems" in words:
@@ -122,7 +122,7 @@ class DrawTest(unittest.TestCase):
             with self.subTest(word=word):
                 self.assertIn(word, text)
 
-    # What makes a spec legitimate is the command's to say; these rules are enough for it.
+    # The command itself validates specs. These rules are sufficient for it.
     def test_extents_fit_together(self):
         for seed in range(300):
             _, flags = draw_model(random.Random(seed))
@@ -174,7 +174,7 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(self.kinds(self.report()), set())
 
     def test_each_edit_of_a_report_is_found_as_its_kind(self):
-        # The last point is full on demand, the one before it under whole_region.
+        # The last point is full under on_demand; the point before it is full under whole_region.
         edits = [
             ("status", ("status",), "invalid"),
             ("parity", ("parity", "loss_bits_equal"), False),
@@ -246,7 +246,7 @@ class VerdictTest(unittest.TestCase):
 
 
 class AfterwardsTest(unittest.TestCase):
-    """What other commands make of the report, with a tool that answers as each case says."""
+    """Checks how other commands are judged on a report, with a tool that answers as each case specifies."""
 
     def failures(self, name, code=0, out="", second=None, gradients=True):
         report = {"points": [good_point("full", "on_demand")]}
@@ -308,7 +308,7 @@ class ShrinkTest(unittest.TestCase):
 
 
 class CommandTest(unittest.TestCase):
-    """The script with a stand-in for the binary."""
+    """Runs the script with a stand-in for the binary."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_drive_"))

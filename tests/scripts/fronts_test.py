@@ -1,4 +1,4 @@
-"""The plane on which scripts/compare_fronts.py puts plans of both sides."""
+"""The plane on which scripts/compare_fronts.py places the plans of both sides."""
 
 import pathlib
 import sys
@@ -13,8 +13,8 @@ def points(*pairs):
 
 
 class PlaneTest(unittest.TestCase):
-    # As tests/policies/search/front/front_test.cpp has it: (4, 8), (6, 5) and (9, 2) cover 12, 12 and 3 of 100; (7, 9) is
-    # dominated, (12, 1) beyond the reference.
+    # The points are those of tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover 12, 12 and 3
+    # of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
     def test_hypervolume_adds_up_rectangles(self):
         found = hypervolume_ratio(points((9, 2), (4, 8), (12, 1), (7, 9), (6, 5)), Point("", 10, 10))
         self.assertAlmostEqual(found, 0.27)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """scripts/gpu_queue without a GPU: what reopens a question, which questions fit, the verdicts on made-up reports, and
-how a run goes on after a question that failed or was stopped."""
+how a run continues after a question that failed or was stopped."""
 
 import contextlib
 import io
@@ -29,14 +29,14 @@ def typed(*words):
 
 
 def question(name="x", code="", **changes):
-    """A question whose command is Python code."""
+    """Makes a question whose command is Python code."""
     made = {"what": "made up", "value": 1, "seconds": 30, "lane": "times", "gpu": False,
             "commands": [[sys.executable, "-c", code]]}
     return questions.Question(name, **{**made, **changes})
 
 
 def queue_of(*entries):
-    """A queue as its file has it."""
+    """Makes a queue in the format of its file."""
     usual = {"what": "made up", "value": 1, "seconds": 5, "lane": "times", "depends": [], "commands": [], "gpu": False,
              "answered": None}
     return {"words": {}, "paths": {}, "questions": [{**usual, **entry} for entry in entries]}
@@ -80,7 +80,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, ["full, on_demand: oom: too much"])
 
     def judged(self, **changes):
-        """What each judge says of none beside a policy that ended in another way: problems by judge."""
+        """Returns each judge's problems with a report of `none` and a policy whose point has `changes`."""
         judges = (verdicts.judge_bits, verdicts.judge_counts, verdicts.judge_steps)
         other = point("attn_only", **changes)
         return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}
@@ -275,7 +275,7 @@ class JudgeTest(unittest.TestCase):
 
 
 class QueueTest(unittest.TestCase):
-    """The committed queue."""
+    """Checks the committed queue."""
 
     def setUp(self):
         self.asked = questions.read(QUEUE)
@@ -383,7 +383,7 @@ class ReadTest(unittest.TestCase):
 
 
 class ReopenTest(unittest.TestCase):
-    """A repository with a commit for each change."""
+    """Uses a repository with one commit for each change."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -522,7 +522,7 @@ class ArchiveTest(unittest.TestCase):
 
 
 class PackTest(unittest.TestCase):
-    """Programs of a made-up build, packed, unpacked and used."""
+    """Packs, unpacks and runs programs of a made-up build."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -652,7 +652,7 @@ class RunTest(unittest.TestCase):
             self.assertEqual("counting slowed" in " ".join(result["findings"]), says)
 
     def reporting(self, *made, name="x", code=0, **changes):
-        """A question whose command writes this report."""
+        """Makes a question whose command writes this report."""
         text = ("import pathlib, sys; pathlib.Path(sys.argv[1]).write_text(sys.argv[2]); "
                 f"sys.exit({code})")
         command = [sys.executable, "-c", text, "{report}", json.dumps(report(*made))]
@@ -805,7 +805,7 @@ class RunTest(unittest.TestCase):
             times[asked.name] = (begin, time.monotonic(), threading.get_ident())
             return found
 
-        # Values wait until all of them have begun.
+        # Each "values" question waits until all of them have begun.
         code = ("import pathlib, sys, time\nfolder, own = sys.argv[1:]\n(pathlib.Path(folder) / own).touch()\n"
                 "while len(list(pathlib.Path(folder).glob('v?'))) < 4: time.sleep(0.01)")
         asked = [question(f"v{i}", lane="values", commands=[[sys.executable, "-c", code, "{out}", f"v{i}"]])
@@ -819,7 +819,7 @@ class RunTest(unittest.TestCase):
 
     def test_on_the_dry_device_both_lanes_share_the_machine(self):
         self.machine.dry = True
-        # Each of them waits until the other has begun.
+        # Each of the two questions waits until the other has begun.
         code = ("import pathlib, sys, time\nown, other = map(pathlib.Path, sys.argv[1:])\nown.touch()\n"
                 "while not other.exists(): time.sleep(0.01)")
         marks = [str(self.out / name) for name in ("a", "b")]
@@ -987,7 +987,7 @@ class TypedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             queue = pathlib.Path(folder) / "queue.json"
             (pathlib.Path(folder) / "bin").mkdir()
-            (pathlib.Path(folder) / "bin/rematch").touch()  # not started, and not built without the dry device
+            (pathlib.Path(folder) / "bin/rematch").touch()  # never started; stands for a build without the dry device
             for code, expected in (("raise SystemExit(1)", 3), ("pass", 0)):
                 queue.write_text(json.dumps(queue_of(
                     {"name": "sound", "commands": [f"{sys.executable} -c pass"]},

@@ -1,5 +1,5 @@
-"""The committed schemas, by Python's jsonschema: the same verdicts as rematch validate's, in draft 7 and
-in 2020-12. Exit code 77: jsonschema is not there."""
+"""Checks the committed schemas with Python's jsonschema. Its verdicts must equal those of rematch validate, in draft 7
+and in 2020-12. Exit code 77: jsonschema is not installed."""
 
 import json
 import pathlib
@@ -18,14 +18,15 @@ SCHEMAS = {path.name: json.loads(path.read_text()) for path in
 FIXTURES = ROOT / "tests/reports/fixtures"
 DRAFTS = (jsonschema.Draft7Validator, jsonschema.Draft202012Validator)
 
-# What means the same in draft 7 and in 2020-12.
+# The keywords with the same meaning in draft 7 and in 2020-12.
 COMMON = set("""$schema title description type required properties additionalProperties definitions $ref
     items enum const pattern minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength
     minItems maxItems minProperties maxProperties oneOf anyOf allOf not""".split())
 
 
 def registry_of(draft):
-    """Keyword arguments that let `draft` find one schema from another; old versions resolve otherwise."""
+    """Returns the keyword arguments with which `draft` resolves references between schemas. Old versions of jsonschema
+    use another argument."""
     try:
         import referencing
         from referencing.jsonschema import DRAFT7, DRAFT202012
@@ -84,7 +85,7 @@ class SchemasTest(unittest.TestCase):
             return
         self.assertLessEqual(set(schema), COMMON)
         self.assertNotIsInstance(schema.get("items"), list)
-        if "$ref" in schema:  # draft 7 ignores what stands beside it
+        if "$ref" in schema:  # draft 7 ignores keys beside "$ref"
             self.assertLessEqual(set(schema), {"$ref", "description"})
         for key in ("properties", "definitions"):
             for inner in schema.get(key, {}).values():
@@ -114,7 +115,7 @@ class SchemasTest(unittest.TestCase):
                     try:
                         document = load(path)
                     except ValueError:
-                        continue  # no JSON at all
+                        continue  # not JSON
                     self.assertIsNotNone(first_error(draft, document))
 
     def test_a_missing_or_wrong_member_is_found_at_its_path(self):

@@ -1,4 +1,4 @@
-"""Comments, printed strings and README sentences are found whole, and drawn by a seed."""
+"""The tool finds whole comments, printed strings and README sentences, and samples them by a seed."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""scripts/setup installs only what is missing, leaves nothing half-done, and says what it needs."""
+"""scripts/setup installs only what is missing, leaves nothing half-installed, and says what it needs."""
 
 import hashlib
 import os
@@ -15,9 +15,9 @@ PLAIN_TOOLS = ("bash cat sha256sum flock grep head sort tr mkdir rm mv uname cut
 
 
 class SetupTest(unittest.TestCase):
-    """A checkout and a PATH of stand-ins: every program and header is there, LibTorch is not.
+    """A checkout and a PATH of stand-ins. Every program and header exists, but LibTorch does not.
 
-    The stand-in for pip makes small wheels instead of fetching; `calls` lists what was started.
+    The stand-in for pip makes small wheels instead of downloading them. `calls` lists the programs that were started.
     """
 
     def setUp(self):
@@ -57,7 +57,7 @@ cp() {{ {cp} "$@"; }}
 {download}""")
 
     def make_wheels(self):
-        """One folder for each list of pins."""
+        """Makes one folder for each list of pins."""
         self.make_wheel("cpu/torch-2.11.0-cp311", *(f"torch/lib/{name}" for name in (
             "libtorch_cpu.so", "libc10.so", "libgomp.so.1", "libtorch_cuda.so", "libc10_cuda.so",
             "libtorch_nvshmem.so", "libtorch_python.so")),
@@ -205,7 +205,7 @@ cp() {{ {cp} "$@"; }}
     def test_a_compiler_that_is_too_old_counts_as_missing(self):
         self.stand_in("g++", "echo 'g++ 11.4.0'")
         status, output = self.setup()
-        self.assertEqual(status, 2)  # the stand-in for apt-get brings no newer one
+        self.assertEqual(status, 2)  # the stand-in for apt-get provides no newer one
         self.assertIn("still missing or too old after installing: g++", output)
 
     def test_a_missing_header_is_installed_by_its_package(self):
@@ -232,7 +232,7 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
         status, output = self.setup()
         self.assertEqual(status, 0, output)
         self.assertEqual(sorted(os.listdir(self.root / ".valijson")), ["copyright", "include"])
-        # The first download fails for want of package lists.
+        # The first download fails because there are no package lists yet.
         self.assertEqual(self.calls(), ["apt-get download", "apt-get update", "apt-get download",
                                         "pip"])
         self.assertEqual(self.leftovers(), [])

@@ -1,5 +1,4 @@
-"""scripts/test adds up the counts of ctest, scripts/check and scripts/drive, and fails when anything
-failed."""
+"""scripts/test adds up the counts of ctest, scripts/check and scripts/drive, and fails if any part failed."""
 
 import os
 import pathlib
@@ -15,7 +14,7 @@ JUNIT = ('<?xml version="1.0"?>\n<testsuite name="x" tests="{}" failures="{}" di
 
 
 class TestCommandTest(unittest.TestCase):
-    """A checkout in which set-up, cmake and the checks are stand-ins that report given counts."""
+    """A checkout whose set-up, cmake and checks are stand-ins that report given counts."""
 
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_test_"))
@@ -55,7 +54,7 @@ class TestCommandTest(unittest.TestCase):
         return done.returncode, done.stdout.strip().splitlines()
 
     def test_the_last_line_adds_up_the_preset_the_checks_and_the_runs(self):
-        # dev 16 + checks 5 + page 1 + cluster 1 + Python 1 + runs 100; 3 of dev skipped and 1 disabled.
+        # dev 16 + checks 5 + page 1 + cluster 1 + Python 1 + runs 100; dev has 3 skipped and 1 disabled test.
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (0, "124 passed, 0 failed, 4 skipped"))
 
@@ -65,8 +64,8 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "126 passed, 2 failed, 0 skipped"))
 
     def test_the_test_cases_in_a_test_count(self):
-        # Of four tests one fails and one is skipped. In them: 3 passed; 2 passed and 1 skipped; 3 passed and 2 failed;
-        # 2 skipped.
+        # One of the four tests fails and one is skipped. Their cases: 3 passed; 2 passed and 1 skipped; 3 passed and 2
+        # failed; 2 skipped.
         self.log("1/4 Testing: a\nAll tests passed (9 assertions in 3 test cases)\n2/4 Testing: b\n"
                  "warning:\n  no GPU\n  device test: skipped\nAll tests passed (7 assertions in 3 test cases)\n"
                  "3/4 Testing: c\ntest cases:  5 |  3 passed | 2 failed\nassertions: 12 | 10 passed | 2 failed\n"
@@ -134,7 +133,7 @@ class TestCommandTest(unittest.TestCase):
         with mock.patch.dict(os.environ, REMATCH_DRIVE_SEED="1000"):
             self.run_test()
         self.assertEqual((self.root / "drive_arguments").read_text(), "--seed 1000 --runs 100\n")
-        self.run_test("--deep")  # the rest of what it adds has no stand-in here and fails
+        self.run_test("--deep")  # fails, because the other steps of --deep have no stand-in
         self.assertEqual((self.root / "drive_arguments").read_text(), "--seed 0 --runs 2000\n")
 
     def test_each_run_of_the_driver_counts_and_a_driver_that_cannot_work_is_a_failure(self):

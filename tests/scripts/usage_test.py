@@ -1,11 +1,11 @@
-"""Every script says what it is for, and refuses what it cannot use in one line with exit code 2."""
+"""Every script prints what it is for, and rejects invalid arguments with one line and exit code 2."""
 
 import pathlib
 import subprocess
 import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-# Hands its arguments on to the command, whose usage its own tests hold.
+# Passes its arguments on to the binary, whose own tests check its usage.
 HANDED_ON = {"rematch"}
 
 
@@ -15,7 +15,7 @@ def scripts():
 
 
 def run(path, *words):
-    # Not at the root: a script finds that by itself.
+    # Runs outside the root of the tree, because a script must find the root itself.
     return subprocess.run([path, *words], cwd=SCRIPTS, capture_output=True, text=True, timeout=60)
 
 
@@ -52,7 +52,7 @@ class UsageTest(unittest.TestCase):
                 done = run(path, *words)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 lines = done.stderr.strip().splitlines()
-                # argparse puts its usage, of one line or several, before the line that counts.
+                # argparse prints its usage, on one or several lines, before the error message.
                 said = [line for line in lines if not line.startswith((" ", "usage: ")) or len(lines) == 1]
                 self.assertEqual(len(said), 1, done.stderr)
                 self.assertIn(path.name, said[0])
