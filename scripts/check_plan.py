@@ -44,13 +44,13 @@ def by_one_name(counts, plan, not_counted):
 
 
 def recomputed_ops(without, with_plan):
-    """What runs more often with the plan, by name."""
+    """Returns, by name, how many more times each op runs with the plan."""
     more = {name: with_plan.get(name, 0) - without.get(name, 0) for name in {*without, *with_plan}}
     return {name: count for name, count in sorted(more.items()) if count}
 
 
 def measure(model, step, plan, num_steps):
-    """Figures without and with the plan, which take turns where time is measured."""
+    """Returns the figures without and with the plan. The timed steps of both take turns."""
     from torch_alone.watched_step import hash_of_step, time_step, watch_step
 
     def without(function, *arguments):
@@ -63,7 +63,7 @@ def measure(model, step, plan, num_steps):
         finally:
             undo()
 
-    time_step(model, step)  # what the first step makes stays
+    time_step(model, step)  # allocations of the first step stay
     figures = [{"hash": run(hash_of_step, SEED), "watched": run(watch_step), "times": []} for run in (without, with_plan)]
     for _ in range(num_steps):
         for run, arm in zip((without, with_plan), figures):
@@ -72,7 +72,7 @@ def measure(model, step, plan, num_steps):
 
 
 def report(plan, figures):
-    """Prints the table; whether bits and ops are as they must be."""
+    """Prints the table. Returns whether the bits are equal and the ops are as predicted."""
     from torch_alone.watched_step import NOT_COUNTED
 
     plain, planned = figures

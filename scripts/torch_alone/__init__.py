@@ -1,1 +1,1 @@
-"""What works beside a model with torch alone, without the library of package rematch."""
+"""Modules that work on a model with torch alone, without the library of package rematch."""

@@ -1,17 +1,17 @@
-"""Steps on fake tensors that run the ops of a step with data."""
+"""Makes steps on fake tensors run the same ops as steps with data."""
 
 import contextlib
 import sys
 
-# transformers looks whether a tensor is fake, and then builds an explicit attention mask, since it cannot ask whether
-# one is needed. For a batch that is not packed and has no padding none is.
+# transformers cannot read a fake tensor to see whether a mask is needed, so it builds an explicit attention mask. A
+# batch that is not packed and has no padding needs none.
 WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 
 
 @contextlib.contextmanager
 def as_with_data():
-    """After the model was made, which imports the packages."""
+    """Call this after the model was made, because making the model imports the packages."""
     replaced = []
     for name, functions in WITHOUT_DATA.items():
         module = sys.modules.get(name)

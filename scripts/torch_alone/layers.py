@@ -1,4 +1,5 @@
-"""Which modules are the model's layers, and scopes around their calls: the names that package rematch gives them."""
+"""Finds the modules that are the model's layers, and opens scopes around their calls, under the names that package
+rematch gives them."""
 
 import torch
 
@@ -6,8 +7,8 @@ NO_INDEX = -1
 
 
 def find_blocks(model):
-    """The model's lists of layers by name: the outermost ModuleLists and Sequentials of two or more modules of one
-    class which have parameters and children."""
+    """Returns the model's lists of layers by name. A list is an outermost ModuleList or Sequential of two or more
+    modules of one class that have parameters and children."""
     found = {}
 
     def visit(module, path):
@@ -28,9 +29,9 @@ def _is_block_list(modules):
 
 
 class ModuleScopes:
-    """Calls enter(name, index) and leave() around each call of a block, of the modules in it and of those beside, in a
-    `with` block. `index` is a block's place in its list, else NO_INDEX. Modules that contain a list of blocks open no
-    scope, so that blocks are top-level."""
+    """Calls enter(name, index) and leave() around each call of a block, of the modules inside blocks, and of other
+    modules, in a `with` block. `index` is a block's place in its list, and NO_INDEX for other modules. Modules that
+    contain a list of blocks open no scope, so that blocks are top-level."""
 
     def __init__(self, model, blocks, enter, leave):
         self._enter, self._leave = enter, leave
@@ -60,7 +61,7 @@ class ModuleScopes:
             self._visit(child, f"{path}.{name}" if path else name, f"{name_in_scope}.{name}" if name_in_scope else name)
 
     def _hook(self, module, name, index):
-        entered = []  # a forward that failed before it was entered is not left
+        entered = []  # leaves only scopes that were entered, in case a forward fails earlier
 
         def enter(*_):
             self._enter(name, index)

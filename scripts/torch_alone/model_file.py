@@ -1,4 +1,4 @@
-"""A user's model from a Python file that defines make()."""
+"""Loads a user's model from a Python file that defines make()."""
 
 import importlib.util
 import pathlib
@@ -9,11 +9,11 @@ CONTRACT = ("MODEL_FILE is a Python file that defines make(): it returns the mod
 
 
 class Refused(Exception):
-    """A user's input that cannot be used; the message says what is allowed."""
+    """A user's input is invalid. The message says what is allowed."""
 
 
 def load_make(path):
-    """The file's make(). Modules beside the file can be imported by it."""
+    """Returns the file's make(). The file can import modules beside it."""
     path = pathlib.Path(path).resolve()
     if not path.is_file():
         raise Refused(f"{path} is no file; {CONTRACT}")
@@ -25,7 +25,7 @@ def load_make(path):
 
 
 def load_exported(path):
-    """A file of `rematch export --to torch`, as a module with apply(model)."""
+    """Loads a file of `rematch export --to torch` as a module with apply(model)."""
     path = pathlib.Path(path).resolve()
     if not path.is_file():
         raise Refused(f"{path} is no file: make it with rematch export PLAN --to torch")
@@ -36,7 +36,7 @@ def load_exported(path):
 
 
 def _module_of(path, name):
-    """From the source alone: a file that was just written anew may look to Python like the one whose bytecode it kept."""
+    """Loads the module from its source. Python's bytecode cache may not notice that a file was just rewritten."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     exec(compile(path.read_text(encoding="utf-8"), path, "exec"), module.__dict__)

@@ -1,4 +1,4 @@
-"""What an operator's schema says, under the names that traces and plans have."""
+"""Facts from an operator's schema, under the names that traces and plans use."""
 
 import dataclasses
 import functools
@@ -7,12 +7,12 @@ import torch
 
 aten = torch.ops.aten
 
-# Under a dispatch mode autograd takes every tensor for one of a subclass, and adds gradients and the biases of linears out
-# of place. These are the ops that it runs without a mode.
+# Under a dispatch mode autograd treats every tensor as a subclass. It then adds gradients and the biases of linears out
+# of place. Maps these ops to the in-place ops that autograd runs without a mode.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
-# Uses of a tensor that nobody else holds, as the handler of a mode sees it: this Python name, the op's arguments, the
-# buffer of autograd and the Python object.
+# Use counts of a tensor without other owners, as the handler of a mode sees it. The owners are this Python name, the
+# op's arguments, autograd's buffer and the Python object.
 MOST_USES = 4
 MOST_STORAGE_USES = 2
 
@@ -21,10 +21,10 @@ MOST_STORAGE_USES = 2
 class OpFacts:
     name: str  # "aten::add.Tensor": overload after a dot, default omitted
     arguments: tuple
-    written: frozenset  # positions of arguments that the op writes to
+    written: frozenset  # positions of the arguments that the op writes to
     returns_view: bool
     may_draw: bool
-    probability: int | None  # position of the argument that switches drawing off where it is 0
+    probability: int | None  # position of the argument that disables drawing if it is 0
     probability_by_default: float | None
 
 
@@ -49,7 +49,7 @@ def facts_of(func):
 
 
 def arguments_of(facts, args, kwargs):
-    """(position, value) of every argument that was given, in the schema's order."""
+    """Yields (position, value) for every argument, in the schema's order."""
     for position, name in enumerate(facts.arguments):
         yield position, args[position] if position < len(args) else kwargs.get(name)
 
@@ -69,7 +69,8 @@ def tensors_in(value):
 
 
 def in_backward_without_mode(func, args):
-    """The op that autograd runs in place of `func` where no mode is on. The caller holds no other name of args[0]."""
+    """Returns the op that autograd runs in place of `func` without a mode. The caller must hold no other reference to
+    args[0]."""
     inplace = IN_PLACE.get(func)
     if inplace is None or torch.is_grad_enabled() or not isinstance(args[0], torch.Tensor):
         return func
@@ -84,7 +85,7 @@ def in_backward_without_mode(func, args):
 
 
 def is_of_the_mode(func):
-    """A detach that saving and unpacking dispatch under a mode, in backward, and not without one."""
+    """Whether `func` is a detach that saving and unpacking dispatch in backward only under a mode."""
     if func is not aten.detach.default:
         return False
     node = torch._C._current_autograd_node()

@@ -1,4 +1,4 @@
-"""Times of a traced step's ops on the device that holds the model, as a file of schema rematch.profile/1.2."""
+"""Measures the times of a traced step's ops on the model's device, for a file of schema rematch.profile/1.2."""
 
 import hashlib
 import statistics
@@ -14,7 +14,7 @@ PASSES = ("forward", "backward")
 
 
 class Clock:
-    """Of the CPU, or of a GPU's stream through events, which are read after the step."""
+    """The CPU's clock, or the clock of a GPU's stream through events, which are read after the step."""
 
     def __init__(self, device_type):
         self.is_cuda = device_type == "cuda"
@@ -27,7 +27,7 @@ class Clock:
         return event
 
     def between(self, start, end):
-        """Nanoseconds; after wait()."""
+        """Returns nanoseconds. Call wait() first."""
         return int(start.elapsed_time(end) * 1e6) if self.is_cuda else end - start
 
     def wait(self):
@@ -36,7 +36,7 @@ class Clock:
 
 
 class OpTimer(TorchDispatchMode):
-    """Notes the clock around every op of a step."""
+    """Records the clock around every op of a step."""
 
     def __init__(self, clock):
         super().__init__()
@@ -55,7 +55,8 @@ class OpTimer(TorchDispatchMode):
         return result
 
     def alias(self, tensor):
-        """Saving an output under a mode dispatches a detach that a step without one has not."""
+        """Detaches untimed. Saving an output under a mode dispatches a detach that a step without a mode does not
+        run."""
         self._is_off = True
         try:
             return tensor.detach()
@@ -67,11 +68,11 @@ class OpTimer(TorchDispatchMode):
 
 
 def measure_profile(model, step, trace, num_steps, optimizer=None):
-    """Medians over `num_steps` steps of the time of every op, and of whole steps that nobody watched. With an optimizer,
-    of its update as well: it changes the parameters."""
+    """Returns medians over `num_steps` steps: the time of every op, and the times of whole steps without a mode. With
+    an optimizer also measures its update, which changes the parameters."""
     device = next(model.parameters()).device.type
     clock = Clock(device)
-    _watched_step(model, step, clock)  # what the first step makes stays: caches, compiled kernels
+    _watched_step(model, step, clock)  # a warm-up, because the first step fills caches and compiles kernels
     watched = [_watched_step(model, step, clock) for _ in range(num_steps)]
     whole = [_whole_step(model, step, clock, optimizer) for _ in range(num_steps)]
     times = {name: [int(statistics.median(samples)) for samples in zip(*(sample[name] for sample in watched))]
@@ -92,7 +93,7 @@ def measure_profile(model, step, trace, num_steps, optimizer=None):
             "forward": _in_one_piece(times["forward"]), "backward": _in_one_piece(times["backward"])}
 
 
-# The attention kernel is torch's choice, op by op, which torch does not tell.
+# Does not state the attention kernel, because torch chooses it for each op and does not report it.
 def _card_and_determinism(device):
     if device != "cuda":
         return {}

@@ -1,5 +1,5 @@
-"""One training step without checkpointing as a dispatch mode sees it: ops, values, scopes, saved tensors, and what
-backward asks for and makes."""
+"""Records one training step without checkpointing, as a dispatch mode sees it: ops, values, scopes, saved tensors, and
+what backward demands and allocates."""
 
 import bisect
 import weakref
@@ -13,11 +13,11 @@ from torch_alone.op_facts import (IN_PLACE, MOST_USES, arguments_of, aten, draws
                                   in_backward_without_mode, is_of_the_mode, tensors_in)
 from torch_alone.step_tables import BytesBorn, StepTables
 
-NO_SEQUENCE_NUMBER = 1 << 63  # and above: nodes that accumulate gradients
+NO_SEQUENCE_NUMBER = 1 << 63  # from this number on, nodes accumulate gradients
 
 
 class InLinear(TorchFunctionMode):
-    """Whether F.linear is at work, whose bias is added in place where no dispatch mode is on."""
+    """Whether F.linear is running. Without a dispatch mode it adds its bias in place."""
 
     def __init__(self):
         super().__init__()
@@ -33,7 +33,7 @@ class InLinear(TorchFunctionMode):
 
 
 class OpenScopes:
-    """The scopes of a forward pass, and which of them a node of the graph was made in."""
+    """The scopes of a forward pass, and the scope in which each node of the graph was made."""
 
     def __init__(self):
         self.scopes, self.blocks = [], []
@@ -60,7 +60,8 @@ class OpenScopes:
             self._since.append((torch.autograd._get_sequence_nr(), self._open[-1]))
 
     def at_work(self):
-        """The scope that was open when autograd made the node that runs; of a node without a number, the last one's."""
+        """Returns the scope that was open when autograd made the running node. A node without a sequence number gets
+        the scope of the node before it."""
         node = torch._C._current_autograd_node()
         if node is not None and node._sequence_nr() < NO_SEQUENCE_NUMBER:
             after = bisect.bisect_right(self._since, node._sequence_nr(), key=lambda interval: interval[0])
@@ -69,7 +70,7 @@ class OpenScopes:
 
 
 class SavedTensor:
-    """What autograd holds in place of a tensor. Its end is the release."""
+    """Autograd holds this object in place of a tensor. Destroying it is the release."""
 
     __slots__ = ("recorder", "pack", "tensor", "version", "__weakref__")
 
@@ -82,7 +83,7 @@ class SavedTensor:
 
 
 class Recorder(TorchDispatchMode):
-    """Records the ops that run while it is on; backward begins at end_forward()."""
+    """Records the ops that run while the mode is active. Backward begins at end_forward()."""
 
     def __init__(self):
         super().__init__()
@@ -90,13 +91,13 @@ class Recorder(TorchDispatchMode):
         self.ops, self.packs, self.events = [], [], []
         self.in_linear = InLinear()
         self._in_backward = False
-        self._is_off = False    # the recorder's own ops
-        self._unpacked = []     # packs that a formula may hold
-        self._saved = []        # weak, by pack
+        self._is_off = False  # runs the recorder's own ops unrecorded
+        self._unpacked = []  # packs that a backward formula may hold
+        self._saved = []  # weak references, by pack
         self._hooks = []
 
     def record(self, model, blocks, step):
-        """Runs `step` and backward of the loss it returns."""
+        """Runs `step` and then backward of the loss that it returns."""
         with ModuleScopes(model, blocks, self.enter, self.leave), self, self.in_linear:
             with torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack):
                 loss = step()
@@ -171,7 +172,7 @@ class Recorder(TorchDispatchMode):
 
     def pack(self, tensor):
         if self._in_backward:
-            return tensor  # the graph of a double backward is not part of the trace
+            return tensor  # a double backward's graph is not part of the trace
         self._is_off = True
         try:
             value = self.tables.value_of(tensor)
@@ -197,7 +198,8 @@ class Recorder(TorchDispatchMode):
             self._is_off = False
 
     def _note_last_versions(self):
-        """Backward reads what a storage holds at last, unless autograd knows of a write: then it will refuse."""
+        """Sets each pack to the last version of its storage, which backward reads. If autograd knows of a write after
+        the pack, it rejects the backward, so that pack stays unchanged."""
         for pack, saved in zip(self.packs, (weak() for weak in self._saved)):
             storage = self.tables.storage_of(pack["value"])
             if saved is not None and not storage.is_outside and saved.tensor._version == saved.version:
@@ -222,7 +224,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _note_put_away(self):
-        """A formula may have dropped what it unpacked before its last op."""
+        """Records packs whose unpacked tensor a formula has dropped, which may happen before its last op."""
         for pack in list(self._unpacked):
             value = self.packs[pack]["value"]
             if self.tables.values[value]["producer"] is None:

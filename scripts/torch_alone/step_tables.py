@@ -1,4 +1,4 @@
-"""The values and storages of a step, told apart by identity, and how long the program holds them."""
+"""The values and storages of a step, identified by address, and how long the program holds them."""
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -14,9 +14,9 @@ class Storage:
     def __init__(self, untyped, is_outside):
         self.nbytes = untyped.nbytes()
         self.is_outside = is_outside  # no op of the step made it
-        self.version = 0              # in-place writes so far
-        self.freed_at = None          # the op after which the program does not hold it
-        self.own_references = 0       # of the saved tensors that the recorder keeps
+        self.version = 0  # number of in-place writes so far
+        self.freed_at = None  # the op after which the program no longer holds it
+        self.own_references = 0  # references from the saved tensors that the recorder keeps
         self._address = untyped._cdata
         self._weak = StorageWeakRef(untyped)
 
@@ -24,12 +24,12 @@ class Storage:
         return not self._weak.expired()
 
     def is_held(self):
-        # Asking a tensor for its storage makes a Python object, which holds the storage once.
+        # Reading a tensor's storage makes a Python object that holds one reference, so 1 is subtracted.
         return self.is_alive() and torch._C._storage_Use_Count(self._address) - 1 > self.own_references
 
 
 class StepTables:
-    """Lists of values and storages; an address stands for the same one as long as its owner lives."""
+    """Lists of values and storages. An address identifies its owner for as long as the owner lives."""
 
     def __init__(self):
         self.values, self.storages, self.parameters = [], [], []
@@ -37,7 +37,8 @@ class StepTables:
         self._watched = []
 
     def value_of(self, tensor, producer=None):
-        """The value's index; one that was not seen before is made by `producer`, or comes from outside."""
+        """Returns the value's index. A new value is recorded as made by `producer`, or as coming from outside if that
+        is None."""
         known = self._value_at.get(tensor._cdata)
         if known is not None and not known[1].expired():
             return known[0]
@@ -57,12 +58,12 @@ class StepTables:
         return self.storages[self.values[value]["storage"]]
 
     def knows(self, untyped):
-        """Whether the storage is one of the forward pass."""
+        """Whether the storage belongs to the forward pass."""
         index = self._storage_at.get(untyped._cdata)
         return index is not None and self.storages[index].is_alive()
 
     def note_freed(self, op):
-        """Looks, after `op`, which storages only autograd holds by now."""
+        """Sets freed_at of the storages that the program no longer holds after `op`."""
         still_held = []
         for index in self._watched:
             if self.storages[index].is_held():
@@ -82,7 +83,7 @@ class StepTables:
 
 
 class BytesBorn:
-    """Bytes of the storages that backward made and that are alive, gradients of parameters apart."""
+    """Counts the bytes of live storages that backward made. Gradients of parameters are counted separately."""
 
     def __init__(self):
         self.others = self.gradients = 0

@@ -1,4 +1,5 @@
-"""A recorded step as a file of schema rematch.trace/1.1. What a reader can work out, op classes and flops, is left out."""
+"""Writes a recorded step as a file of schema rematch.trace/1.1. Omits op classes and flops, which a reader can
+derive."""
 
 from collections import Counter
 
@@ -11,7 +12,8 @@ from torch_alone.step_tables import dtype_name
 
 
 def record_trace(model, step, name=None, blocks=None, dimensions=None):
-    """One step of the model without checkpointing. `step` runs forward and returns the loss. Clears gradients."""
+    """Records one step of the model without checkpointing. `step` runs forward and returns the loss. Clears
+    gradients."""
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:
         raise Refused(f"{type(model).__name__} has no list of equal layers: a ModuleList or Sequential of two or more "
@@ -28,12 +30,12 @@ def record_trace(model, step, name=None, blocks=None, dimensions=None):
 
 
 def _step(recorder):
-    """One span that is the whole step: a reader cuts it at the blocks."""
+    """Returns one span that is the whole step. A reader splits it at the blocks."""
     num_ops = len(recorder.ops)
     freed_at = [storage.freed_at for storage in recorder.tables.storages]
     span = {"ops": recorder.ops, "values": recorder.tables.values,
             "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
-            # To the end of forward is beyond the span's ops: the first of its outside ops.
+            # -1: held to the end of forward, which lies beyond the span's ops, at the first of its outside ops.
             "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
             "scopes": recorder.scopes.scopes, "packs": recorder.packs}
     return {"types": [span], "spans": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,
@@ -42,7 +44,7 @@ def _step(recorder):
 
 
 def _changes(events):
-    """The events with the change of the bytes since the event before."""
+    """Yields the events with the change of bytes since the previous event."""
     total = gradients = 0
     for event in events:
         written = {key: value for key, value in event.items() if key not in ("bytes", "gradient_bytes")}
@@ -70,7 +72,7 @@ def _parameters(model):
 
 
 def _constant_bytes(model):
-    """Bytes of buffers and frozen parameters, each storage once."""
+    """Returns the bytes of buffers and frozen parameters, counting each storage once."""
     constants = [*model.buffers(), *(parameter for parameter in model.parameters() if not parameter.requires_grad)]
     storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in constants}
     return sum(storages.values())

@@ -1,4 +1,4 @@
-"""What a step really executes and holds, seen by a dispatch mode outside those of selective checkpointing."""
+"""Measures what a step executes and holds, with a dispatch mode outside those of selective checkpointing."""
 
 import ctypes
 import hashlib
@@ -12,14 +12,14 @@ from torch_alone.op_facts import IN_PLACE, MOST_USES, aten, in_backward_without_
 from torch_alone.recorder import InLinear
 from torch_alone.step_tables import BytesBorn
 
-# Saving tensors under a mode detaches them, more often than without one; torch.utils.checkpoint makes tensors for the
-# generator's state.
+# Saving tensors under a mode dispatches additional detaches. torch.utils.checkpoint makes tensors for the generator's
+# state.
 NOT_COUNTED = ("aten::detach", "aten::empty.memory_format")
 
 
 class StepWatch(TorchDispatchMode):
-    """Counts executed ops by name, and the most bytes of what ops made after one of them. What a mode changes in the ops
-    that autograd runs is put right, so that bytes are those of the step without it."""
+    """Counts executed ops by name, and the peak bytes of tensors that ops made. Runs in-place ops where autograd would
+    without a mode, so that bytes equal those of a step without the mode."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ class StepWatch(TorchDispatchMode):
 
 
 def watch_step(model, step):
-    """(executed ops by name, peak bytes above what is held before the step)."""
+    """Returns executed ops by name, and the peak bytes above those held before the step."""
     model.zero_grad(set_to_none=True)
     is_cuda = next(model.parameters()).is_cuda
     with StepWatch() as watch, watch.in_linear:
@@ -60,7 +60,7 @@ def watch_step(model, step):
 
 
 def _cuda_peak(model, step):
-    """By the caching allocator, with no mode on: kernels' workspaces are in it."""
+    """Measures the caching allocator's peak without a mode, which includes the workspaces of kernels."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -72,7 +72,7 @@ def _cuda_peak(model, step):
 
 
 def hash_of_step(model, step, seed):
-    """Of the bits of the loss and of every gradient."""
+    """Hashes the bits of the loss and of every gradient."""
     model.zero_grad(set_to_none=True)
     torch.manual_seed(seed)
     loss = step()
@@ -90,7 +90,7 @@ def _bytes_of(tensor):
 
 
 def time_step(model, step):
-    """Seconds of forward and backward."""
+    """Returns the seconds of forward and backward."""
     is_cuda = next(model.parameters()).is_cuda
     model.zero_grad(set_to_none=True)
     if is_cuda:
