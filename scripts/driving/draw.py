@@ -9,7 +9,7 @@ from driving.case import FOLDER, Case, FrontPoint, PlanOf, words_of
 from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
-LONG_BLOCKS = ("wan", "ltx")  # have so many ops that a search takes many seconds without --hull
+LONG_BLOCKS = ("wan", "ltx")  # these have so many ops that a search takes many seconds without --hull
 DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # cpu: its times are measured
 
 

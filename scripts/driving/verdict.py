@@ -1,4 +1,4 @@
-"""What every run must satisfy. Each function returns the failures, as `kind: what`."""
+"""Rules that every run must satisfy. Each function returns the failures, as `kind: what`."""
 
 import collections
 

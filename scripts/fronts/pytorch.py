@@ -1,5 +1,5 @@
-"""What PyTorch offers for a model: checkpointed layers, lists of ops to save in them, and the memory budget of its
-compiler's partitioner. Each offer runs, and its repeated ops are counted by name and shape."""
+"""PyTorch's own options for a model: checkpointed layers, lists of ops to save in them, and the memory budget of its
+compiler's partitioner. Each option runs, and its repeated ops are counted by name and shape."""
 
 import contextlib
 import functools

@@ -79,7 +79,7 @@ def write_one(path, files):
 
 
 def unpack(source, target):
-    """Copies the loose results of `source` and those in its archives."""
+    """Copies the results of `source`, both loose files and the contents of its archives."""
     for name, content in read_all(source).items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes(content)

@@ -19,8 +19,9 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the programs that are linked with CUDA, stripped; the Python package; what questions reported on the dry
-    device; and the list of open questions. Exit code: 0 packed; 2 something is missing and nothing is written."""
+    """Packs the programs that are linked with CUDA, stripped; the Python package; the reports of the questions on the
+    dry device; and the list of open questions. Exit code: 0 packed; 2 if something is missing, and then nothing is
+    written."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:

@@ -30,7 +30,7 @@ DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
 
 
 def libtorch_root():
-    """Returns LIBTORCH_ROOT, what scripts/setup unpacked, or the folder of a Python's torch."""
+    """Returns LIBTORCH_ROOT, the folder that scripts/setup unpacked, or the folder of a Python's torch."""
     if os.environ.get("LIBTORCH_ROOT"):
         return Path(os.environ["LIBTORCH_ROOT"])
     if (ROOT / ".libtorch-cuda/torch").exists():
@@ -177,8 +177,8 @@ class Machine:
 
 
 def shortened(command):
-    """Shortens a command that times, for the dry device, which has no times: one step is as good as many. It also
-    lacks cuDNN, whose attention LibTorch chooses for times."""
+    """Shortens a command that takes times to one step, because the dry device has no times. The dry device also lacks
+    cuDNN, whose attention LibTorch chooses for times."""
     words = list(command)
     for flag in ("--timed-steps", "--rounds"):
         if flag in words:

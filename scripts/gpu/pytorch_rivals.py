@@ -69,7 +69,7 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Returns a function that calls the kernel. Grouped heads may need the op itself."""
+    """Chooses how attention() calls the kernel, and returns a description. Grouped heads may need the op itself."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
     if backend not in DIRECT or settings["device"] != "cuda":
@@ -305,7 +305,7 @@ def reason_of(error):
 
 
 def number(value):
-    """Converts NaN to None, because JSON has no NaN."""
+    """Converts NaN and infinity to text, because JSON has neither."""
     return value if math.isfinite(value) else str(value)
 
 
@@ -364,7 +364,7 @@ class Rivals:
             leave(RESTART)
 
     def outcome(self, rival):
-        """Returns a result for out of memory too, and for a rival that does not run."""
+        """Returns a result even if the rival runs out of memory or does not run."""
         try:
             return {"status": "ok", "reason": None, **self.measured(rival)}
         except Exception as error:  # noqa: BLE001 a rival may fail in any way, and the others continue

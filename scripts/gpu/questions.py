@@ -98,7 +98,7 @@ def check(questions, path):
 
 
 class Repository:
-    """What git knows. A machine with a GPU has no history."""
+    """The facts that come from git. A machine with a GPU has no history."""
 
     def __init__(self, root):
         self.root = root

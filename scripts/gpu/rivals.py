@@ -1,5 +1,5 @@
-"""Judges a file of pytorch_steps.py: our steps and peaks beside those of PyTorch eager and torch.compile. Pure: no
-device, no clock, no file."""
+"""Judges a file of pytorch_steps.py: compares our steps and peaks with those of PyTorch eager and torch.compile. Uses
+no device, clock or file."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
 
 
 def turns_of(report):
-    """Yields one record for each turn of a rival. Files without `format` contain only eager rounds, by policy."""
+    """Returns one record for each turn of a rival. Files without `format` contain only eager rounds, by policy."""
     if report.get("format", 1) >= 2:
         return report["turns"]
     return [{"round": index, "variant": "eager", "policy": policy, **measured}
@@ -21,7 +21,7 @@ def turns_of(report):
 
 
 def rivals_of(report):
-    """Yields one record for each rival: variant, policy, status, reason, compile."""
+    """Returns one record for each rival: variant, policy, status, reason, compile."""
     if report.get("format", 1) >= 2:
         return report["rivals"]
     rivals = {}
@@ -64,7 +64,7 @@ def mebibytes(count):
 
 
 def describe_rival(rival):
-    """Returns one sentence for each rival that did not end ok, and how long compiling took."""
+    """Returns a sentence if the rival did not end ok, or how long compiling took."""
     name, compiled = f"{NAMES[rival['variant']]}, {rival['policy']}", rival.get("compile") or {}
     if rival["status"] != "ok":
         return f"{name}: {rival['status'].replace('_', ' ')}: {rival['reason']}"

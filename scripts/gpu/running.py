@@ -22,7 +22,7 @@ MAX_WORKERS = 5
 TAIL_LETTERS = 4000
 LAST_LINES = 12
 STACK_TRACE = re.compile(r"\n *Exception raised from .*?(?=\n\n|\Z)", re.DOTALL)
-GATE_FAILED = 3  # exit code of a run whose bits differ
+GATE_FAILED = 3  # exit code of a run whose bits differ from the reference
 
 
 def say(text):

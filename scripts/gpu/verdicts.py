@@ -1,5 +1,5 @@
-"""The verdicts of scripts/gpu_queue: what must be true of a report, and what is worth reading in it. Each is a pure
-function, report -> (findings, problems), so all are tested without a GPU."""
+"""The verdicts of scripts/gpu_queue: requirements on a report, and the findings in it. Each verdict is a pure function,
+report -> (findings, problems), so tests need no GPU."""
 
 import re
 
@@ -17,7 +17,8 @@ MOST_SLOWDOWN = 1.10
 SKIPPED_TESTS = re.compile(r": skipped|No test cases matched|No tests ran")
 # Doctor's words for a device that cannot be used, or on which kernels cannot be counted.
 UNUSABLE = re.compile(r"^(device cuda|kernels) +(?!ok$| )")
-# compute-sanitizer's words for a race in one of our kernels (cuBLAS has some), and for not checking at all.
+# compute-sanitizer's words for a race in one of our kernels, and for a device that it cannot check. cuBLAS has some
+# races too.
 RACES = re.compile(r"access at .*rematch_|Device not supported")
 SUMMARY = re.compile("^=+ (?=(ERROR|RACECHECK) SUMMARY)")
 BANDWIDTH = re.compile("^bandwidth: ")
@@ -34,7 +35,7 @@ def is_dry(report):
 
 
 def points(report):
-    """Yields names and points of a run's report, or of a front's report, whose points share one schedule."""
+    """Yields names and points of a report. A front's points share its schedule."""
     for point in report.get("points", []):
         yield f"{point['policy']}, {point.get('schedule') or report['schedule']}", point
 
@@ -50,7 +51,7 @@ def timed_out(report):
 
 
 def without(report, late):
-    """Returns the report without points that timed out; the whole report if none did."""
+    """Returns the report without points that timed out, or the whole report if no point did."""
     if not late:
         return report
     return {**report, "points": [point for point in report["points"] if end_of(point)["status"] != "timeout"]}
@@ -89,7 +90,8 @@ def wrong_counts(point):
 
 
 def peaks_of(point):
-    """Returns the measured and the predicted peak of what tensors requested, including libraries' workspaces."""
+    """Returns the measured and the predicted peak of the bytes that tensors requested, including libraries'
+    workspaces."""
     memory = point["memory"] or {}
     measured, predicted, workspace = (memory.get(key) for key in (
         "peak_requested_bytes", "predicted_peak_requested_bytes", "workspace_bytes"))
@@ -109,8 +111,8 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """Returns what every verdict must reject: an end that is no result; bits other than the reference's; ops other
-    than the plan's; and a peak other than the predicted one."""
+    """Returns what every verdict must reject: a point without a result, bits that differ from the reference's, ops that
+    differ from the plan's, and a peak that differs from the predicted one."""
     problems = []
     for name, point in points(report):
         wrong = []
@@ -222,7 +224,7 @@ def against_dry(report, expected):
 
 
 def judge_profile(profile):
-    """Requires that every op that does something has a time and the bytes that its kernels allocate inside."""
+    """Requires that every op that runs kernels has a time, and the bytes that its kernels allocate."""
     findings, problems = [], []
     for name in ("forward", "backward"):
         types = profile[name]["types"]
