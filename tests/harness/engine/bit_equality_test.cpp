@@ -8,7 +8,7 @@
 namespace rematch::testing {
 namespace {
 
-// Keeps a random half of the ops; the same mask for engine and oracle.
+// Keeps a random half of the ops. The engine and the oracle use the same mask.
 std::function<bool(int, int)> random_mask(std::uint32_t seed) {
   return [seed](int layer, int op) {
     std::mt19937 bits(seed * 7919U + static_cast<std::uint32_t>(layer * 131 + op));
@@ -45,7 +45,8 @@ TEST_CASE("networks under random save masks have the bits of the plain run") {
   }
 }
 
-// The oracle stands on its own: it has the plain run's bits wherever a closure can be re-run.
+// Checks the oracle alone: it equals the plain run bitwise on every network whose closures can be
+// re-run.
 TEST_CASE("the closure oracle has the bits of the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     CAPTURE(network.name);

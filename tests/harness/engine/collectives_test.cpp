@@ -1,5 +1,5 @@
-// Collectives that are not done when they return: recompute issues them again and reads nothing
-// before their wait, and the prediction knows what it executes.
+// Collectives that are still running when they return. Recompute issues them again and reads
+// nothing before their wait, and the prediction counts the ops that it executes.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -110,8 +110,8 @@ std::int64_t sum_of(const Counts& counts, CollectivePart part) {
   return sum;
 }
 
-// Three blocks, each a gather before two matmuls and a scatter behind them. Backward reads what
-// the gather made, through the first matmul, but nothing that the scatter made.
+// Each of the three blocks has a gather before two matmuls and a scatter after them. Backward reads
+// the gather's result, through the first matmul, but not the scatter's.
 TEST_CASE("which collectives of a sequence-parallel block are issued again") {
   const SlowGroup group(kGroup);
   const NamedNetwork network = collective_networks(kGroup).at(1);
@@ -132,7 +132,7 @@ TEST_CASE("which collectives of a sequence-parallel block are issued again") {
   }
   CHECK(recomputed(nothing, true, Schedule::kWholeRegion) == std::pair<long, long>{3, 3});
   CHECK(recomputed(nothing, false, Schedule::kWholeRegion) == std::pair<long, long>{6, 6});
-  // A wait runs, as in torch.utils.checkpoint, though there is nothing to wait for.
+  // The wait runs although the collective was kept, as in torch.utils.checkpoint.
   CHECK(recomputed(collectives, true, Schedule::kWholeRegion) == std::pair<long, long>{0, 3});
   CHECK(recomputed(collectives, false, Schedule::kWholeRegion) == std::pair<long, long>{0, 6});
 }
@@ -162,7 +162,7 @@ TEST_CASE(
   }
 }
 
-// Layer by layer; the i-th is the region of block i.
+// A network of the given layers. The i-th layer is the region of block i.
 NamedNetwork network_of_layers(const std::vector<Region>& layers) {
   return {"made up", [layers] {
             Network network;
@@ -190,7 +190,7 @@ TEST_CASE("a collective that is waited for after its region is refused, by name"
                       Contains("region blocks.0: _c10d_functional::all_reduce is not waited for"));
     wait_for(started);
   }
-  // With both in one region there is nothing to refuse.
+  // If one region contains both start and wait, the plan is accepted.
   Plan one = plan;
   one.regions.front().last_scope = one.regions.back().last_scope;
   one.regions.resize(1);

@@ -1,5 +1,5 @@
-// The engine on CUDA: backward runs on the device's own thread, and draws come from the device's
-// generator.
+// The engine on CUDA, where backward runs on the device's own thread and random draws use the
+// device's generator.
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -27,7 +27,7 @@ const at::Device& cuda() {
   return device;
 }
 
-// On the CPU, where bits are compared.
+// Copies the outcome to the CPU, where bits are compared.
 Outcome outcome_on_cpu(const at::Tensor& loss, const std::vector<at::Tensor>& parameters) {
   Outcome outcome{.loss = loss.detach().cpu()};
   for (const at::Tensor& parameter : parameters) {
@@ -63,7 +63,7 @@ void check_plan(const std::function<at::Tensor()>& forward,
   }
 }
 
-// Two layers of a matmul each, on the device.
+// Two layers with one matmul each, on the device.
 class SmallNetwork {
  public:
   at::Tensor forward() const {
@@ -88,7 +88,7 @@ class SmallNetwork {
       at::ones({8, 8}, at::TensorOptions().device(cuda())).div(8).requires_grad_(true);
 };
 
-// LibTorch starts its threads for the devices once, at the first backward of the process.
+// LibTorch starts its device threads once, at the first backward of the process.
 TEST_CASE("backward runs on the device's thread before a first recording and after it",
           "[device]") {
   REMATCH_NEEDS_CUDA();
@@ -111,8 +111,8 @@ TEST_CASE("backward runs on the device's thread where a recording comes first", 
   CHECK_NOTHROW(network.train(full));
 }
 
-// Bytes at each op of backward. CUDA's allocator carries no tags, so they are counted otherwise
-// there.
+// Returns the ops of backward with their bytes. CUDA's allocator has no tags, so the trace counts
+// bytes in another way than on the CPU.
 std::vector<std::string> backward_of(const ModelSpec& spec, const at::Device& device) {
   const auto model = make_model(spec, device);
   const Batch batch = make_data(spec, "", 1, device)->batch(0);
@@ -149,7 +149,8 @@ Plan plan_offloading_products(const SmallNetwork& network) {
   return plan;
 }
 
-// The product and tanh of two layers, of which the last keeps its own: 8 x 8 floats each.
+// The first layer's product of 8 x 8 floats is copied out and back. The last layer's product stays
+// on the device.
 TEST_CASE("on CUDA offloaded values go through pinned memory that is used again", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
@@ -167,7 +168,7 @@ TEST_CASE("on CUDA offloaded values go through pinned memory that is used again"
   }
 }
 
-// Copies and joins as they were told, with their streams.
+// Records the streams of copies and joins.
 struct ToldMoves final : MoveObserver {
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override {
     (move == Move::kCopy ? copies : joins).push_back(stream);
@@ -178,7 +179,7 @@ struct ToldMoves final : MoveObserver {
   CopyTimer timer;
 };
 
-// The first layer's product, out and back, and behind each copy a join.
+// The first layer's product is copied out and back, with a join behind each copy.
 TEST_CASE("on CUDA copies are timed on a stream of their own and joins on the step's", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
@@ -207,10 +208,10 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// Where an op switches to the side stream, and back.
+// The place where an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
-// Its backward may read what forward saved on another stream than autograd chose for it.
+// In backward it may read its saved tensor on another stream than the one autograd chose.
 struct Sine final : torch::autograd::Function<Sine> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             bool switches) {
@@ -303,7 +304,7 @@ TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "float32"},
       {"wan_small", {{"layers", 4}, {"tokens", 64}, {"dim", 64}}, "bfloat16"}};
   for (const ModelCase& which : cases) {
-    const ModelInstance on_cpu(which);  // for its spec
+    const ModelInstance on_cpu(which);  // provides the spec
     const auto model = make_model(on_cpu.spec, cuda());
     const Batch batch = make_data(on_cpu.spec, "", 1, cuda())->batch(0);
     const auto forward = [&] { return model->loss(batch); };

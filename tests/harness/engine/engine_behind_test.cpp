@@ -1,5 +1,5 @@
-// The autograd engine that a process had before its first recording goes on running every backward:
-// LibTorch's own, or one that another library has installed.
+// The autograd engine that the process used before its first recording still runs every backward.
+// It is LibTorch's own engine, or one that another library installed.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -24,10 +24,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-constexpr int kDepth = 100;  // deeper than one thread goes: the engine's pool takes over
+constexpr int kDepth = 100;  // deeper than one thread allows, so that the engine's pool takes over
 
-// Stands for an engine that another library installs, as Python's torch does. Counts what it is
-// asked for.
+// Stands for an engine that another library installs, as Python's torch does. Counts the calls it
+// receives.
 struct OtherEngine final : Engine {
   ~OtherEngine() override { stop(); }
   variable_list execute(const torch::autograd::edge_list& roots, const variable_list& inputs,
@@ -67,12 +67,12 @@ struct OtherEngine final : Engine {
 };
 
 OtherEngine& other_engine() {
-  static auto* engine = new OtherEngine;  // leaked, as worker threads may outlive statics
+  static auto* engine = new OtherEngine;  // leaked: worker threads may outlive static objects
   return *engine;
 }
 
-// Before anything of rematch runs in this process, and before the first backward: the engine that
-// runs it is the one that has worker threads.
+// Runs before any rematch code and before the first backward of this process, because the engine
+// that runs the first backward gets the worker threads.
 const bool installed_first = [] {
   torch::autograd::set_default_engine_stub([]() -> Engine& { return other_engine(); });
   return true;
@@ -89,7 +89,7 @@ Plan full_plan() {
   return plan_of_blocks(trace_of(network()), [](int, int) { return false; });
 }
 
-// By how much `count` grows while `run` runs.
+// Returns how much `count` increases during `run`.
 template <typename Run>
 int growth(const std::atomic<int>& count, const Run& run) {
   const int before = count;
@@ -119,7 +119,7 @@ TEST_CASE("outside regions the engine that was there is asked for hooks, inside 
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // What stays is the loss, which is outside all regions.
+  // The remaining requests come from the loss, which is outside all regions.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }
@@ -144,7 +144,7 @@ TEST_CASE("a backward inside backward runs in the engine that was there") {
   const Outcome expected = run_plain(reentrant);
   const Plan plan = plan_of_blocks(trace_of(reentrant), [](int, int) { return false; });
   for (const Schedule schedule : kSchedules) {
-    constexpr int kPasses = 1 + 2 * (kDepth + 1);  // of two layers
+    constexpr int kPasses = 1 + 2 * (kDepth + 1);  // counts both layers
     Outcome outcome;
     CHECK(growth(other_engine().num_executed,
                  [&] { outcome = run_engine(reentrant, plan, schedule); }) == kPasses);

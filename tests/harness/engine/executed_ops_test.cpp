@@ -1,4 +1,5 @@
-// What runs and what is held: whole_region as the closure oracle, on_demand never more.
+// Compares executed ops and held bytes: whole_region equals the closure oracle, and on_demand never
+// exceeds it.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -41,8 +42,8 @@ Metered meter_closures(const NamedNetwork& named, const ClosurePolicy& policy) {
   return meter(named, [&](const Network& network) { return forward_closures(network, policy); });
 }
 
-// Networks where the engine is documented to differ from a re-run: it does not repeat what nobody
-// needs of a write, keeps generator states per op, and re-runs no custom forward.
+// Excludes networks on which the engine is documented to differ from a re-run. The engine does not
+// repeat unneeded writes, keeps generator states per op, and does not re-run a custom forward.
 bool is_comparable(const std::string& name) {
   for (const char* word : {"write", "relu_", "copy_", "index_put_", "out=", "dropout", "noise",
                            "custom", "constants", "autocast", "experts"}) {
@@ -51,7 +52,7 @@ bool is_comparable(const std::string& name) {
   return true;
 }
 
-// A plan keeps tensors; the number that `.item()` read is in the record anyway.
+// A plan keeps only tensors. The number that `.item()` read is always in the record.
 bool has_tensor_result(const c10::OperatorHandle& op) {
   return op.operator_name().name != "aten::_local_scalar_dense";
 }

@@ -1,6 +1,6 @@
-// Planted faults against the gate: what checkpointing gets wrong elsewhere, in an engine or in a
-// closure oracle that has it on purpose, must FAIL at the tier that promises it, T0 by step 2. The
-// table is printed by build/dev/tests/harness/engine/faults_test '[table]'
+// Tests that the gate fails planted faults. Each is a known fault of checkpointing elsewhere,
+// planted in the engine or in a closure oracle. Every tier must fail it, T0 by step 2. Print the
+// table with build/dev/tests/harness/engine/faults_test '[table]'
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 
@@ -28,9 +28,9 @@ using Layer =
 struct PlantedFault {
   const char* name;
   Fault engine = Fault::kNoFault;
-  ClosureFault closure = ClosureFault::kNoFault;  // kNoFault: it is the engine's
+  ClosureFault closure = ClosureFault::kNoFault;  // kNoFault if the fault is in the engine
   Layer layer;
-  bool keep_all = false;  // the plan saves whatever can be saved
+  bool keep_all = false;  // the plan saves every op that can be saved
   int micro_batches = 1;
   bool autocast = false;
 
@@ -49,7 +49,7 @@ at::Tensor in_place_layer(const at::Tensor& x, const at::Tensor& w, const at::Te
   y.add_(x);
   return x + before.sin() * y.cos();
 }
-// Centres by a moving mean, as normalizations with running statistics do.
+// Centers by a moving mean, as normalizations with running statistics do.
 at::Tensor buffer_layer(const at::Tensor& x, const at::Tensor& w, const at::Tensor& mean) {
   const at::Tensor y = at::mm(x, w);
   const at::Tensor centred = y - mean.clone();
@@ -58,8 +58,8 @@ at::Tensor buffer_layer(const at::Tensor& x, const at::Tensor& w, const at::Tens
   at::AutoGradMode grad(true);
   return x + at::tanh(centred);
 }
-// A gate that takes no part in autograd, as routers have: lost autocast shows in no shape or dtype
-// that autograd would check.
+// A gate without a gradient, as in routers. Lost autocast changes no shape or dtype that autograd
+// checks here.
 at::Tensor gated_layer(const at::Tensor& x, const at::Tensor& w, const at::Tensor&) {
   return x + (x * w.sum(0)).tanh() * at::sigmoid(at::mm(x.detach(), w.detach()));
 }
@@ -91,7 +91,7 @@ const std::vector<PlantedFault>& faults() {
   return all;
 }
 
-// A few layers trained by gradient descent; `noise` stands for kernels that add in any order.
+// Trains a few layers by gradient descent. `noise` simulates kernels that add in any order.
 class Trainer {
  public:
   Trainer(const PlantedFault& what, std::uint32_t noise_seed, double noise)
@@ -149,7 +149,7 @@ class Trainer {
     return output;
   }
 
-  // Gradient descent; returns the norm of all gradients.
+  // Runs gradient descent and returns the norm of all gradients.
   double update() {
     at::NoGradGuard no_grad;
     double squares = 0;
@@ -224,7 +224,7 @@ Steps train(const PlantedFault& what, bool faulty, std::uint32_t noise_seed = 0,
                           : train_closures(what, faulty, noise_seed, noise);
 }
 
-// Kernels that add in any order: steps of every run differ by a millionth.
+// Simulates kernels that add in any order: the steps of all runs differ by a millionth.
 constexpr double kNoise = 1e-6;
 constexpr int kRuns = 4;
 

@@ -1,5 +1,5 @@
-// Ops that fail: wherever in a step one throws, memory returns to the baseline, generators and
-// buffers are as forward left them, and the next step is right.
+// Ops that fail. Wherever in a step an op throws, memory returns to the baseline and generators and
+// buffers stay as forward left them. The next step is correct.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Every op of one hazard in so many, and a few ops of every other, in usual runs.
+// In usual runs, every op fails for one hazard in kOneIn, and about kFew ops fail for each other
+// hazard.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 
@@ -25,7 +26,7 @@ struct OpFailed : std::runtime_error {
   OpFailed() : std::runtime_error("an op failed") {}
 };
 
-// Throws before the op of the given number, counted over all phases.
+// Throws before op `number`, counted over all phases.
 class FailsAt final : public OpObserver {
  public:
   explicit FailsAt(int number) : number_(number), guard_(this) {}
@@ -44,7 +45,7 @@ class FailsAt final : public OpObserver {
   OpObserverGuard guard_;
 };
 
-// What a hazard is and ought to do.
+// A hazard with its checkpoint and the expected facts.
 struct Subject {
   const Hazard& hazard;
   const Checkpoint& checkpoint;
@@ -52,7 +53,8 @@ struct Subject {
   bool backward_changes_state;
 };
 
-// A step fails at op `number`. Empty: it failed as it should, in a phase that is returned.
+// Fails a step at op `number`. Returns an empty string if the error came out and the state is as
+// forward left it.
 std::string fail_at(const Subject& subject, int number) {
   Model model = model_of(subject.hazard);
   Facts facts;
@@ -86,7 +88,8 @@ int num_ops(const Subject& subject) {
 
 void check_failures(const Subject& subject, int stride, int first) {
   const int ops = num_ops(subject);
-  // Autograd's own queue holds what was left of a failed pass until the thread's next one.
+  // A failed pass leaves objects in autograd's queue until the thread's next pass, so one step runs
+  // first.
   const auto next_step = [&] {
     return train(subject.hazard, &subject.checkpoint, Backward::kOnce, 1);
   };

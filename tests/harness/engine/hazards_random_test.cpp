@@ -1,4 +1,4 @@
-// Random layers under random plans. A failure names its seed.
+// Random layers under random plans. A failure message contains the seed.
 #include "tests/support/catch.h"
 #include "tests/support/hazards/random_program.h"
 #include "tests/support/hazards/trial.h"
@@ -21,7 +21,7 @@ std::vector<Plan> plans_of(const Trace& trace, std::uint32_t seed) {
   return plans;
 }
 
-// Autograd itself leaves a cycle where a value is written in place from itself.
+// Bytes that plain autograd leaks: it leaves a cycle if a value is written in place from itself.
 std::int64_t left_by_plain(const Hazard& hazard) {
   const std::int64_t before = cpu_bytes();
   try_to_train(hazard, nullptr);
@@ -35,7 +35,7 @@ TEST_CASE("random layers under random plans", "[property]") {
   for (std::uint32_t seed = 0; seed < seeds; ++seed) {
     const Hazard hazard = random_program(seed);
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // wrote to what autograd saved
+    if (!plain.facts.has_value()) continue;  // it wrote to a tensor that autograd saved
     ++num_plain;
     const std::int64_t left = left_by_plain(hazard);
     const std::vector<Plan> plans = plans_of(trace_of(hazard), seed);

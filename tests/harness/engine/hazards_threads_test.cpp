@@ -1,5 +1,5 @@
-// Two threads, a recording each: the hazards that draw no numbers of the process's generator, one
-// thread from the first to the last and one back, over shared checkpoints.
+// Two threads with one recording each, over shared checkpoints. They run the hazards that draw
+// nothing from the process's generator, one thread in forward order and one in reverse order.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<Case> cases(Schedule schedule) {
   return all;
 }
 
-// The other thread seeds the process's generator, so where that stands is not compared.
+// The other thread seeds the process's generator, so the generator's state is not compared.
 Trial without_default_generator(Trial trial) {
   if (!trial.facts.has_value()) return trial;
   std::erase_if(trial.facts->all,
@@ -41,9 +41,9 @@ Trial without_default_generator(Trial trial) {
   return trial;
 }
 
-// By name: what differed.
+// Returns the first difference of each hazard that differs, by the hazard's name.
 std::map<std::string, std::string> train_all(const std::vector<const Case*>& order) {
-  at::set_num_threads(1);  // of this thread
+  at::set_num_threads(1);  // set for this thread only
   std::map<std::string, std::string> differences;
   for (const Case* which : order) {
     const Trial trial = try_to_train(*which->hazard, which->checkpoint.get());

@@ -1,4 +1,4 @@
-// Steps that run other ops than the plan was made for: see Note [Leaving the plan].
+// Steps that run other ops than those the plan was made for: see Note [Leaving the plan].
 #include "tests/support/catch.h"
 #include "tests/support/hazards/plan_families.h"
 #include "tests/support/hazards/random_program.h"
@@ -25,8 +25,8 @@ std::int64_t passes_left(const Checkpoint& checkpoint) {
   return left;
 }
 
-// The steps of `hazard` under a plan that was made for other ops.
-// Autograd itself may leave `left_by_plain` bytes.
+// Runs the steps of `hazard` under a plan that was made for other ops. Returns how many passes left
+// the plan. Plain autograd may leak `left_by_plain` bytes.
 std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan& plan, int steps,
                            std::int64_t left_by_plain = 0) {
   std::int64_t left = 0;
@@ -54,14 +54,15 @@ TEST_CASE("steps that vary under every family of plans") {
     std::int64_t left = 0;
     std::size_t number = 0;
     for (const PlanFamily& family : plan_families()) {
-      const bool is_turn = ++number % 5 == hazard.name.size() % 5;  // each meets every fifth
+      // Each hazard runs every fifth family.
+      const bool is_turn = ++number % 5 == hazard.name.size() % 5;
       if (!is_deep() && !family.for_every_backward && !is_turn) continue;
       const std::optional<Plan> plan = family.make(trace, resolver);
       if (!plan.has_value()) continue;
       CAPTURE(family.name);
       left += check_follows(hazard, plain, *plan, kVaryingSteps);
     }
-    num_left += left > 0 ? 1 : 0;  // others vary in sizes, or in the order of whole regions
+    num_left += left > 0 ? 1 : 0;  // other hazards vary sizes, or the order of whole regions
   }
   CHECK(num_left >= 60);
 }
@@ -73,7 +74,7 @@ TEST_CASE("random programs under the plans of other programs", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(kStrangers); ++seed) {
     const Hazard hazard = random_program(seed);
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // wrote to what autograd saved
+    if (!plain.facts.has_value()) continue;  // it wrote to a tensor that autograd saved
     ++num_plain;
     const std::int64_t before = cpu_bytes();
     try_to_train(hazard, nullptr);

@@ -1,4 +1,5 @@
-// Recordings that follow each other, overlap, fail half-way; backward in every form autograd has.
+// Recordings that follow each other, overlap or fail half-way, and every form of backward that
+// autograd has.
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
@@ -105,8 +106,8 @@ TEST_CASE("backward after the recording has ended, and on another thread") {
   }
 }
 
-// LibTorch gives worker threads to the engine that runs the first backward of a process, and to
-// no other: backward has to stay there when a recording begins after it.
+// LibTorch gives worker threads only to the engine that runs the first backward of a process.
+// Backward must stay in that engine when a recording begins later.
 TEST_CASE("backward inside backward, deeper than one thread goes, after recordings") {
   constexpr int kDepth = 100;
   const NamedNetwork reentrant = reentrant_network(kDepth);
@@ -131,7 +132,7 @@ TEST_CASE("recordings after each other and several alive do not mix") {
   seed_generator();
   const Network second_network = f.named.make();
   {
-    Recording second(mixed);  // governs while it lives
+    Recording second(mixed);  // active while it lives
     const at::Tensor second_loss = loss_of(forward_with_scopes(second_network));
     first_loss.backward();
     second_loss.backward();
@@ -140,7 +141,8 @@ TEST_CASE("recordings after each other and several alive do not mix") {
   CHECK(first_difference(expected, outcome_of(first_network, first_loss)) == "");
   seed_generator();
   const Network third_network = f.named.make();
-  const at::Tensor third_loss = loss_of(forward_with_scopes(third_network));  // `first` again
+  // Recorded by `first` again.
+  const at::Tensor third_loss = loss_of(forward_with_scopes(third_network));
   third_loss.backward();
   CHECK(first_difference(expected, outcome_of(third_network, third_loss)) == "");
 }
@@ -193,7 +195,7 @@ TEST_CASE("an exception in the middle of backward leaves nothing behind") {
   const std::int64_t before = cpu_bytes();
   CHECK_THROWS_WITH(run_engine(failing, second_only, Schedule::kOnDemand),
                     Catch::Contains("backward failed"));
-  // Autograd's own queue holds what was left of a failed pass until the thread's next one.
+  // A failed pass leaves objects in autograd's queue until the thread's next pass.
   CHECK(first_difference(run_plain(good), run_engine(good, plan, Schedule::kOnDemand)) == "");
   CHECK(cpu_bytes() == before);
 }
@@ -260,7 +262,7 @@ TEST_CASE("a saved tensor can be looked at outside backward") {
   Recording recording(strict(f.full, Schedule::kOnDemand));
   const at::Tensor loss = loss_of(forward_with_scopes(network));
   const Outcome expected = run_plain(f.named);
-  // Backward inside forward: the inner graph's saved tensors are those of an open region.
+  // Runs backward inside forward. The saved tensors of the inner graph belong to an open region.
   loss.backward();
   CHECK(first_difference(expected, outcome_of(network, loss)) == "");
 }

@@ -1,5 +1,5 @@
-// Real models, reduced: every policy of the catalogue under both schedules against no
-// checkpointing, and whole_region against the closure oracle around the blocks.
+// Real models of reduced size. Compares every policy of the catalogue under both schedules with no
+// checkpointing, and whole_region with the closure oracle around the blocks.
 #include <random>
 
 #include "tests/support/catch.h"
@@ -88,7 +88,7 @@ TEST_CASE("whole_region executes and holds on real blocks what the closure oracl
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     for (std::uint32_t seed = 0; seed < num_seeds(8); ++seed) {
-      // Seed 0 keeps nothing, seed 1 every op that can be kept.
+      // Seed 0 keeps no op, and seed 1 keeps every op that can be kept.
       const auto keep = [seed](int op) {
         if (seed < 2) return seed == 1;
         std::mt19937 bits(seed * 7919U + static_cast<std::uint32_t>(op));

@@ -1,5 +1,5 @@
-// The op-class table against every op that this LibTorch registers: none of its attentions or
-// matmuls is missing.
+// Checks the op-class table against every op that this LibTorch registers: it lacks no attention
+// and no matmul.
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>

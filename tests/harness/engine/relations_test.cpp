@@ -1,4 +1,5 @@
-// The arithmetic of choosing layers, on the running engine: what each choice executes and holds.
+// Arithmetic of layer choices, measured on the running engine: the ops that each choice executes
+// and the bytes it holds.
 #include <algorithm>
 #include <functional>
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr int kLayers = 8;
 
-// Two attentions a block.
+// Each block has two attentions.
 const ModelCase kWan = {"wan_small",
                         {{"layers", kLayers},
                          {"dim", 48},
@@ -58,7 +59,7 @@ TEST_CASE("full and attn_only differ in attention forward alone") {
   }
 }
 
-// K of L layers checkpointed: those run attention twice a step.
+// K of L layers are checkpointed and run attention twice per step.
 TEST_CASE("over n steps with K of L layers checkpointed attention runs n (L + K) a times") {
   const EightLayers f;
   constexpr int kSteps = 3;
@@ -94,8 +95,8 @@ std::int64_t dead_bytes(const Plan& plan) {
   return bytes;
 }
 
-// Where the peak is a block's rebuild, on_demand is lower the more is kept inside: what attention
-// gave is there, so the ops before it wait for their own demand.
+// The peak is the recompute of one block. Under on_demand, attn_only peaks lower than full:
+// attention's results are kept, so the ops before attention wait for their own demand.
 TEST_CASE("full peaks no higher than attn_only, and that lower than none, but for on_demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
@@ -108,7 +109,8 @@ TEST_CASE("full peaks no higher than attn_only, and that lower than none, but fo
   CHECK(f.run("attn_only").peak_bytes < f.run("full").peak_bytes);
 }
 
-// What a list keeps beyond what backward reads is dead weight, and all that can lift it above none.
+// Dead saves are the only bytes by which a save list can exceed none: values that it keeps and that
+// backward does not read.
 TEST_CASE("keeping all costly ops holds less than none but for what nothing needs") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
@@ -120,7 +122,8 @@ TEST_CASE("keeping all costly ops holds less than none but for what nothing need
       CAPTURE(which.preset, policy);
       const std::int64_t dead = dead_bytes(plan_for(policy, trace));
       CHECK(after(policy) - dead < after("none"));
-      CHECK((dead > 0) == is_llama);  // w2's result is only added; Wan's is multiplied by a gate
+      // Llama only adds w2's result, so backward does not read it. Wan multiplies it by a gate.
+      CHECK((dead > 0) == is_llama);
     }
   }
 }
@@ -143,7 +146,7 @@ TEST_CASE("the more layers between two checkpointed ones, the more is held") {
   }
 }
 
-// Ops of a block behind the last tensor that backward wants: what early stop leaves out.
+// Ops of a block behind the last tensor that backward needs. Early stop leaves them out.
 std::map<std::string, int> tails(const Trace& trace) {
   std::map<std::string, int> ops;
   for (const TracedBlock& block : trace.blocks) {
@@ -169,8 +172,8 @@ TEST_CASE("without early stop exactly the tails of the regions run again") {
   CHECK(f.run("full_nostop", Schedule::kWholeRegion).ops == expected);
 }
 
-// Each block that is not checkpointed adds the same bytes; which blocks does not matter, but that
-// the first checkpointed one's input is the embedding, which is alive anyway.
+// Each block without checkpointing adds the same bytes, whichever block it is. The input of the
+// first checkpointed block adds none, because it is the embedding, which is alive anyway.
 TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
   const EightLayers f;
   const auto after = [&](const std::string& policy) { return f.run(policy).after_forward_bytes; };
@@ -182,13 +185,14 @@ TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
   CHECK(after("nth_first(2)") == full + 4 * per_block);
   CHECK(after("skip_nth(4)") == full + 2 * per_block);
   CHECK(after("first_n(3)") == full + 5 * per_block);
-  // Recompute needs the time's modulation, which without any region nothing holds on to.
+  // Recompute needs the modulation computed from the time. Without any region nothing keeps it
+  // alive.
   const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch, tables, dim, float32
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 
-// Backward starts with the last block and rebuilds it at once. What is left to gain is what the
-// head's backward holds before that: a small part of the block.
+// Backward starts with the last block and rebuilds it at once. The only gain is the memory that the
+// head's backward holds before that, a small part of the block.
 TEST_CASE("checkpointing the last block saves nothing at the peak") {
   const EightLayers f;
   CHECK(f.run("full").peak_bytes == f.run("first_n(7)").peak_bytes);

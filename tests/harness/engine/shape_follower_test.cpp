@@ -48,7 +48,7 @@ int recomputed_ops(const Trace& trace, const Plan& shape, Schedule schedule) {
 
 std::int64_t passes_left(const Checkpoint& checkpoint) { return checkpoint.num_left(); }
 
-// One step of a new model. Returns the number of recomputed ops; detach is not counted.
+// Runs one step of a new model. Returns the number of recomputed ops, without detach.
 int recomputed_in_step(const Hazard& hazard, const Checkpoint& checkpoint, int step) {
   Model model = model_of(hazard);
   *model.step = step;
@@ -66,7 +66,7 @@ std::vector<std::string> ops_of_first_region(const Plan& shape) {
   return ops;
 }
 
-// Whether ops tell both shapes apart before the first region of either ends.
+// Whether the ops distinguish both shapes before the first region of either shape ends.
 bool differ_at_once(const std::vector<Plan>& shapes) {
   const std::vector<std::string> a = ops_of_first_region(shapes[0]);
   const std::vector<std::string> b = ops_of_first_region(shapes[1]);
@@ -83,7 +83,7 @@ struct Tally {
   std::int64_t passes = 0;
 };
 
-// Runs both shapes, and all steps, of which some have neither.
+// Runs a step of each shape, and then all steps, some of which have neither shape.
 void check_two_shapes(const Hazard& hazard, const Trial& plain, int num_steps,
                       const std::vector<int>& steps, const std::vector<Trace>& traces,
                       const Plan& plan, Tally& tally, std::int64_t left_by_plain = 0) {
@@ -130,7 +130,8 @@ bool have_the_same_ops(const Trace& a, const Trace& b) {
                     [](const TracedOp& x, const TracedOp& y) { return x.name == y.name; });
 }
 
-// The first step that runs other ops than step 0, if possible in its first layer. Absent: none.
+// Returns the first step that runs other ops than step 0, preferably in its first layer. Returns
+// nullopt if all steps run the same ops.
 std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first) {
   std::optional<int> found;
   for (int step = 1; step < kVaryingSteps; ++step) {
@@ -178,7 +179,7 @@ TEST_CASE("random programs under plans of two shapes", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(kPairs); ++seed) {
     const Hazard hazard = alternating(random_program(seed), random_program(seed + 1000));
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // wrote to what autograd saved
+    if (!plain.facts.has_value()) continue;  // it wrote to a tensor that autograd saved
     const std::int64_t before = cpu_bytes();
     try_to_train(hazard, nullptr);
     const std::int64_t left_by_plain = cpu_bytes() - before;
@@ -197,7 +198,7 @@ TEST_CASE("random programs under plans of two shapes", "[property]") {
 
 using LayerOp = at::Tensor (*)(const at::Tensor& x, const at::Tensor& w);
 
-// Four layers on squares of 8.
+// Makes four layers on squares of 8.
 NamedNetwork four_layers(LayerOp op) {
   return {"four layers", [op] {
             Network network;
@@ -277,8 +278,8 @@ std::vector<Plan> plans_for(const Trace& trace) {
   return plans;
 }
 
-// Values that only the other shape keeps are dropped when the ops tell the shapes apart, so bytes
-// are those of a plan of one shape.
+// Values that only the other shape keeps are dropped once the ops distinguish the shapes. Bytes
+// therefore equal those of a plan with one shape.
 TEST_CASE("bytes and counts are those of the shape that runs") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
@@ -329,7 +330,7 @@ TEST_CASE("passes are counted by shape, and a pass of neither shape leaves the p
   CHECK_THROWS_AS(measured(other_activation(), refusing), StreamMismatch);
 }
 
-// Each of them begins with the ops that both shapes share.
+// Each pass begins with the ops that both shapes share.
 TEST_CASE("passes of forward in one recording have shapes of their own") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
@@ -349,7 +350,7 @@ TEST_CASE("passes of forward in one recording have shapes of their own") {
   }
 }
 
-// The second shape differs from the first in layer 1 only, where a region of the first runs.
+// The second shape differs from the first only in layer 1, inside a region of the first shape.
 TEST_CASE("a region goes on with another shape behind its first layer") {
   prepare_process();
   const auto network = [](bool is_masked) {

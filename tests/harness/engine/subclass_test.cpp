@@ -1,6 +1,6 @@
-// Ops of tensor subclasses as Python makes them, recomputed. Stand-ins for the two kernels that
-// Python's fallbacks are: one at the key at the very top, which notes the state of the thread, and
-// one at the key below autograd, which needs that note.
+// Recomputes ops of tensor subclasses as Python makes them. Two kernels stand in for Python's
+// fallbacks. The kernel at the topmost key notes the state of the thread, and the kernel at the key
+// below autograd requires that note.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/library.h>
@@ -57,7 +57,7 @@ at::Tensor call_scaled(const at::Tensor& of_subclass, const at::Tensor& x) {
   return op.call(of_subclass, x);
 }
 
-// Each layer hands a parameter of a subclass to an op whose result backward needs.
+// Each layer passes a parameter of a subclass to an op whose result backward needs.
 NamedNetwork network() {
   return {"subclass", [] {
             Network network;
@@ -82,7 +82,7 @@ TEST_CASE("a recorded op of a subclass is recomputed through the whole dispatche
   for (const Schedule schedule : kSchedules) {
     const int before = num_scaled;
     CHECK(first_difference(expected, run_engine(network(), full, schedule)) == "");
-    CHECK(num_scaled - before == 4);  // two layers, forward and recompute
+    CHECK(num_scaled - before == 4);  // two layers, in forward and in recompute
   }
 }
 

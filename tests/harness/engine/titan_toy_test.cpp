@@ -1,6 +1,6 @@
-// torchtitan's own test of its policy (tests/unit_tests/test_activation_checkpoint.py): three
-// linears, gate 512 -> 512, wq 512 -> 512, output 512 -> 1024, on 512 rows. Its figures are flops
-// of backward in units of 2 x 512^3, and bytes held after forward in MB of 2^20.
+// torchtitan's own test of its policy (tests/unit_tests/test_activation_checkpoint.py). It has
+// three linears on 512 rows: gate 512 -> 512, wq 512 -> 512, output 512 -> 1024. Its figures are
+// backward's flops in units of 2 x 512^3, and the bytes held after forward in units of 2^20.
 #include <ATen/Functions.h>
 
 #include "harness/engine/record/op_facts.h"
@@ -48,7 +48,8 @@ struct Toy {
   }
 };
 
-// A product of forward is as many units as its result has times 512 columns: all rows are 512 wide.
+// Counts a forward product as one unit for every 512 columns of its result, because all rows have
+// 512 elements.
 class RecomputedUnits final : public OpObserver {
  public:
   void executed(const c10::OperatorHandle& op, Phase phase,
@@ -92,7 +93,7 @@ ToyStep run(const std::string& policy, Schedule schedule) {
   for (const at::Tensor* leaf : {&toy.input, &toy.gate, &toy.wq, &toy.output}) {
     step.outcome.gradients.push_back(leaf->grad());
   }
-  CHECK(units.backward_products == 6);  // two for each linear, as large as forward's: 8 units
+  CHECK(units.backward_products == 6);  // two per linear, each as large as forward's: 8 units
   step.backward_units = 8 + units.recomputed;
   return step;
 }
@@ -103,9 +104,10 @@ TEST_CASE("torchtitan's toy gives its published flops and bytes") {
     std::int64_t units;
     double megabytes;
   };
+  // sac_titan excludes the gate, and with it wq, which has the same shape.
   const Row rows[] = {{"none", 8, 2.0},
                       {"sac_titan_excluding([])", 9, 3.0},
-                      {"sac_titan", 10, 2.0},  // leaves the gate out, and wq has its shape
+                      {"sac_titan", 10, 2.0},
                       {"sac_titan_excluding([output])", 11, 1.0},
                       {"full_nostop", 12, 0.0}};
   const ToyStep none = run("none", Schedule::kWholeRegion);
@@ -118,7 +120,7 @@ TEST_CASE("torchtitan's toy gives its published flops and bytes") {
   }
 }
 
-// Nobody needs what the last linear gives, so on_demand never makes it again.
+// Backward does not need the last linear's result, so on_demand never recomputes it.
 TEST_CASE("on_demand does torchtitan's toy without the products that nothing needs") {
   const auto units = [](const char* policy) {
     return run(policy, Schedule::kOnDemand).backward_units;

@@ -1,5 +1,5 @@
-// Writes and draws that nothing tells the engine of: what OutsideCheck::kHashes finds, and what
-// nobody does.
+// Writes and draws that the engine is not told about: those that OutsideCheck::kHashes finds, and
+// those that nothing detects.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
@@ -20,8 +20,7 @@ namespace {
 
 using Catch::Contains;
 
-// Sharded training lets the memory of parameters go after forward and fills it again before
-// backward.
+// Sharded training frees the memory of parameters after forward and fills it again before backward.
 const Meddle kNewMemory = [](const Network& network, const at::Tensor&) {
   const at::Tensor& parameter = network.parameters[0];
   const at::Tensor content = no_grad_copy(parameter);
@@ -45,8 +44,7 @@ TEST_CASE("other content in other memory of the same storage is seen by its hash
                 "where no version tells", OutsideCheck::kHashes);
 }
 
-// --- Writes that no version tells -----------------------------------------------------------
-
+// Writes without bumping the parameter's version.
 const Meddle kWriteThroughData = [](const Network& network, const at::Tensor&) {
   network.parameters[0].variable_data().mul_(2);
 };
@@ -56,7 +54,7 @@ TEST_CASE("a write through .data is seen by its content") {
   check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
-    CHECK_NOTHROW(given.run_engine(strict(plan, schedule)));  // documented: not seen
+    CHECK_NOTHROW(given.run_engine(strict(plan, schedule)));  // documented as not detected
   }
 }
 
@@ -79,14 +77,14 @@ TEST_CASE("hashes refuse nothing that did not change") {
   }
 }
 
-// What LibTorch's own ops do with a list of their own (op_facts.h), an op of another library may
-// do unknown to the engine.
+// Writes to a list of its own. The engine knows the LibTorch ops that do this (op_facts.h), but not
+// the ops of other libraries.
 at::Tensor counts_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   const_cast<at::Tensor&>(calls).mutable_data_ptr<float>()[0] += 1.0F;
   return at::sin(x);
 }
 
-// Only with `is_counting`, as an op writes that the step which was traced did not need.
+// Writes only if `is_counting`, like an op that did not write in the traced step.
 bool is_counting = false;
 at::Tensor may_count_its_calls(const at::Tensor& x, const at::Tensor& calls) {
   return is_counting ? counts_its_calls(x, calls) : at::sin(x);
@@ -143,8 +141,8 @@ TEST_CASE("a trace finds an op that writes to what its schema does not mark") {
   CHECK(calls.item<float>() == 2.0F);
 }
 
-// --- Documented: not seen ----------------------------------------------------------------------
-
+// The test cases below hold writes and draws that are documented as not detected. Compares a run
+// that no check stops with the plain run.
 std::string difference_on_demand(const Case& given) {
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   return first_difference(given.run_plain(), given.run_engine(checkpoint));
@@ -172,7 +170,8 @@ TEST_CASE("a write through a raw pointer into a result of the region is not seen
   CHECK(difference_on_demand({[=](const at::Tensor& x, const at::Tensor& w) {
           return at::sin(written(at::mm(x, w)));
         }}) != "");
-  // What `empty` made is known to be filled like this.
+  // The engine expects that a result of `empty` is filled through a pointer, so it handles this
+  // write.
   CHECK(difference_on_demand({[=](const at::Tensor& x, const at::Tensor& w) {
           const at::Tensor ones = at::empty({4, 4});
           std::fill_n(ones.mutable_data_ptr<float>(), 16, 1.0F);

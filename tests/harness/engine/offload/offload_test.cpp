@@ -1,5 +1,5 @@
-// Values on the host: what stays on the device, what moves, what is refused, and that blocks of
-// host memory are used again.
+// Offloaded values: what stays on the device, what moves to the host, and what is rejected. Blocks
+// of host memory are reused.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
@@ -32,7 +32,7 @@ void prepare_process() {
   at::set_num_threads(1);
 }
 
-// Three layers of tanh(x w), on squares of 8: autograd wants each layer's input and its tanh.
+// Three layers of tanh((2 x) w), on squares of 8. Autograd saves each layer's 2 x and its tanh.
 NamedNetwork three_layers() {
   return {"three layers", [] {
             Network network;
@@ -47,7 +47,7 @@ NamedNetwork three_layers() {
           }};
 }
 
-// The product with 2 and the tanh's input are what nobody but the region holds.
+// Offloads the results of op `name`. Only the region holds the product 2 x and the tanh's input.
 Plan plan_offloading(const Trace& trace, const std::string& name) {
   Plan plan = plan_of_blocks(trace, [](int, int) { return false; });
   for (RegionType& type : plan.types) {
@@ -65,8 +65,8 @@ at::Tensor forward_of(const Network& network, const Checkpoint& checkpoint) {
   return loss;
 }
 
-// The last region's stays: two of three leave, are copied once each way, and the host is empty
-// afterwards.
+// Two of three results leave the device, because the last region's result stays. Both are copied
+// once each way, and afterwards the host is empty.
 TEST_CASE("an offloaded result leaves the device until backward") {
   prepare_process();
   const NamedNetwork named = three_layers();
@@ -119,7 +119,8 @@ TEST_CASE("a dropped step gives its host memory back, and the next one uses it a
   CHECK(checkpoint.host_memory().peak == Bytes{});
 }
 
-// x is each layer's input and the result of the layer before it; the first layer's is the batch.
+// The input x of each layer is the result of the layer before it. The first layer's x is the batch,
+// which is not offloaded.
 TEST_CASE("inputs of regions wait on the host") {
   prepare_process();
   const NamedNetwork named = three_layers();
@@ -134,7 +135,8 @@ TEST_CASE("inputs of regions wait on the host") {
     const Checkpoint checkpoint = strict(plan, schedule);
     const Network network = named.make();
     const at::Tensor loss = forward_of(network, checkpoint);
-    CHECK(checkpoint.host_memory().in_use == kSquare);  // the second layer's; the last one's stays
+    // Only the second layer's input is on the host, because the last layer's input stays.
+    CHECK(checkpoint.host_memory().in_use == kSquare);
     loss.backward();
     CHECK(checkpoint.host_memory().copied_back == kSquare);
     CHECK(checkpoint.host_memory().in_use == Bytes{});
@@ -142,11 +144,11 @@ TEST_CASE("inputs of regions wait on the host") {
   }
 }
 
-// Written to after its region. The value is recomputed, and autograd sees that what it saved was
-// written to; an input cannot be recomputed.
+// The test writes to the value after its region. Recompute ignores the host copy, and autograd sees
+// that its saved tensor was written to. An input cannot be recomputed, so the write is rejected.
 TEST_CASE("a stale value or input is not taken from the host") {
   prepare_process();
-  at::Tensor exposed;  // what the second layer makes
+  at::Tensor exposed;  // a result of the second layer
   NamedNetwork named = three_layers();
   const auto make = named.make;
   named.make = [&exposed, make] {
@@ -191,7 +193,8 @@ TEST_CASE("a stale value or input is not taken from the host") {
 
 enum class Backward : std::uint8_t { kOnce, kTwice };
 
-// A step under the checkpoint; with kTwice the gradients of a second backward over the graph.
+// Runs one step under the checkpoint. kTwice returns the gradients of a second backward over the
+// graph.
 Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward backward) {
   seed_generator();
   const Network network = named.make();
@@ -207,8 +210,9 @@ Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward 
   return outcome_of(network, loss);
 }
 
-// Bits of none under three treatments, inputs on the host or not, one backward or two; nothing is
-// left there, and steps after the first allocate nothing.
+// Compares random plans with three treatments with plain runs, bitwise: inputs offloaded or not,
+// one backward or two. The host is empty afterwards, and steps after the first allocate no host
+// memory.
 TEST_CASE("networks with hazards under random plans that offload", "[property]") {
   prepare_process();
   int num_runs = 0;
@@ -238,7 +242,7 @@ TEST_CASE("networks with hazards under random plans that offload", "[property]")
   CHECK(num_moved > num_runs / 50);
 }
 
-// On the CPU, with real tensors: bytes on both sides are those of the simulator.
+// Runs with real tensors on the CPU. Device and host bytes must equal those of the simulator.
 TEST_CASE("models that offload hold what the simulator says", "[property]") {
   for (const ModelCase& which :
        {ModelCase{"llama_small", {{"layers", 4}}}, ModelCase{"wan_small", {{"layers", 4}}},

@@ -1,5 +1,5 @@
-// Writes through raw pointers into results of a region. A version counter that moved without an op,
-// or a pointer that the program says it took, tells of them.
+// Writes through raw pointers into results of a region. The engine detects them by a version
+// counter that changed without an op, or because the program declared that it took a pointer.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -24,14 +24,15 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// A kernel that scales its argument in place, out of sight of the dispatcher.
+// Scales the argument in place through a pointer, hidden from the dispatcher.
 void scale_by_pointer(const at::Tensor& y, float factor) {
   const at::Tensor flat = y.detach();
   float* const data = static_cast<float*>(flat.storage().mutable_data()) + flat.storage_offset();
   for (std::int64_t i = 0; i < flat.numel(); ++i) data[i] *= factor;
 }
 
-// The same with what the documentation of PyTorch asks of such a kernel.
+// Scales by pointer and then bumps the version, as PyTorch's documentation requires of such a
+// kernel.
 at::Tensor scaled(const at::Tensor& y, float factor = 0.5F) {
   scale_by_pointer(y, factor);
   torch::autograd::impl::bump_version(y);
@@ -49,7 +50,8 @@ struct ScalesByPointer : Function<ScalesByPointer> {
   }
 };
 
-// Saves what it wrote: autograd asks for it when the version has moved, and no op has run since.
+// Saves the tensor that it scaled. Autograd asks for it after the version has changed and before
+// any other op.
 struct SavesWhatItScaled : Function<SavesWhatItScaled> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     scale_by_pointer(x, 0.5F);
@@ -259,8 +261,7 @@ TEST_CASE("a version that moves without an op tells of a write") {
   }
 }
 
-// --- A pointer that the program says it took ------------------------------------------------
-
+// Makes a constant that recompute cannot make again, because it is filled through a pointer.
 at::Tensor filled(float first) {
   const at::Tensor tensor = at::empty({4, 4});
   float* const data = tensor.mutable_data_ptr<float>();
@@ -268,6 +269,7 @@ at::Tensor filled(float first) {
   return tensor;
 }
 
+// Declares the pointer that it takes, instead of bumping the version, and then writes through it.
 at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = PointerUse::kOnce) {
   note_pointer_taken(y, use);
   scale_by_pointer(y, factor);
@@ -350,9 +352,7 @@ TEST_CASE("a pointer taken outside of regions is nobody's") {
   });
 }
 
-// --- Opaque calls --------------------------------------------------------------------------
-
-// One op of the record, whose kernels may write to `overwritten`.
+// Runs `call` as one op of the record, whose kernels may write to `overwritten`.
 template <class Call>
 std::vector<at::Tensor> run_opaquely(const std::vector<at::Tensor>& arguments,
                                      const std::vector<at::Tensor>& overwritten, Call call) {
@@ -434,9 +434,8 @@ TEST_CASE("an opaque call returns no view of an unknown tensor") {
   CHECK(OpaqueCall::begin({}) == nullptr);
 }
 
-// --- Constants that are written to ----------------------------------------------------------
-
-// Writes to `calls`, which is from outside: its result is kept and never made again.
+// Writes to `calls`, which comes from outside, so the engine keeps the result and never recomputes
+// it.
 at::Tensor sine_and_count(const at::Tensor& x, at::Tensor& calls) {
   calls.add_(1.0);
   return at::sin(x);
@@ -449,6 +448,7 @@ TORCH_LIBRARY_IMPL(rematch_hidden_writes_test, CPU, library) {
   library.impl("sine_and_count", &sine_and_count);
 }
 
+// Layers that write to a constant: a value that the record keeps because replay cannot make it.
 const std::vector<NamedLayer>& layers_with_constants() {
   static const std::vector<NamedLayer> all = {
       {"read, then written in place",
@@ -531,8 +531,6 @@ TEST_CASE("a constant that is filled by pointer again is refused") {
                       Catch::Contains("region blocks.1") && Catch::Contains("fill a new tensor"));
   }
 }
-
-// --- Exceptions that the layer catches ------------------------------------------------------
 
 TEST_CASE("an exception that the layer catches changes no bits") {
   const auto fails = [](T y) {

@@ -1,5 +1,5 @@
-// State beside their arguments that kernels read: an op is recomputed under what it ran under in
-// forward, and the program finds its own state afterwards.
+// State that kernels read in addition to their arguments. Recompute runs an op under its state in
+// forward, and afterwards restores the program's state.
 #include "harness/engine/record/kernel_context.h"
 
 #include <ATen/Functions.h>
@@ -23,7 +23,7 @@ namespace {
 
 at::Context& flags() { return at::globalContext(); }
 
-// A piece of state: what a kernel reads of it, and how a program sets it to another value and back.
+// One piece of state: the value a kernel reads, and functions that change it and reset it.
 struct State {
   std::string name;
   std::function<double()> read;
@@ -134,7 +134,7 @@ const std::vector<State>& all_state() {
   return all;
 }
 
-// Sets the state while it lives.
+// Changes the state for its lifetime.
 class Changed {
  public:
   explicit Changed(const State& state) : state_(state) { state_.change(); }
@@ -146,7 +146,8 @@ class Changed {
   const State& state_;
 };
 
-// A kernel whose result depends on a piece of state, as the choice of an algorithm does.
+// A kernel whose result depends on a piece of state, as it would if the state selected an
+// algorithm.
 at::Tensor probe(const at::Tensor& x, std::int64_t state) {
   return x * (1.0 + 0.25 * all_state()[static_cast<std::size_t>(state)].read());
 }
@@ -176,7 +177,7 @@ Case set_by_layer(const State& state, std::function<at::Tensor(const at::Tensor&
   }};
 }
 
-// The layer runs it under the usual state, and backward runs under the changed one.
+// The layer runs `kernel` under the usual state. Backward runs under the changed state.
 Case set_around_backward(const State& state, std::function<at::Tensor(const at::Tensor&)> kernel) {
   return {[kernel = std::move(kernel)](const at::Tensor& x, const at::Tensor& w) {
             const at::Tensor y = at::mm(x, w);
@@ -193,7 +194,7 @@ void check_kernel(const State& state, const std::function<at::Tensor(const at::T
   CHECK(state.read() == usual);
   const Case around = set_around_backward(state, kernel);
   check_equal(around);
-  CHECK(state.read() != usual);  // as the program left it
+  CHECK(state.read() != usual);  // still as the program set it
   state.reset();
   REQUIRE(state.read() == usual);
 }
@@ -218,7 +219,7 @@ TEST_CASE("kernels that read state are recomputed under the state of forward") {
   }
 }
 
-// Those of LibTorch that differ on every machine.
+// Uses the state on which LibTorch's kernels depend on every machine.
 TEST_CASE("LibTorch's kernels are recomputed under the state of forward") {
   const at::Tensor many = at::sin(at::arange(200'000, at::kFloat));
   check_kernel(state_named("autocast"), [](const at::Tensor& y) {
