@@ -1,5 +1,5 @@
-"""Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with arguments, and
-policy files with selectors for the model's own ops and scopes."""
+"""Draws policies: every entry of `rematch list` and every spelling of `rematch list --systems`, with arguments. Also
+draws policy files, whose selectors name the model's own ops and scopes."""
 
 import re
 

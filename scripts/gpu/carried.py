@@ -19,9 +19,9 @@ PACKAGE_LIBRARY = "harness/python/librematch_python.so"
 
 
 def pack(file, build, dry_results, open_list):
-    """Packs the programs that are linked with CUDA, stripped; the Python package; the reports of the questions on the
-    dry device; and the list of open questions. Exit code: 0 packed; 2 if something is missing, and then nothing is
-    written."""
+    """Packs the stripped programs that are linked with CUDA and the Python package. Also packs the reports of the
+    questions on the dry device and the list of open questions. Exit code: 0 packed; 2 if something is missing, and then
+    nothing is written."""
     programs = {name: build / path for name, path in DRY_PROGRAMS.items()}
     absent = [str(path) for path in programs.values() if not path.exists()]
     if absent:

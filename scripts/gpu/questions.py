@@ -35,7 +35,7 @@ class Question:
     lane: str  # values: runs beside others; times: runs alone
     commands: list  # lists of words; see machine.filled for the placeholders
     depends: list = field(default_factory=list)  # repository paths whose change reopens the question
-    kind: str = None  # of card; None: any
+    kind: str = None  # kind of card; None: any
     run: str = ""  # group of questions that analysis planned for one run on a GPU
     always: bool = False  # every run asks it, answered or not
     judge: str = None  # name of a verdict; None: the exit codes decide

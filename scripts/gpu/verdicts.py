@@ -74,7 +74,7 @@ def wrong_bits(point):
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from {parity['reference']}'s at {where}"
     if point["status"] != "ok":
-        return None  # compared as far as it ran
+        return None  # the steps that ran were compared
     if None in bits:
         return f"bits were not compared with {parity['reference']}'s"
     if not parity["every_parameter_has_gradient"]:
@@ -111,8 +111,8 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """Returns what every verdict must reject: a point without a result, bits that differ from the reference's, ops that
-    differ from the plan's, and a peak that differs from the predicted one."""
+    """Returns what every verdict must reject. These are a point without a result, bits that differ from the
+    reference's, ops that differ from the plan's, and a peak that differs from the predicted one."""
     problems = []
     for name, point in points(report):
         wrong = []

@@ -1,8 +1,8 @@
 // Times a search on one core, from trace and profile to the judged points of the front. One model
-// is llama3_8b with 16 to 160 layers. It is searched with a constant transient (whole_region), with
-// general labels (on_demand, where a block's needs in backward depend on what it keeps), and with
-// options on the hull only. The other model has 80 layers of three kinds. Also reports the peak
-// memory of all searches.
+// is llama3_8b with 16 to 160 layers. Its search runs with a constant transient (whole_region),
+// with general labels and with options on the hull only. General labels are those of on_demand,
+// where a block's needs in backward depend on what it keeps. The other model has 80 layers of three
+// kinds. Also reports the peak memory of all searches.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 

@@ -43,7 +43,7 @@ struct Measured {
   std::int64_t after_forward_bytes = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t after_backward_bytes = 0;
-  std::int64_t dead_save_bytes = 0;  // of one region; all regions are alike
+  std::int64_t dead_save_bytes = 0;  // bytes in one region; all regions are alike
   std::string loss_bits;
   std::map<std::string, std::string> gradient_hashes;
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""scripts/gpu_queue without a GPU: what reopens a question, which questions fit, the verdicts on made-up reports, and
-how a run continues after a question that failed or was stopped."""
+"""Tests scripts/gpu_queue without a GPU: what reopens a question, which questions fit, and the verdicts on made-up
+reports. Also tests how a run continues after a question that failed or was stopped."""
 
 import contextlib
 import io
@@ -987,7 +987,7 @@ class TypedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             queue = pathlib.Path(folder) / "queue.json"
             (pathlib.Path(folder) / "bin").mkdir()
-            (pathlib.Path(folder) / "bin/rematch").touch()  # never started; stands for a build without the dry device
+            (pathlib.Path(folder) / "bin/rematch").touch()  # never started; the real one may not be built
             for code, expected in (("raise SystemExit(1)", 3), ("pass", 0)):
                 queue.write_text(json.dumps(queue_of(
                     {"name": "sound", "commands": [f"{sys.executable} -c pass"]},

@@ -11,7 +11,7 @@ namespace rematch::testing {
 struct NvtxEvent {
   enum class Kind : std::uint8_t { kPush, kPop, kStart, kEnd };
   Kind kind = Kind::kPush;
-  std::string name;  // of a range that opens; empty otherwise
+  std::string name;  // the name of a range that opens; empty otherwise
   std::thread::id thread;
   std::uint64_t range = 0;  // id of a process range; 0 for the ranges of a thread
   bool operator==(const NvtxEvent&) const = default;

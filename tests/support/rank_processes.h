@@ -18,7 +18,7 @@
 
 namespace rematch::testing {
 
-// Ten times longer than ranks took on the slowest machine tried.
+// Long enough for a machine ten times slower than any on which ranks were tried.
 inline constexpr std::chrono::minutes kLongForRanks{5};
 
 // Runs the hidden test case of the given name, or those with the given tag, on `world` ranks. The

@@ -49,7 +49,7 @@ class FailsAt final : public OpObserver {
 struct Subject {
   const Hazard& hazard;
   const Checkpoint& checkpoint;
-  const Facts& plain;  // of one step
+  const Facts& plain;  // facts of one step
   bool backward_changes_state;
 };
 

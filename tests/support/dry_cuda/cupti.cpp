@@ -64,7 +64,7 @@ CUpti_ActivityKind kind_of(const DryCudaRecord& record) {
 }
 
 struct Call {
-  const char* name;  // as in records
+  const char* name;  // the spelling in records
   CUpti_ActivityKind kind;
   CUpti_CallbackId id;
 };

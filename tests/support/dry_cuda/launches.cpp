@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kKernelsOfLibTorch = 60000;
 constexpr std::uint64_t kMostThreads = 1024;
 constexpr unsigned kMostDepth = 64;
-constexpr unsigned kMostBlocksAcross = 65535;  // of the second and third dimension
+constexpr unsigned kMostBlocksAcross = 65535;  // limit for the second and third dimension
 
 struct Kernel {
   const char* symbol;  // in the program's data; never freed

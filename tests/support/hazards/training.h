@@ -17,9 +17,9 @@ inline constexpr int kSteps = 2;
 
 // How a step computes its gradients.
 enum class Backward : std::uint8_t {
-  kOnce,         // as the model specifies
-  kTwice,        // twice, over a retained graph
-  kOfGradients,  // of the squares of the first gradients: a second backward through the first
+  kOnce,         // runs the model's own backward
+  kTwice,        // runs it twice, over a retained graph
+  kOfGradients,  // differentiates squares of the first gradients, through them
   kInParts,      // for one parameter over a retained graph, then for all
   kElsewhere,    // on another thread, after the recording has ended
   kNever,        // the loss is dropped
