@@ -37,10 +37,8 @@ struct Refused : std::runtime_error {
 
 // Note [What is refused]
 // While forward runs, in a region:
-//   - a write in place into a tensor from outside that takes part in autograd; into a list of
-//     tensors; into a tensor from outside and one of the region by the same op;
-//   - a result of the region that is given other data (set_data, x.data = y), or whose data is
-//     written to through x.data;
+//   - a result of the region that is given other data (set_data, x.data = y) after autograd saved
+//     it;
 //   - a tensor that was filled through a raw pointer, read, and filled so again;
 //   - a collective that the region does not wait for, or that gives a handle to wait on;
 //   - an op on another stream of its device than those before it;
@@ -50,12 +48,11 @@ struct Refused : std::runtime_error {
 // When backward wants a tensor from outside that was written to or given other data since it was
 // read: if autograd saved it, or if an op that has to be recomputed read its content. Making a view
 // of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
-// left out; and a tensor of up to kCheapCopyBytes (record.h) that the region itself overwrites is
-// copied first. One that the plan offloads is refused whoever wants it.
-// When backward wants what was filled through a raw pointer in the region, or is the result of an
-// op with a side effect, and was written to after the region. When an op would be recomputed on
-// another stream than forward ran it on. Autograd runs backward on the streams of forward,
-// whichever are current.
+// left out; and a tensor that the region itself overwrites after an op read it is copied first. One
+// that the plan offloads is refused whoever wants it. When backward wants what was filled through a
+// raw pointer in the region, or is the result of an op with a side effect, and was written to after
+// the region. When an op would be recomputed on another stream than forward ran it on. Autograd
+// runs backward on the streams of forward, whichever are current.
 //
 // Note [What is not seen]
 //   - a write through .data or a raw pointer into a tensor from outside, and other memory given to

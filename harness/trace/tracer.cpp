@@ -76,7 +76,6 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t i = base; i < stack->size(); ++i) note_tensors((*stack)[i]);
     const bool is_collective = facts.collective == CollectivePart::kStart;
     std::string group = is_collective ? group_of_collective(*stack) : "";
-    recorder_.set_list_writes(block_depth_ == 0 ? ListWrites::kNoted : ListWrites::kRefused);
     const std::vector<HashedArgument> hashed = hash_unmarked(facts, *stack);
     recorder_.run(facts, keys, stack, depth, Keep::kNothing);
     for (const HashedArgument& each : hashed) {
@@ -162,7 +161,6 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     if (index) {
       observations_.blocks.push_back(
           {.scope = scope, .list = path.substr(0, path.rfind('.')), .index = *index});
-      if (block_depth_ == 0) block_depth_ = open_scopes_.size() + 1;
     }
     open_scopes_.push_back(scope);
     node_scopes_.enter(scope);
@@ -170,7 +168,6 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   void record_closing() noexcept {
     observations_.scopes[open_scopes_.back()].end_op = num_ops();
-    if (open_scopes_.size() == block_depth_) block_depth_ = 0;
     open_scopes_.pop_back();
     if (!open_scopes_.empty()) node_scopes_.enter(open_scopes_.back());
   }
@@ -365,7 +362,6 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   std::vector<std::string> open_paths_;
   std::vector<bool> is_recorded_;     // by open path
   std::vector<ScopeId> open_scopes_;  // those recorded
-  std::size_t block_depth_ = 0;  // of open scopes, where the outermost block is one; 0: none is
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};
 };

@@ -188,6 +188,8 @@ void Recorder::close() {
   suspected_.clear();
   exposed_.clear();
   detached_.clear();
+  held_writes_.clear();
+  has_aliases_ = false;
   exchange_open_recorder(outer_);
 }
 
@@ -217,7 +219,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
       .stream = may_have_stream(facts, keys) ? note_stream(stream_of(facts, *stack)) : std::nullopt,
       .side_effect = false,
       .in_place = false,
-      .side_writes = false};
+      .side_writes = false,
+      .held_writes = false};
   if (facts.has_effects || checks_hashes()) {
     run_with_effects(op, keys, stack, depth, keep);
   } else {
@@ -230,6 +233,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   }
   record_->ops.push_back(op);
   rollback.commit();
+  if (op.held_writes) hold_writes();
   forget_some_dead();
 }
 
@@ -240,7 +244,7 @@ void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch:
   const OpFacts& facts = *op.facts;
   op.side_writes = has_side_writes(facts, *stack);
   const bool writes = facts.mutates || op.side_writes;
-  if (writes) check_writes(op, *stack);
+  if (writes) classify_writes(op, *stack);
   op.side_effect |= facts.unrepeatable && !op.in_place;
   if (!facts.side_written.empty() && !op.side_writes) copy_side_arguments(op, *stack);
   VersionCounters counters;
@@ -348,6 +352,7 @@ std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   const std::int32_t value = value_of(tensor);
   const RecordedValue& known = record_->values[value];
   if (!known.op.has_value() && !known.kept.defined()) hold_outside(value, tensor);
+  record_->values[value].saved = true;
   suspect(value, tensor);
   if (!suspected_.empty()) note_hidden_writes(/*next=*/nullptr);
   if (record_->storages[known.storage].version == 0) {

@@ -19,6 +19,12 @@
 // without such a write: it is raised when an op in place has returned, by ops of Python's
 // torch.library.custom_op before that, and by collectives until their wait is over; tensors on one
 // storage may have counters of their own, which stay behind. Inference tensors have none.
+//
+// Note [Ops that are held]
+// Replay cannot repeat an op that writes into a list of tensors, into tensors inside and outside
+// the region at once, or into a tensor that shares a result's data through .data. Such an op counts
+// as one with a side effect. The record copies what the op wrote into the region's own storages,
+// and replay writes it back with rematch::restore_content.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -68,6 +74,7 @@ struct RecordedOp {
   bool side_effect : 1;                     // is never repeated: writes to a tensor from outside
   bool in_place : 1;                        // writes to a tensor of the region
   bool side_writes : 1;                     // see Note [Side writes]
+  bool held_writes : 1;                     // see Note [Ops that are held]
 };
 static_assert(sizeof(RecordedOp) == 48, "every step writes thousands of these");
 
@@ -83,6 +90,7 @@ struct RecordedValue {
   // The tensor's version counter less the storage's `explained`.
   std::uint32_t version_offset = 0;
   bool constant = false;    // kept because replay cannot make it; never given away
+  bool saved = false;       // by autograd
   bool from_empty = false;  // its op leaves the content undefined
   // A collective may have raised its version: what it is when next looked at is right.
   bool has_any_version = false;
@@ -116,10 +124,6 @@ struct RecordedCopy {
   std::int32_t version;
   at::Tensor content;
 };
-
-// Statistics, counters and scales have a few numbers for each channel; what is larger is not copied
-// before it is overwritten, and an op that read it is not recomputed.
-inline constexpr std::size_t kCheapCopyBytes = 64 * 1024;
 
 // A collective and the op that completes it; see Note [A collective and its wait].
 struct RecordedWait {
@@ -199,10 +203,7 @@ struct Record {
 // make: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
-// Replay does not repeat writes into lists of tensors. A record that nobody replays may have them.
-enum class ListWrites : std::uint8_t { kRefused, kNoted };
-
-// A record that is never replayed ignores hidden writes.
+// A record that is never replayed ignores hidden writes, and holds no op.
 enum class HiddenWrites : std::uint8_t { kNoted, kIgnored };
 
 // Writes a record while its region is open, on one thread.
@@ -233,7 +234,6 @@ class Recorder {
   // for each op of the program. What was not kept is not kept now either.
   void change_keep(const std::vector<Keep>& keep);
 
-  void set_list_writes(ListWrites list_writes) { list_writes_ = list_writes; }
   void set_hidden_writes(HiddenWrites hidden_writes) { hidden_writes_ = hidden_writes; }
 
   // See pointer_taken.h.
@@ -278,12 +278,13 @@ class Recorder {
   // An op of one argument that the program did not run and replay does, to be filled in.
   RecordedOp op_not_run(const OpFacts& facts, const at::Tensor& tensor);
   std::uint32_t pending_bumps(std::int32_t storage) const;
-  void check_writes(RecordedOp& op, const torch::jit::Stack& stack) const;
-  void check_is_known(const RecordedOp& op, const RecordedUse& use, const at::Tensor& tensor) const;
+  void classify_writes(RecordedOp& op, const torch::jit::Stack& stack);
+  void hold_writes();
+  std::int32_t value_made_on(std::int32_t storage, std::int32_t otherwise) const;
   void check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
   void copy_what_is_overwritten(const RecordedOp& op);
-  void copy_if_cheap(const RecordedUse& read);
+  void copy_outside(const RecordedUse& read);
   bool is_outside(const RecordedUse& use) const;
   using VersionCounters = c10::SmallVector<c10::VariableVersion, 2>;
   VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
@@ -331,6 +332,14 @@ class Recorder {
     }
   };
 
+  // A tensor on one of the region's storages, which an op that is held writes to.
+  struct HeldWrite {
+    std::int32_t value;
+    at::Tensor tensor;
+    c10::VariableVersion counter;
+    std::uint32_t counter_before;
+  };
+
   // See Note [A factory may hand on another tensor].
   struct UnkeptResult {
     std::int32_t value;
@@ -367,7 +376,6 @@ class Recorder {
   std::vector<SuspectedTensor> suspected_;
   std::vector<ExposedStorage> exposed_;
   std::vector<DetachedValue> detached_;
-  ListWrites list_writes_ = ListWrites::kRefused;
   PointerMap values_;
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
@@ -375,9 +383,11 @@ class Recorder {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> never_written_;  // of sparse tensors
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
-  KernelContext context_;        // of the op that ran last
-  OptionalIndex context_index_;  // in the record; absent: no op has run
-  std::size_t next_tensor_ = 0;  // to be looked at
+  std::vector<HeldWrite> held_writes_;  // of the op that runs
+  bool has_aliases_ = false;            // outside tensors on storages of the region's own
+  KernelContext context_;               // of the op that ran last
+  OptionalIndex context_index_;         // in the record; absent: no op has run
+  std::size_t next_tensor_ = 0;         // to be looked at
   std::size_t next_storage_ = 0;
 };
 

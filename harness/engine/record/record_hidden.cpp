@@ -188,7 +188,8 @@ RecordedOp Recorder::op_not_run(const OpFacts& facts, const at::Tensor& tensor) 
           .stream = tensor.is_cuda() ? note_stream(current_stream(tensor.device())) : std::nullopt,
           .side_effect = false,
           .in_place = false,
-          .side_writes = false};
+          .side_writes = false,
+          .held_writes = false};
 }
 
 void Recorder::drop_kept_values(std::int32_t storage) {

@@ -108,12 +108,14 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (record_->storages[value.storage].address == address) return *known;
   const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
   if (has_new_values) return *known;
-  if (!value.op.has_value()) return add_outside(tensor);  // reads before this are seen to be stale
-  throw Refused(
-      "region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
-      record_->ops[*value.op].facts->name +
-      ", was given other data (set_data, x.data = y, set_) in the region, which cannot be "
-      "recomputed; use copy_, or a separate tensor");
+  // Reads before this of a tensor from outside are seen to be stale. Those of a result that
+  // autograd has not saved are of the value that it was.
+  if (!value.op.has_value() || !value.saved) return add_outside(tensor);
+  throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
+                record_->ops[*value.op].facts->name +
+                ", was given other data (set_data, x.data = y, set_) after autograd saved it, "
+                "which cannot be "
+                "recomputed; use copy_, or a separate tensor");
 }
 
 // Parameters and numbers of the program are held as they are. Anything that leads to a graph, or
@@ -123,6 +125,7 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
+  has_aliases_ |= !record_->storages[record_->values.back().storage].outside;
   if (const std::optional<c10::Scalar> number = number_in(tensor)) {
     record_->numbers.push_back({value, *number});
     values_.set(tensor.unsafeGetTensorImpl(), value);

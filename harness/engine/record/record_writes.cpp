@@ -1,9 +1,9 @@
 // The Recorder's part that deals with what ops write to.
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "harness/engine/fault.h"
 #include "harness/engine/record/record.h"
@@ -13,8 +13,9 @@
 namespace rematch {
 namespace {
 
-bool contains(const std::vector<std::uint16_t>& positions, std::uint16_t position) {
-  return std::find(positions.begin(), positions.end(), position) != positions.end();
+template <typename Number>
+bool contains(const std::vector<Number>& numbers, Number number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
 at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
@@ -70,54 +71,62 @@ const at::Tensor* Record::copy_of(const RecordedUse& use) const {
   return found == copies.end() ? nullptr : &found->content;
 }
 
-void Recorder::check_writes(RecordedOp& op, const torch::jit::Stack& stack) const {
+// Says how the op's writes are replayed. `stack` ends with its arguments.
+void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   const OpFacts& facts = *op.facts;
-  if (facts.mutates_list && list_writes_ == ListWrites::kRefused) {
-    throw Refused(
-        "region " + *region_ + ": " + facts.name +
-        " writes in place into a list of tensors, which cannot be replayed; use it outside "
-        "checkpointed regions, or on one tensor at a time");
-  }
-  std::size_t num_inside = 0;
+  const bool may_be_held = hidden_writes_ == HiddenWrites::kNoted;
+  bool is_held = facts.mutates_list && may_be_held;
+  held_writes_.clear();
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse& use = record_->uses[i];
     if (!is_written(op, use)) continue;
     if (!is_outside(use)) {
-      check_is_known(op, use, argument_of(op, use, stack));
-      if (!never_written_.empty()) check_may_be_written(op, argument_of(op, use, stack));
+      const at::Tensor tensor = argument_of(op, use, stack);
+      if (!never_written_.empty()) check_may_be_written(op, tensor);
       op.in_place = true;
-      ++num_inside;
-      continue;
-    }
-    if (is_side_argument(facts, use)) {
+      is_held |= may_be_held && !record_->values[use.value].op.has_value();
+      const c10::VariableVersion& counter = tensor.unsafeGetTensorImpl()->version_counter();
+      if (may_be_held) {
+        held_writes_.push_back(
+            {use.value, tensor, counter, counter.enabled() ? counter.current_version() : 0});
+      }
+    } else if (is_side_argument(facts, use)) {
       op.side_effect |= facts.side_feeds_results;
-      continue;
+    } else {
+      op.side_effect = true;
     }
-    const at::Tensor tensor = argument_of(op, use, stack);
-    if (tensor.requires_grad() && at::GradMode::is_enabled()) {
-      throw Refused("region " + *region_ + ": " + facts.name + " writes in place into " +
-                    describe_tensor(tensor) +
-                    ", which comes from outside the region and takes part in autograd; recompute "
-                    "would start from the changed value. Write to a copy, or out of place");
-    }
-    op.side_effect = true;
   }
-  if (op.side_effect && num_inside > 0) {
-    throw Refused(
-        "region " + *region_ + ": " + facts.name +
-        " writes both into a tensor from outside the region and into one of its own; split "
-        "it into two ops");
+  is_held |= may_be_held && op.side_effect && op.in_place;
+  if (!is_held) return held_writes_.clear();
+  op.side_effect = true;
+  op.in_place = false;
+  op.held_writes = !held_writes_.empty();
+}
+
+// After the op: its results in the region's own storages, as ops that write copies back.
+void Recorder::hold_writes() {
+  std::vector<std::int32_t> copied;
+  for (const HeldWrite& write : std::exchange(held_writes_, {})) {
+    const std::int32_t written = record_->values[write.value].storage;
+    const std::int32_t last_loud_version = record_->storages[written].last_loud_version;
+    if (!contains(copied, written)) {
+      append_hidden_write(value_made_on(written, write.value), write.tensor);
+      copied.push_back(written);
+    }
+    unsettled_.push_back({written, record_->storages[written].version, last_loud_version,
+                          write.counter, write.counter_before});
   }
 }
 
-// A tensor that came to share storage with one of the region's unseen (x.data): in a
-// recompute it would still share the storage of forward's.
-void Recorder::check_is_known(const RecordedOp& op, const RecordedUse& use,
-                              const at::Tensor& tensor) const {
-  if (record_->values[use.value].op.has_value()) return;
-  throw Refused("region " + *region_ + ": " + op.facts->name + " writes in place into " +
-                describe_tensor(tensor) +
-                ", which shares the data of a result of the region through .data; use detach()");
+// A value on the storage that replay makes: `otherwise` if it is one, or if there is none.
+std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
+  if (record_->values[otherwise].op.has_value()) return otherwise;
+  const auto found = std::find_if(record_->values.begin(), record_->values.end(),
+                                  [storage](const RecordedValue& value) {
+                                    return value.storage == storage && value.op.has_value();
+                                  });
+  if (found == record_->values.end()) return otherwise;
+  return static_cast<std::int32_t>(found - record_->values.begin());
 }
 
 // A sparse tensor is ordered by writes to its values alone, a compressed one by none.
@@ -147,10 +156,11 @@ void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack
 }
 
 // An outside tensor that is about to be overwritten, and that an op read which may be recomputed.
+// Tensors that came by .data count as outside ones.
 void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse write = record_->uses[i];
-    if (!is_outside(write) || !is_written(op, write)) continue;
+    if (!is_written(op, write) || !(is_outside(write) || has_aliases_)) continue;
     const std::int32_t storage = record_->values[write.value].storage;
     for (const RecordedOp& reader : record_->ops) {
       if (reader.side_effect || reader.facts->returns_alias) continue;
@@ -160,17 +170,16 @@ void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
             is_side_argument(*reader.facts, read)) {
           continue;
         }
-        copy_if_cheap(read);
+        copy_outside(read);
       }
     }
   }
 }
 
-void Recorder::copy_if_cheap(const RecordedUse& read) {
+void Recorder::copy_outside(const RecordedUse& read) {
   const RecordedValue& value = record_->values[read.value];
   const bool is_known = record_->copy_of(read) != nullptr;
   if (value.op.has_value() || is_known || !value.kept.has_storage()) return;
-  if (value.kept.nbytes() > kCheapCopyBytes) return;
   record_->copies.push_back({read.value, read.version, content_of(value.kept)});
 }
 
@@ -209,6 +218,10 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
     if (!is_written(op, use)) continue;
     const std::int32_t written = record_->values[use.value].storage;
     RecordedStorage& storage = record_->storages[written];
+    if (op.held_writes && !storage.outside) {  // see hold_writes()
+      ++counter;
+      continue;
+    }
     ++storage.version;
     unsettled_.push_back({written, storage.version, storage.last_loud_version, *counter,
                           counter->enabled() ? counter->current_version() : 0});

@@ -78,40 +78,6 @@ TEST_CASE("the refusal names region, op and tensor") {
                                          Contains("float [4, 4]") && Contains("after backward"));
 }
 
-TEST_CASE("a region's input written in place") {
-  const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
-    at::Tensor y = x;
-    y.mul_(2);
-    return at::mm(y, w);
-  });
-  Plan plan;
-  plan.types = {RegionType{.ops = {{.name = "aten::mul_.Scalar"}, {.name = "aten::mm"}}}};
-  plan.regions = {block(1, 0)};
-  const Network made = network.make();
-  Recording recording(strict(plan, Schedule::kOnDemand));
-  CHECK_THROWS_WITH(
-      forward_with_scopes(made),
-      Contains("region blocks.1: aten::mul_.Scalar writes in place into float [4, 4]"));
-}
-
-TEST_CASE("mutating ops over tensor lists") {
-  const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
-    at::Tensor y = at::mm(x, w).detach();
-    at::_foreach_mul_({y}, 2.0);
-    return x * y;
-  });
-  Plan plan;
-  plan.types = {RegionType{.ops = {{.name = "aten::mm"},
-                                   {.name = "aten::detach"},
-                                   {.name = "aten::_foreach_mul_.Scalar"},
-                                   {.name = "aten::mul.Tensor"}}}};
-  plan.regions = {block(1, 0)};
-  const Network made = network.make();
-  Recording recording(strict(plan, Schedule::kOnDemand));
-  CHECK_THROWS_WITH(forward_with_scopes(made),
-                    Contains("aten::_foreach_mul_.Scalar writes in place into a list of tensors"));
-}
-
 TEST_CASE("a saved tensor written to later is an error, as in plain autograd") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     at::Tensor y = at::mm(x, w);

@@ -64,19 +64,17 @@ std::vector<Hazard> shapes() {
                    at::cat({at::mm(groups[0], p[0]).sin(), at::mm(groups[1], p[1]).cos()});
                return at::index_select(y, 0, at::argsort(order));
              }),
-      hazard(
-          "experts in scopes of their own, gathered in place", {{2, kDim, kDim}},
-          [](const at::Tensor& x, const Parts& p) {
-            const at::Tensor chosen = indices(kTokens, 2);
-            at::Tensor out = at::zeros_like(x);
-            for (int expert = 0; expert < 2; ++expert) {
-              const Scope one("expert", expert);
-              const at::Tensor rows = at::eq(chosen, expert).nonzero().squeeze(1);
-              out.index_add_(0, rows, at::mm(x.index_select(0, rows), p[0][expert]));
-            }
-            return out.sin();
-          },
-          {}, "comes from outside the region and takes part in autograd"),
+      hazard("experts in scopes of their own, gathered in place", {{2, kDim, kDim}},
+             [](const at::Tensor& x, const Parts& p) {
+               const at::Tensor chosen = indices(kTokens, 2);
+               at::Tensor out = at::zeros_like(x);
+               for (int expert = 0; expert < 2; ++expert) {
+                 const Scope one("expert", expert);
+                 const at::Tensor rows = at::eq(chosen, expert).nonzero().squeeze(1);
+                 out.index_add_(0, rows, at::mm(x.index_select(0, rows), p[0][expert]));
+               }
+               return out.sin();
+             }),
       hazard("grouped matmul over offsets", {{2, kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor offsets = at::tensor({2, 6}, at::TensorOptions(at::kInt));

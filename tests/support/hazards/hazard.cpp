@@ -67,9 +67,9 @@ const std::vector<Hazard>& all_hazards() {
     std::vector<Hazard> hazards;
     for (const auto& theme :
          {attention_hazards, convolution_hazards, data_dependent_hazards, dtype_hazards,
-          function_hazards, hook_hazards, in_place_hazards, indexing_hazards, mode_hazards,
-          multi_output_hazards, norm_hazards, optimizer_hazards, random_hazards, recurrent_hazards,
-          sharing_hazards, view_hazards}) {
+          function_hazards, held_hazards, hook_hazards, in_place_hazards, indexing_hazards,
+          mode_hazards, multi_output_hazards, norm_hazards, optimizer_hazards, random_hazards,
+          recurrent_hazards, sharing_hazards, view_hazards}) {
       for (Hazard& hazard : theme()) hazards.push_back(std::move(hazard));
     }
     return hazards;

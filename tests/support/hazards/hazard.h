@@ -91,19 +91,13 @@ at::Tensor indices(std::int64_t count, std::int64_t limit);
 
 const std::vector<Hazard>& all_hazards();
 
-// A model that no plan can be made for, and the error message it is rejected with.
-struct RefusedHazard {
-  Hazard hazard;
-  std::string message;
-};
-std::vector<RefusedHazard> refused_hazards();
-
 // One list for each theme.
 std::vector<Hazard> attention_hazards();
 std::vector<Hazard> convolution_hazards();
 std::vector<Hazard> data_dependent_hazards();
 std::vector<Hazard> dtype_hazards();
 std::vector<Hazard> function_hazards();
+std::vector<Hazard> held_hazards();
 std::vector<Hazard> hook_hazards();
 std::vector<Hazard> in_place_hazards();
 std::vector<Hazard> indexing_hazards();

@@ -526,7 +526,7 @@ TEST_CASE("statistics that another pass writes do not change what evaluation com
   }
 }
 
-TEST_CASE("a large buffer that is read and then written cannot be recomputed from") {
+TEST_CASE("a large buffer that is read and then written is copied before") {
   const NamedNetwork network = layers_of(
       "codebook",
       [] {
@@ -540,7 +540,7 @@ TEST_CASE("a large buffer that is read and then written cannot be recomputed fro
       });
   const Plan plan = plan_of_blocks(trace_of(network), [](int, int) { return false; });
   for (const Schedule schedule : kSchedules) {
-    CHECK_THROWS_AS(run_engine(network, plan, schedule), Refused);
+    CHECK(first_difference(run_plain(network), run_engine(network, plan, schedule)) == "");
   }
 }
 
