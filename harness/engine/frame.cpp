@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/engine/interception.h"
+
 namespace rematch {
 namespace {
 
@@ -84,6 +86,14 @@ int Frame::pack(Recorder& recorder, const at::Tensor& tensor) {
 at::Tensor Frame::unpack(int slot_index) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (prepared_->offloads) bring_back();
+  packed_values_.unpack(record_);
+  at::Tensor tensor = unpack_slot(slot_index);
+  if (!packed_values_.makes_contiguous() || tensor.is_contiguous()) return tensor;
+  const UnseenGuard unseen;
+  return tensor.contiguous();
+}
+
+at::Tensor Frame::unpack_slot(int slot_index) {
   if (fault_ != nullptr) std::rethrow_exception(fault_);
   Slot& slot = slots_[slot_index];
   check_not_written_since(slot);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/engine/prepared_plan.h"
+#include "harness/engine/program_hooks.h"
 #include "harness/engine/record/record.h"
 #include "harness/engine/replay/replay.h"
 
@@ -44,6 +45,9 @@ class Frame {
   // one.
   void close(std::exception_ptr fault);
 
+  // See Note [Saved-tensor hooks of the program]. Before close(), where the hooks are still there.
+  void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
+
   // See Note [When an offloaded value is where]. `before` is the region before this one in forward.
   void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
   void leave_device();
@@ -62,6 +66,7 @@ class Frame {
   void check_not_written_since(const Slot& slot) const;
   void check_outside(const Slot& slot) const;
   bool is_stale(const Slot& slot) const;
+  at::Tensor unpack_slot(int slot);
   at::Tensor unpack_alone(const Slot& slot);
   void offload_inputs();
   void bring_back();
@@ -88,6 +93,7 @@ class Frame {
   std::optional<Replay> replay_;
   int replay_task_ = 0;  // of autograd, that replay_ is for
   std::weak_ptr<Frame> before_;
+  PackedValues packed_values_;
   HostStore::Marks copies_out_;   // to be waited for before device memory is let go of
   HostStore::Marks copies_back_;  // before what they bring is used
 };

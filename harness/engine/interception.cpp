@@ -90,6 +90,9 @@ class HookEngine final : public torch::autograd::Engine {
     return saved_tensor_provider == nullptr ? behind_.get_default_saved_variable_hooks()
                                             : saved_tensor_provider->make();
   }
+  std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_behind() {
+    return behind_.get_default_saved_variable_hooks();
+  }
 
  private:
   Engine& behind_;
@@ -148,6 +151,10 @@ BackwardThreadsGuard::BackwardThreadsGuard(OpMode* mode) {
               "rematch: another step is being traced in this process; end that first");
 }
 BackwardThreadsGuard::~BackwardThreadsGuard() { mode_of_backward_threads.store(nullptr); }
+
+std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind() {
+  return hook_engine->hooks_of_behind();
+}
 
 SavedTensorGuard::SavedTensorGuard(SavedTensorProvider* provider)
     : previous_(saved_tensor_provider) {

@@ -78,6 +78,9 @@ class SavedTensorProvider {
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 };
 
+// Hooks of the program, from the engine behind, for one tensor. Null: it has none on this thread.
+std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind();
+
 // The thread's provider while the guard lives. Null: hooks are those of the engine behind, as
 // without a guard. Guards nest.
 class SavedTensorGuard {

@@ -13,6 +13,7 @@
 #include "harness/engine/off_plan_pass.h"
 #include "harness/engine/open_region.h"
 #include "harness/engine/prepared_plan.h"
+#include "harness/engine/program_hooks.h"
 #include "harness/engine/record/op_stream.h"
 #include "harness/engine/shape_follower.h"
 #include "models/scope/scope.h"
@@ -183,8 +184,16 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
-    refuse_hooks_of_program("region", frame->region_name());
-    return std::make_unique<SlotHook>(frame, &recorder);
+    auto slot = std::make_unique<SlotHook>(frame, &recorder);
+    const std::optional<HookPair> hooks = hooks_of_program(hooks_around);
+    if (!hooks.has_value() || are_applied_to_kept_values(*hooks)) return slot;
+    return program_hooks(*hooks, std::move(slot));
+  }
+
+  // See Note [Saved-tensor hooks of the program].
+  bool are_applied_to_kept_values(const HookPair& hooks) const {
+    return hooks.trust == HookTrust::kExact && hooks_around.has_value() &&
+           hooks.pack == hooks_around->pack;
   }
 
   void open_region_if_planned() {
@@ -196,9 +205,13 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                     " runs in inference mode, where nothing can be recorded; use "
                     "no_grad for evaluation");
     }
-    refuse_hooks_of_program("region", path);
     if (!at::SavedTensorDefaultHooks::is_enabled()) {
       warn_that_plan_is_not_followed();
+      return;
+    }
+    hooks_around = hooks_of_program(std::nullopt);
+    if (hooks_around.has_value() && hooks_around->trust == HookTrust::kDecides) {
+      warn_that_hooks_decide();
       return;
     }
     open_region(opening->region);
@@ -213,6 +226,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
         "rematch: region ", path,
         " runs while saved-tensor hooks are disabled (by torch.func or "
         "disable_saved_tensors_hooks), so it is not recorded and autograd keeps its tensors");
+    any_region_entered = true;  // the program need not be told again
+  }
+
+  void warn_that_hooks_decide() {
+    TORCH_WARN_ONCE("rematch: region ", path,
+                    " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that do "
+                    "not give back the bits that they took. They decide what is kept, so the plan "
+                    "is not followed there; turn them off to follow it");
     any_region_entered = true;  // the program need not be told again
   }
 
@@ -238,6 +259,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     recorder.close();
     shapes.close(*frame);
     count_pass();
+    if (hooks_around.has_value() && fault == nullptr) fault = pack_kept_values();
     if (fault != nullptr) pending_fault = fault;
     frame->close(std::move(fault));
     if (prepared->offloads) {
@@ -245,6 +267,19 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       before = frame;
     }
     frame.reset();
+  }
+
+  // Nothing to do if the hooks ended inside the region.
+  std::exception_ptr pack_kept_values() noexcept {
+    try {
+      const std::optional<HookPair> hooks = hooks_of_program(hooks_around);
+      if (hooks.has_value() && are_applied_to_kept_values(*hooks)) {
+        frame->pack_kept_values(*hooks);
+      }
+      return nullptr;
+    } catch (...) {
+      return std::current_exception();
+    }
   }
 
   void count_pass() noexcept {
@@ -348,6 +383,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   Recorder recorder;
   std::shared_ptr<Frame> frame;
   std::size_t region_depth = 0;
+  std::optional<HookPair> hooks_around;  // of the program, where the region began
   bool is_in_layer = false;  // the innermost scope at region_depth is a layer of the region
   std::optional<OffPlanPass> off_plan;
   int exceptions_at_open = 0;

@@ -42,9 +42,7 @@ struct Refused : std::runtime_error {
 //   - a tensor that was filled through a raw pointer, read, and filled so again;
 //   - a collective that the region does not wait for, or that gives a handle to wait on;
 //   - an op on another stream of its device than those before it;
-//   - inference mode, and a Recording that begins inside the region;
-//   - saved-tensor hooks of the program, in the region or around it: the region's would take their
-//     place.
+//   - inference mode, and a Recording that begins inside the region.
 // When backward wants a tensor from outside that was written to or given other data since it was
 // read: if autograd saved it, or if an op that has to be recomputed read its content. Making a view
 // of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is

@@ -12,6 +12,7 @@
 
 #include "harness/engine/interception.h"
 #include "harness/engine/open_region.h"
+#include "harness/engine/program_hooks.h"
 #include "harness/engine/record/gathered.h"
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/opaque_call.h"
@@ -89,6 +90,10 @@ int rematch_install(int counts_memory) {
 }
 
 void rematch_set_look_inside(void* (*look_inside)(void*)) { set_look_inside(look_inside); }
+
+void rematch_set_program_hooks(std::int64_t (*identify)(void*, void*), void* (*tensor_of)(void*)) {
+  set_program_hooks(identify, tensor_of);
+}
 
 std::int64_t rematch_allocated_bytes(const char* device) {
   return call_or(std::int64_t{-1}, [&] { return allocated_bytes(c10::Device(device)); });

@@ -29,6 +29,11 @@ REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
 // How the engine finds the tensor inside one of a Python subclass: `look_inside` gets the Python
 // object and returns the TensorImpl inside (tensor._cdata), or null where there is none.
 REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* python_object));
+// See harness/engine/program_hooks.h: what tells pairs of saved-tensor hooks apart, and finds the
+// tensor (tensor._cdata) that a pack hook returned.
+REMATCH_PYTHON_EXPORT void rematch_set_program_hooks(std::int64_t (*identify)(void* pack,
+                                                                              void* unpack),
+                                                     void* (*tensor_of)(void* python_object));
 // Bytes that tensors on `device`, "cpu" or "meta", hold; -1 without counting allocators.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/program_hooks.h"
 #include "harness/engine/record/generator_state.h"
 #include "harness/engine/record/record.h"
 #include "harness/engine/record/saved_version.h"
@@ -154,6 +155,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   }
 
  private:
+  void refuse_checkpoint_around_scope() const;
+
   void record_opening(std::string path, std::optional<int> index) {
     const ScopeId scope = observations_.scopes.end_id();
     observations_.scopes.push_back(
@@ -395,10 +398,17 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
 }  // namespace
 
 std::unique_ptr<torch::autograd::SavedVariableHooks> TraceSession::Tracer::make() {
-  if (!open_scopes_.empty()) {
-    refuse_hooks_of_program("scope", observations_.scopes[open_scopes_.back()].path);
-  }
+  if (!open_scopes_.empty()) refuse_checkpoint_around_scope();
   return std::make_unique<ObservedSave>(self_);
+}
+
+// Other hooks of the program do not run while a step is traced.
+void TraceSession::Tracer::refuse_checkpoint_around_scope() const {
+  const std::optional<HookPair> hooks = hooks_of_program(std::nullopt);
+  if (!hooks.has_value() || hooks->id >= 0) return;
+  throw Refused("scope " + observations_.scopes[open_scopes_.back()].path +
+                " runs inside torch.utils.checkpoint, but here the plan decides what is kept; turn "
+                "it off for this model");
 }
 
 struct TraceSession::Step {

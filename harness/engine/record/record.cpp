@@ -1,6 +1,5 @@
 #include "harness/engine/record/record.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/ScalarOps.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
@@ -85,14 +84,6 @@ at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& c
   std::optional<c10::impl::ExcludeDispatchKeyGuard> guard;
   if (!unseen.empty()) guard.emplace(unseen);
   return at::Tensor(impl->shallow_copy_and_detach(counter, /*allow_tensor_metadata_change=*/true));
-}
-
-void refuse_hooks_of_program(const char* kind, const std::string& name) {
-  if (!at::SavedTensorDefaultHooks::get_hooks().has_value()) return;
-  throw Refused(
-      std::string(kind) + " " + name +
-      " runs inside torch.utils.checkpoint or other saved-tensor hooks, but here the plan "
-      "decides what is kept; turn them off for this model");
 }
 
 std::string describe_tensor(const at::Tensor& tensor) {

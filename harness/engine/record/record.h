@@ -425,11 +425,6 @@ Recorder* exchange_open_recorder(Recorder* recorder);
 at::Tensor without_graph(const at::Tensor& tensor);
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 
-// Throws Refused if the program has saved-tensor hooks of its own on this thread, as inside
-// torch.utils.checkpoint: the record's would silently take their place. `kind` is "region" or
-// "scope", `name` the one that is open.
-void refuse_hooks_of_program(const char* kind, const std::string& name);
-
 // "float32 [2, 64]", for messages.
 std::string describe_tensor(const at::Tensor& tensor);
 

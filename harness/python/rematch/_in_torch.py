@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_frame_callback
 
-from rematch import _distributed, _pointers
+from rematch import _distributed, _pointers, _program_hooks
 from rematch._library import LIBRARY, RematchError
 from rematch.opaque import register_known_libraries
 
@@ -28,6 +29,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+_told_of_checkpoint: list[bool] = []  # by a warning of this process
 
 
 @contextlib.contextmanager
@@ -38,6 +40,7 @@ def recorded_step() -> Iterator[None]:
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
     register_known_libraries()
+    _program_hooks.install()
     of_thread = vars(_thread)  # a generator may be closed on another thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:
@@ -109,13 +112,23 @@ def _refuse_checkpointed_functions() -> None:
     def make(begin: Any) -> Any:
         def refusing(*arguments: Any, **keywords: Any) -> Any:
             if LIBRARY.rematch_is_in_scope():
-                raise RematchError("torch.utils.checkpoint runs inside a layer of a step that is recorded, where the plan "
-                                   "decides what is kept; turn it off (model.gradient_checkpointing_disable())")
+                if _thread.is_traced:
+                    raise RematchError("torch.utils.checkpoint runs inside a layer of a step that is traced, where the plan is to "
+                                       "decide what is kept; turn it off (model.gradient_checkpointing_disable())")
+                _warn_of_checkpoint()
             return begin(*arguments, **keywords)
         return refusing
 
     _replaced("torch.utils.checkpoint", "CheckpointFunction.apply", make)
     _replaced("torch.utils.checkpoint", "_checkpoint_without_reentrant_generator", make)
+
+
+def _warn_of_checkpoint() -> None:
+    if _told_of_checkpoint:
+        return
+    _told_of_checkpoint.append(True)
+    warnings.warn("rematch: torch.utils.checkpoint runs inside a layer that the plan governs, and decides there what is kept; turn "
+                  "it off to follow the plan (model.gradient_checkpointing_disable())", stacklevel=4)
 
 
 def _wait_for_collectives() -> None:

@@ -37,6 +37,7 @@ def _load() -> ctypes.PyDLL:
             ("hash", ctypes.c_uint64, [handle]), ("num_silent_writers", ctypes.c_int64, []),
             ("begin_opaque", handle, [handle, number]), ("abort_opaque", None, [handle]),
             ("end_opaque", number, [handle, text, handle, number, handle, number]), ("mark_unrepeatable", number, [text]),
+            ("set_program_hooks", None, [handle, handle]),
             ("make_checkpoint", handle, [text, text, number]), ("free_checkpoint", None, [handle]),
             ("num_left", ctypes.c_int64, [handle]), ("departures", text, [handle]),
             ("begin_recording", handle, [handle, number]), ("end_recording", number, [handle, number]),

@@ -13,6 +13,7 @@ import torch
 
 from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, RematchError, call
+from rematch._program_hooks import require_enabled
 from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, set_recorded, warn_of_bypassed_scopes
 from rematch.planning import Checkpoint, require_checkpoint
 
@@ -95,6 +96,7 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     verifies = _is_to_be_verified(checkpoint, notes, verify_every)
     is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()
     missing = _missing_scopes(checkpoint, notes) if is_unchecked else []
+    require_enabled()
     step = _Step(checkpoint, verifies=verifies)
     try:
         with recorded_step():

@@ -1,0 +1,60 @@
+"""Which saved-tensor hooks a program has: the engine sees functions of Python and cannot tell them apart."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import torch
+
+from rematch._library import LIBRARY, RematchError
+
+CHECKPOINTING = -1
+
+_autograd: Any = torch._C._autograd  # its stub lacks a function
+
+_number_of: dict[tuple[Any, Any], int] = {}  # by the code of a pair; each keeps its code alive
+_installed: list[Any] = []                   # what must live as long as the process
+
+
+def install() -> None:
+    """Once, before the first recorded step."""
+    if _installed:
+        return
+    identify = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)(number_of)
+    tensor_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(_tensor_of)
+    _installed.extend((identify, tensor_of))
+    LIBRARY.rematch_set_program_hooks(ctypes.cast(identify, ctypes.c_void_p), ctypes.cast(tensor_of, ctypes.c_void_p))
+
+
+def number_of(pack: Any, unpack: Any) -> int:
+    """The same number for all pairs that run the same code, since programs make new functions for every step.
+    CHECKPOINTING for a library that recomputes: what it packs depends on how often it is asked."""
+    function = _function_of(pack)
+    if "checkpoint" in str(getattr(function, "__module__", "")):
+        return CHECKPOINTING
+    return _number_of.setdefault((_code_of(pack), _code_of(unpack)), len(_number_of))
+
+
+def require_enabled() -> None:
+    """Raises RematchError where saved-tensor hooks are disabled, so that no plan can be followed."""
+    if not _autograd._saved_tensors_hooks_is_enabled():
+        raise RematchError("rematch.recording begins where saved-tensor hooks are disabled, by disable_saved_tensors_hooks or in a "
+                           "transform of torch.func, so no plan can be followed; begin it outside")
+
+
+def _tensor_of(packed: Any) -> int | None:
+    return int(packed._cdata) if isinstance(packed, torch.Tensor) else None
+
+
+def _function_of(hook: Any) -> Any:
+    while isinstance(hook, functools.partial):
+        hook = hook.func
+    found = getattr(hook, "__func__", hook)
+    return found if hasattr(found, "__code__") else getattr(type(found), "__call__", found)
+
+
+def _code_of(hook: Any) -> Any:
+    function = _function_of(hook)
+    return getattr(function, "__code__", function)
