@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/opaque_section.h"
 #include "harness/engine/open_region.h"
 #include "harness/engine/program_hooks.h"
 #include "harness/engine/record/gathered.h"
@@ -37,6 +38,9 @@ struct RematchRecording {
 };
 struct RematchOpaqueCall {
   std::unique_ptr<rematch::OpaqueCall> call;
+};
+struct RematchHidden {
+  rematch::OpaqueSection section;
 };
 struct RematchTrace {
   rematch::CountingGuard counts;  // the bytes that are born in backward
@@ -158,6 +162,12 @@ void rematch_abort_opaque(RematchOpaqueCall* call) { delete call; }
 int rematch_mark_unrepeatable(const char* op) {
   return call_or(-1, [&] { return mark_unrepeatable(op) ? 1 : 0; });
 }
+
+RematchHidden* rematch_begin_hidden() {
+  return call_or<RematchHidden*>(nullptr, [] { return new RematchHidden; });
+}
+
+void rematch_end_hidden(RematchHidden* section) { delete section; }
 
 RematchCheckpoint* rematch_make_checkpoint(const char* plan_json, const char* schedule,
                                            int refuses_mismatch) {

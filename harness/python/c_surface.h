@@ -14,6 +14,7 @@
 extern "C" {
 
 struct RematchCheckpoint;
+struct RematchHidden;
 struct RematchRecording;
 struct RematchTrace;
 struct RematchWatch;
@@ -65,6 +66,10 @@ REMATCH_PYTHON_EXPORT int rematch_end_opaque(RematchOpaqueCall* call, const char
 REMATCH_PYTHON_EXPORT void rematch_abort_opaque(RematchOpaqueCall* call);
 // As mark_unrepeatable() of harness/engine/record/op_facts.h; 1 where there is such an op.
 REMATCH_PYTHON_EXPORT int rematch_mark_unrepeatable(const char* op);
+// Until its end, on this thread, what runs in a region or a trace is not recorded: one opaque op.
+// Sections end from the innermost to the outermost.
+REMATCH_PYTHON_EXPORT RematchHidden* rematch_begin_hidden();
+REMATCH_PYTHON_EXPORT void rematch_end_hidden(RematchHidden* section);
 
 // `refuses_mismatch` is 1 for OnMismatch::kRefuse, 0 for kFollowQuietly.
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,

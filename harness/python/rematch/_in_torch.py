@@ -15,27 +15,40 @@ from typing import Any
 from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_frame_callback
 
 from rematch import _distributed, _pointers, _program_hooks
-from rematch._library import LIBRARY, RematchError
+from rematch._library import LIBRARY, RematchError, call
 from rematch.opaque import register_known_libraries
-
-
-COMPILED = ("a function of torch.compile runs in a layer of a step that is recorded, which cannot see its ops; leave the layers "
-            "eager, and compile what runs outside of them")
 
 
 class _Thread(threading.local):
     num_recorded_steps = 0  # that are open; they nest
     is_traced = False
 
+    def __init__(self) -> None:
+        self.compiled_calls: list[_CompiledCall] = []  # that run, the innermost last
+
+
+class _CompiledCall:
+    """A call of a function of torch.compile in a layer: the record does not see its ops, so it runs as one opaque op."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+        is_hidden = LIBRARY.rematch_is_in_scope() if _thread.is_traced else LIBRARY.rematch_is_in_region()
+        self._section = call("begin_hidden") if is_hidden else None
+
+    def end(self) -> None:
+        if self._section is not None:
+            LIBRARY.rematch_end_hidden(self._section)
+
 
 _thread = _Thread()
+_passed_ops: list[Any] = []  # ops of a higher order that fall through the engine's key
 _told_of_checkpoint: list[bool] = []  # by a warning of this process
 
 
 @contextlib.contextmanager
 def recorded_step() -> Iterator[None]:
     """Around the forward passes that are recorded or traced, on their thread."""
-    _refuse_compiled_functions()
+    _hide_compiled_functions()
     _refuse_checkpointed_functions()
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
@@ -96,16 +109,38 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
         getattr(holder, name).of_rematch = True
 
 
-def _refuse_compiled_functions() -> None:
-    def make(callback_from_stance: Any) -> Any:
-        def refusing(callback: Any) -> Any:
-            is_hidden = LIBRARY.rematch_is_in_scope() if _thread.is_traced else LIBRARY.rematch_is_in_region()
-            if callable(callback) and is_hidden:
-                raise RematchError(COMPILED)
-            return callback_from_stance(callback)
-        return refusing
+def _hide_compiled_functions() -> None:
+    """Each call of a compiled function asks for its callback, sets it, runs, and sets the callback that was there."""
+    def noting(callback_from_stance: Any) -> Any:
+        def note_call(callback: Any) -> Any:
+            found = callback_from_stance(callback)
+            if _thread.num_recorded_steps > 0:
+                _thread.compiled_calls.append(_CompiledCall())
+            return found
+        return note_call
 
-    _replaced("torch._dynamo.eval_frame", "_callback_from_stance", make)
+    def following(set_callback: Any) -> Any:
+        def follow_call(callback: Any) -> Any:
+            calls = _thread.compiled_calls
+            if calls and calls[-1].has_begun:
+                calls.pop().end()
+            elif calls:
+                calls[-1].has_begun = True
+            return set_callback(callback)
+        return follow_call
+
+    _replaced("torch._dynamo.eval_frame", "_callback_from_stance", noting)
+    _replaced("torch._dynamo.eval_frame", "_maybe_set_eval_frame", following)
+    _let_pass_higher_order_ops()
+
+
+def _let_pass_higher_order_ops() -> None:
+    """They are dispatched in Python, where a key without a kernel is an error."""
+    torch = sys.modules["torch"]
+    key = torch._C._dispatch_key_parse("Fake")  # see Note [Dispatch key Fake] (harness/engine/interception.h)
+    for op in list(torch._ops._higher_order_ops.values())[len(_passed_ops):]:
+        op.fallthrough(key)
+        _passed_ops.append(op)
 
 
 def _refuse_checkpointed_functions() -> None:

@@ -31,7 +31,7 @@ def _load() -> ctypes.PyDLL:
     functions: list[tuple[str, Any, list[Any]]] = [
             ("error", text, []), ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
             ("enter_scope", number, [text, number]), ("leave_scope", None, []),
-            ("is_in_scope", number, []), ("is_in_region", number, []),
+            ("is_in_scope", number, []), ("is_in_region", number, []), ("begin_hidden", handle, []), ("end_hidden", None, [handle]),
             ("note_pointer_taken", number, [handle, number]), ("set_look_inside", None, [handle]),
             ("recompute_differences", text, [handle]), ("add_gathered", number, [handle, handle, number, handle]),
             ("hash", ctypes.c_uint64, [handle]), ("num_silent_writers", ctypes.c_int64, []),

@@ -11,9 +11,10 @@ import weakref
 from typing import Any
 
 import torch
+from torch._C._dynamo import eval_frame as _eval_frame
 
-from rematch._in_torch import COMPILED, is_compiled, is_in_recorded_step
-from rematch._library import LIBRARY, RematchError, last_error
+from rematch._in_torch import is_compiled, is_in_recorded_step
+from rematch._library import LIBRARY, last_error
 
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
@@ -37,6 +38,7 @@ class ScopeGroup:
         self.checkpoint = checkpoint
         self.is_recorded = False
         self.is_told_to_record = False
+        self.is_told_of_compiled_code = False
         self.bypassed: set[Scope] = set()  # scopes whose module ran without being called
         self.watch_handles: list[Any] = []
         _groups.add(self)
@@ -72,14 +74,11 @@ class Scope:
 
     # Every step calls both for every block.
     def enter(self, module: torch.nn.Module, *_: object) -> None:
-        if self.group.is_closed():
+        if self.group.is_closed() or (is_compiled() and self._is_told_to_stay_closed()):
             return
         result = _enter_scope(self._encoded, self._index)
         if result == 0:
             self.was_recorded = self.group.is_recorded = True
-            if is_compiled():
-                _leave_scope()
-                raise RematchError(COMPILED)
         elif result < 0:
             raise last_error()
         elif torch.is_grad_enabled():
@@ -96,6 +95,14 @@ class Scope:
         if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
+    def _is_told_to_stay_closed(self) -> bool:
+        """Says once that no plan can govern a layer whose hooks are part of compiled code."""
+        if is_in_recorded_step() and not self.group.is_told_of_compiled_code:
+            self.group.is_told_of_compiled_code = True
+            warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, which decides there what is kept; leave the "
+                          "layers eager to follow the plan. Functions and modules inside them may be compiled", stacklevel=3)
+        return True
+
     def _notice_unrecorded_call(self, module: torch.nn.Module) -> None:
         group = self.group
         if group.is_recorded or group.is_told_to_record or not module.training:
@@ -106,6 +113,18 @@ class Scope:
         warnings.warn(f"rematch: {self.whole} has scopes and runs outside of rematch.recording, so nothing is checkpointed; put "
                       "the forward pass of each step into `with rematch.recording(checkpoint):`, or call "
                       "rematch.remove_scopes(model) to train without a plan", stacklevel=2)
+
+
+def _never_compile(hook: Any) -> None:
+    """Compiled code calls the function as it is. torch._dynamo.disable says the same, and its import takes seconds."""
+    hook._torchdynamo_disable = True
+    strategy = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
+    _eval_frame.set_code_exec_strategy(hook.__code__, strategy)
+
+
+for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told_to_stay_closed,
+              Scope._notice_unrecorded_call):
+    _never_compile(_hook)
 
 
 def scope_of(hook: object) -> Scope | None:
