@@ -42,6 +42,7 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_opening(const std::str
   if (prepared_.regions.empty()) return std::nullopt;
   next_before_ = next_;
   if (prepared_.has_several_shapes()) rivals_before_ = rivals_;
+  if (!begins_at(next_, scope)) follow_rival_at(scope);
   if (!begins_at(next_, scope)) {
     const std::optional<Opening> found = find_elsewhere(scope, inner_layers);
     if (!found.has_value() || found->distance.has_value()) return found;
@@ -50,6 +51,15 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_opening(const std::str
   }
   find_rivals(next_, scope);
   return Opening{next_, std::nullopt};
+}
+
+// Another shape that has had the same ops so far may leave out the layers before this scope.
+void ShapeFollower::follow_rival_at(const std::string& scope) {
+  for (const std::size_t rival : rivals_) {
+    if (!begins_at(rival, scope)) continue;
+    next_ = rival;
+    return;
+  }
 }
 
 // Where layers are left out, repeated or run in another order, or where another shape begins.

@@ -64,6 +64,7 @@ class ShapeFollower {
  private:
   using Condition = std::function<bool(std::size_t region)>;
   bool switch_if(Frame& frame, Recorder& recorder, const Condition& condition);
+  void follow_rival_at(const std::string& scope);
   std::optional<std::size_t> find_first_of_pass(const std::string& scope) const;
   std::optional<Opening> find_elsewhere(const std::string& scope, InnerLayers inner_layers) const;
   bool begins_at(std::size_t region, const std::string& scope) const;

@@ -135,6 +135,14 @@ class ShapeCompleter {
   std::vector<LocatedType> regions_;
 };
 
+// Returns the type for another trace, whose ops in `range` are the same.
+RegionType transferred(RegionType type, OpRange range, const Trace& trace) {
+  for (std::size_t op = 0; op < type.ops.size(); ++op) {
+    type.ops[op].bytes = fresh_bytes(trace, trace.ops[range.first + static_cast<int>(op)]);
+  }
+  return type;
+}
+
 // Returns the plan for another trace that has the same ops in all regions.
 Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_sha256) {
   Plan result = plan;
@@ -145,11 +153,8 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
   result.types.clear();
   const std::vector<OpRange> ranges = region_ranges(trace, plan);
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    RegionType type = plan.types[static_cast<std::size_t>(plan.regions[i].type)];
-    for (std::size_t op = 0; op < type.ops.size(); ++op) {
-      type.ops[op].bytes = fresh_bytes(trace, trace.ops[ranges[i].first + static_cast<int>(op)]);
-    }
-    result.regions[i].type = add_once(result.types, std::move(type));
+    const RegionType& type = plan.types[static_cast<std::size_t>(plan.regions[i].type)];
+    result.regions[i].type = add_once(result.types, transferred(type, ranges[i], trace));
   }
   return result;
 }
@@ -271,6 +276,38 @@ bool cut_where_others_end(const std::vector<Trace>& traces, std::vector<Plan>& p
   return any;
 }
 
+bool are_same(const LocatedType& a, const LocatedType& b) {
+  return a.planned.first_scope == b.planned.first_scope &&
+         a.planned.last_scope == b.planned.last_scope &&
+         names_of_ops(a.type) == names_of_ops(b.type);
+}
+
+// Shapes may have the same regions until one of them leaves out a layer. The engine cannot
+// distinguish them in these regions, which get the treatments of the largest such shape.
+void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
+  std::vector<std::vector<LocatedType>> given;
+  std::vector<Bytes> peaks;
+  for (std::size_t shape = 0; shape < plans.size(); ++shape) {
+    given.push_back(located(traces[shape], plans[shape]));
+    peaks.push_back(peak_without_checkpointing(traces[shape]));
+  }
+  for (std::size_t shape = 0; shape < plans.size(); ++shape) {
+    std::vector<std::size_t> same;  // shapes with the same regions so far
+    for (std::size_t other = 0; other < plans.size(); ++other) same.push_back(other);
+    std::vector<LocatedType> regions = given[shape];
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      std::erase_if(same, [&](std::size_t other) {
+        return i >= given[other].size() || !are_same(given[other][i], given[shape][i]);
+      });
+      const std::size_t largest =
+          *std::max_element(same.begin(), same.end(),
+                            [&](std::size_t a, std::size_t b) { return peaks[a] < peaks[b]; });
+      regions[i].type = transferred(given[largest][i].type, regions[i].range, traces[shape]);
+    }
+    put_regions(std::move(regions), plans[shape]);
+  }
+}
+
 Places places_of(const std::vector<Plan>& plans) {
   Places places;
   for (const Plan& plan : plans) {
@@ -322,6 +359,7 @@ std::variant<Plan, Rejected> combine_shapes(const std::vector<Trace>& traces,
       shapes[shape] = ShapeCompleter(traces[shape], std::move(shapes[shape])).complete(places);
     }
   } while (cut_where_others_end(traces, shapes));
+  unite_same_beginnings(traces, shapes);
   const std::vector<std::string> issued = collectives_issued_again(shapes.front());
   for (std::size_t shape = 1; shape < shapes.size(); ++shape) {
     if (collectives_issued_again(shapes[shape]) == issued) continue;

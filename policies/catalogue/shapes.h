@@ -24,7 +24,9 @@ namespace rematch {
 // The longer region is then cut into one region per layer.
 //
 // Shapes whose ops are the same in all these scopes cannot be distinguished. They all get the plan
-// of the shape that needs the most bytes without checkpointing.
+// of the shape that needs the most bytes without checkpointing. Shapes that differ later, because
+// one of them leaves out a layer, cannot be distinguished before. Until then their regions get the
+// treatments of the largest of them.
 //
 // Returns Rejected if the numbers of plans and traces differ, or if a plan belongs to another trace
 // or has several shapes. Also returns Rejected if shapes would issue different collectives in

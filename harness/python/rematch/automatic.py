@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from rematch.tracing import trace as record_trace
 from rematch.watching import check, unrepeatable_ops
 
 MAX_KEPT_OPS = 8
+MAX_SEARCHES_OF_A_STEP = 8
 
 
 Step = Callable[[], torch.Tensor]
@@ -54,18 +56,19 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     if len(steps) > 1 and kept != traces:  # what one step keeps, all keep
         kept = record_trace(model, steps, blocks=blocks)
     traces = kept
-    fronts = []
+    searches = []
     for each, traced in zip(steps, traces, strict=True):
         predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
-        fronts.append(search(traced, schedule=schedule, optimizer=optimizer, budget=limit, **times))
+        searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, **times))
     names = [""] if len(steps) == 1 else [f"step {number} of {len(steps)}: " for number in range(1, len(steps) + 1)]
-    plans = [_answer_of(front, limit, name)["plan"] for front, name in zip(fronts, names, strict=True)]
-    checkpoint = SearchedCheckpoint(fronts[0], combine(traces, plans), schedule, fronts)
+    fronts, plan = _fronts_that_fit(searches, names, traces, limit, schedule, optimizer)
+    checkpoint = SearchedCheckpoint(fronts[0], plan, schedule, fronts)
     for front, name in zip(fronts, names, strict=True):
-        _say_what_was_chosen(front, limit, name)
+        _say_what_was_chosen(front, name)
     if len(steps) > 1:
-        _say_peaks_of_all(traces, checkpoint, optimizer, limit)
+        peaks = [each["peak_bytes"] for each in predict(traces, plan, schedule, optimizer=optimizer)]
+        say(f"one plan for all steps, predicted peaks: {', '.join(size_text(peak) for peak in peaks)}")
     for each, traced, name in zip(steps, traces, names, strict=True):
         with announced("running the plan once"):
             _run_once(model, each, checkpoint, blocks, predict(traced, checkpoint.plan, schedule), name)
@@ -101,29 +104,57 @@ def _say_which_layers(model: torch.nn.Module) -> None:
         "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
-def _answer_of(front: dict[str, Any], budget: int, name: str) -> dict[str, Any]:
-    answer: dict[str, Any] | None = front["answer"]
-    if answer is None:
+def _fronts_that_fit(searches: list[functools.partial[dict[str, Any]]], names: list[str], traces: list[dict[str, Any]],
+                     limit: int, schedule: str, optimizer: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A front for each step, and one plan of their answers. In one plan a step may need more bytes than under its own plan,
+    because a layer where another step recomputes becomes a region of this step too. Such a step is searched again with a
+    budget that is lower by the excess."""
+    fronts = [run(budget=limit) for run in searches]
+    for front, name in zip(fronts, names, strict=True):
+        _require_answer(front, limit, name)
+    lowest_peak = None
+    for _ in range(MAX_SEARCHES_OF_A_STEP):
+        plan = combine(traces, [front["answer"]["plan"] for front in fronts])
+        if len(searches) == 1:
+            return fronts, plan
+        peaks = [each["peak_bytes"] for each in predict(traces, plan, schedule, optimizer=optimizer)]
+        excess = max(peaks) - limit
+        if excess <= 0:
+            return fronts, plan
+        lowest_peak = min(max(peaks), lowest_peak or max(peaks))
+        too_high = [peak > limit for peak in peaks]
+        if not _search_lower(searches, fronts, too_high, excess) and not _search_lower(
+                searches, fronts, [not is_high for is_high in too_high], excess):
+            break
+    raise RematchError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest one found "
+                       f"needs {size_text(lowest_peak or 0)}. Use a smaller batch, or shard the model")
+
+
+def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], chosen: list[bool],
+                  excess: int) -> bool:
+    """Replaces the front of each chosen step by one whose answer has a peak that is lower by the excess, or the lowest that
+    there is. Returns whether any answer got a lower peak."""
+    is_any_lower = False
+    for index, run in enumerate(searches):
+        peak = fronts[index]["answer"]["predicted_peak_allocated_bytes"]
+        budget = max(peak - excess, fronts[index]["points"][0]["predicted_peak_allocated_bytes"])
+        if chosen[index] and budget < peak:
+            fronts[index], is_any_lower = run(budget=budget), True
+    return is_any_lower
+
+
+def _require_answer(front: dict[str, Any], budget: int, name: str) -> None:
+    if front["answer"] is None:
         lowest = front["points"][0]["predicted_peak_allocated_bytes"]
         raise RematchError(f"{name}no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
                            "Use a smaller batch, or shard the model")
-    return answer
 
 
-def _say_peaks_of_all(traces: list[dict[str, Any]], checkpoint: Checkpoint, optimizer: str, budget: int) -> None:
-    """A plan of several shapes may need other bytes than the plans that it is made of."""
-    peaks = [each["peak_bytes"] for each in predict(traces, checkpoint.plan, checkpoint.schedule, optimizer=optimizer)]
-    if max(peaks) > budget:
-        raise RematchError(f"one plan for all steps needs {size_text(max(peaks))}, which does not fit into {size_text(budget)}, "
-                           f"though each step's own plan does; use a budget that is {size_text(max(peaks) - budget)} lower")
-    say(f"one plan for all steps, predicted peaks: {', '.join(size_text(peak) for peak in peaks)}")
-
-
-def _say_what_was_chosen(front: dict[str, Any], budget: int, name: str) -> None:
+def _say_what_was_chosen(front: dict[str, Any], name: str) -> None:
     answer, plain = front["answer"], front.get("none", front["nothing_recomputed"])
     source = "measured" if front["time_source"] == "measured" else "of the data sheet"
     say(f"{name}{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
-        f"{size_text(budget)}: {answer['saves']}")
+        f"{size_text(front['budget_bytes'])}: {answer['saves']}")
     ratio = answer["predicted_step_time_ns"] / max(1, plain["predicted_step_time_ns"])
     say(f"{name}predicted: peak {size_text(answer['predicted_peak_allocated_bytes'])} instead of "
         f"{size_text(plain['predicted_peak_allocated_bytes'])}, forward and backward {ratio:.2f} times as long, "

@@ -7,6 +7,7 @@ import io
 import pickle
 import unittest
 import warnings
+from unittest import mock
 
 import rematch
 
@@ -113,6 +114,22 @@ class ShapesTest(unittest.TestCase):
             warnings.simplefilter("error")
             self.assertTrue(are_equal(expected, train(model, checkpoint, batches()[:NUM_STEPS])))
 
+    def test_counts_and_bytes_where_a_step_leaves_out_layers(self):
+        kinds = [PLAIN, {"order": [0, 2]}]
+        for policies in (("full", "save_mm"), ("save_mm", "full"), ("none", "full"), ("full", "nth_first(2)")):
+            plan, traces = combined(kinds, policies)
+            for schedule in SCHEDULES:
+                with self.subTest(policies=policies, schedule=schedule):
+                    checkpoint = rematch.Checkpoint(plan, schedule)
+                    model = made(kinds)
+                    with rematch.scopes(model, checkpoint):
+                        for kind in (1, 0, 1):
+                            predicted = rematch.predict(traces, plan, schedule)[kind]
+                            recomputed, peak = figures_of(model, kind, checkpoint)
+                            self.assertEqual(recomputed, predicted["recomputed_ops"])
+                            if DEVICE == "cpu":
+                                self.assertEqual(peak, predicted["peak_bytes"] - predicted["before_bytes"])
+
     def test_lists_of_traces(self):
         model = made(KINDS)
         traces = rematch.trace(model, steps_of(model))
@@ -130,6 +147,25 @@ class ShapesTest(unittest.TestCase):
                 refused()
         with self.assertRaisesRegex(ValueError, "2 traces; profile must be a list of as many"):
             rematch.search(traces, profile=[{}])
+
+    def test_auto_searches_again_where_one_plan_exceeds_the_budget(self):
+        for kinds in ([PLAIN, {"mask": True}, {"scale": True}], [PLAIN, {"order": [0, 2]}]):
+            num_lower = 0
+            for budget in range(24000, 36000, 3000):
+                model = made(kinds)
+                with contextlib.redirect_stderr(io.StringIO()):
+                    checkpoint = rematch.auto(model, steps_of(model), budget=budget, device="h100", optimizer="none")
+                peaks = [each["peak_bytes"] for each in
+                         rematch.predict(rematch.trace(model, steps_of(model)), checkpoint.plan, optimizer="none")]
+                self.assertLessEqual(max(peaks), budget)
+                num_lower += any(front["budget_bytes"] < budget for front in checkpoint.fronts)
+            self.assertGreater(num_lower, 0, kinds)
+
+    def test_auto_says_that_no_plan_serves_all_steps(self):
+        model = made([PLAIN, {"order": [0, 2]}])
+        with mock.patch("rematch.automatic._search_lower", return_value=False), contextlib.redirect_stderr(io.StringIO()), \
+                self.assertRaisesRegex(rematch.RematchError, "no plan for all steps fits into .*; the smallest one found needs"):
+            rematch.auto(model, steps_of(model), budget=30500, device="h100", optimizer="none")
 
     def test_auto(self):
         model = made(KINDS)

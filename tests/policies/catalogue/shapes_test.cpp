@@ -142,6 +142,31 @@ TEST_CASE("a region is cut where one of another shape ends after the same ops") 
   }
 }
 
+// The second shape leaves out layer 1, so nothing shows in layer 0 which shape runs.
+TEST_CASE("shapes get the treatments of the larger one until one of them leaves out a layer") {
+  const auto layers = [](const std::vector<int>& indices) {
+    TraceBuilder build("layers");
+    ValueId x = build.outside({4, 4}, "float32", true);
+    for (const int layer : indices) {
+      const auto scope = build.scope("blocks", layer);
+      x = build.call("aten::mm", {x, build.parameter({4, 4})}, {4, 4}, {{0, 1}, {}});
+      x = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
+    }
+    return build.finish();
+  };
+  const std::vector<Trace> traces = {layers({0, 2}), layers({0, 1, 2})};
+  const auto mm_of = [](const ShapePlan& plan, std::size_t region) {
+    return decisions(plan.types[static_cast<std::size_t>(plan.regions[region].type)], kMm);
+  };
+  for (const auto& [small, large] : {std::pair{"save_mm", "full"}, {"full", "save_mm"}}) {
+    const std::vector<Plan> plans = {of(small, traces[0]), of(large, traces[1])};
+    const Plan plan = combined(traces, plans);
+    CHECK(mm_of(plan, 0) == mm_of(plans[1], 0));
+    CHECK(mm_of(plan, 1) == mm_of(plans[0], 1));
+    CHECK(plan.other_shapes[0] == plans[1]);
+  }
+}
+
 // The inner scope has the range of the block, because nothing else runs in the block.
 TEST_CASE("a region inside a block that runs nothing else") {
   const auto blocks = [](bool has_core) {
