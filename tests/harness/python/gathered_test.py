@@ -1,5 +1,6 @@
 """Parameters whose content comes and goes between forward and backward."""
 
+import itertools
 import unittest
 
 import rematch
@@ -45,9 +46,9 @@ class At(torch.autograd.Function):
 
 
 class Swapping(torch.nn.Module):
-    def __init__(self, learns, dim=16, num_layers=3):
+    def __init__(self, learns, dim=16, num_layers=3, make_layer=Swapped):
         super().__init__()
-        self.layers = torch.nn.ModuleList(Swapped(dim, learns) for _ in range(num_layers))
+        self.layers = torch.nn.ModuleList(make_layer(dim, learns) for _ in range(num_layers))
         self.fetches = True
 
     def forward(self, x):
@@ -127,6 +128,53 @@ class BlockSwapTest(Case):
             held[is_gathered] = rematch.allocated_bytes() - before
             del loss
         self.assertEqual(held[False] - held[True], sum(layer.store.nbytes for layer in model.layers))
+
+
+class Shared(Swapped):
+    """One buffer holds the weight of the layer that runs."""
+
+    buffer = torch.zeros(16, 16)
+
+    def fetch(self):
+        self.weight.data = Shared.buffer
+        Shared.buffer.copy_(self.store)
+
+    def drop(self):
+        pass
+
+
+class SharedBufferTest(Case):
+    def setUp(self):
+        super().setUp()
+        self.model = Swapping(learns=False, make_layer=Shared)
+        self.weights = [layer.weight for layer in self.model.layers]
+        self.expected = self.gradients(self.model)
+
+    def test_a_buffer_that_the_program_refills(self):
+        for schedule, is_named in itertools.product(SCHEDULES, (True, False)):
+            with self.subTest(schedule=schedule, is_named=is_named):
+                checkpoint = self.checkpoint(self.model, schedule)
+                if is_named:
+                    checkpoint.gathered_by(lambda _: True, self.weights)
+                with rematch.scopes(self.model, checkpoint):
+                    self.assertTrue(all(map(torch.equal, self.expected, self.gradients(self.model, checkpoint))))
+
+    def test_a_buffer_that_the_callback_refills(self):
+        layer_of = {id(layer.weight): layer for layer in self.model.layers}
+
+        def refill(weight):
+            with torch.no_grad():
+                layer_of[id(weight)].fetch()
+            return True
+
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                self.model.fetches = True
+                checkpoint = self.checkpoint(self.model, schedule)
+                checkpoint.gathered_by(refill, self.weights)
+                self.model.fetches = False
+                with rematch.scopes(self.model, checkpoint):
+                    self.assertTrue(all(map(torch.equal, self.expected, self.gradients(self.model, checkpoint))))
 
 
 class ZeroTest(Case):

@@ -1,0 +1,164 @@
+"""The bar for a training step. Under rematch it has the bits of the step without checkpointing, as it has under
+torch.utils.checkpoint, it needs no more memory than there, and it leaves no byte behind."""
+
+import contextlib
+import gc
+import unittest
+import warnings
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+SCHEDULES = ("whole_region", "on_demand")
+POLICIES = ("full", "segments(2)", "save_mm")
+NUM_GROWTH_RECORDINGS = 50
+
+
+class Step:
+    """A training step that can be repeated. `train(around)` runs each forward pass inside `with around():`, then backward,
+    and returns tensors. `reset()` restores what else the step changes, such as a cache of the model."""
+
+    def __init__(self, models, train, reset):
+        self._models, self._train, self._reset = models, train, reset
+        self._start = [(tensor, tensor.detach().clone()) for model in models for tensor in (*model.parameters(), *model.buffers())]
+
+    def run(self, around):
+        """What the step returned, gradients, buffers, and the generator's state."""
+        self.begin()
+        returned = self._train(around)
+        found = [each.detach().clone() for each in (returned if isinstance(returned, (list, tuple)) else [returned])]
+        for model in self._models:
+            found += [None if each.grad is None else each.grad.clone() for each in model.parameters()]
+            found += [each.clone() for each in model.buffers()]
+        return [*found, torch.get_rng_state()]
+
+    def watched(self, around):
+        """Number of recomputed ops, and bytes by which the step rose."""
+        self.begin()
+        gc.collect()
+        with rematch.watch(self._models[0]) as figures:
+            returned = self._train(around)
+        del returned
+        return sum(figures["ops"].get("recompute", {}).values()), max(figures["peak_bytes"].values()) - figures["before_bytes"]
+
+    def held_after(self, around, num_recordings):
+        """Bytes of all tensors after at least so many recordings."""
+        done = []
+
+        def counted():
+            done.append(1)
+            return around()
+
+        while len(done) < num_recordings:
+            self.begin()
+            self._train(counted)
+        self.begin()
+        gc.collect()
+        return rematch.allocated_bytes()
+
+    def begin(self):
+        for model in self._models:
+            model.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            for tensor, value in self._start:
+                if not torch.equal(tensor, value):
+                    tensor.copy_(value)
+        self._reset()
+        torch.manual_seed(1)
+
+
+class BesideTorch(unittest.TestCase):
+    def plans_of(self, model, step, policies=POLICIES, blocks=None):
+        trace = rematch.trace(model, step, blocks=blocks)
+        return {policy: rematch.resolve(trace, policy) for policy in policies}
+
+    def compare(self, model, train, plans, *, reset=lambda: None, blocks=None, draws=False, leaves=None, torch_runs=True,
+                torch_layers=None, recomputes=True, beyond_bytes=0):
+        """Holds a Step of a model, or of several models, to the bar, under each plan and in both schedules.
+
+        `draws` says that layers draw random numbers. `leaves` says whether layers leave the plan; None is for either.
+        `torch_runs` is False where torch.utils.checkpoint cannot run the step, so that bytes are held to those of the step
+        without. `torch_layers` are the layers that it checkpoints, if not all. `recomputes` is False for a step in which no
+        layer is checkpointed. `beyond_bytes` may be needed beyond the bar; the caller says why."""
+        models = model if isinstance(model, (list, tuple)) else [model]
+        step = Step(models, train, reset)
+        gc.collect()
+        gc.freeze()  # the many objects of torch make each later collection slow
+        expected = step.run(contextlib.nullcontext)
+        self.assert_equal(expected, step.run(contextlib.nullcontext))
+        if torch_layers is None:
+            found = [blocks or rematch.find_blocks(each) for each in models]
+            torch_layers = [layer for each in found for layers in each.values() for layer in layers]
+        with checkpointed_by_torch(torch_layers if torch_runs else [], draws):
+            self.assert_equal(expected, step.run(contextlib.nullcontext))
+            _, limit = step.watched(contextlib.nullcontext)
+        for name, plan in plans.items():
+            for schedule in SCHEDULES:
+                recorded = rematch.Checkpoint(plan, schedule)
+                with self.subTest(plan=name, schedule=schedule), contextlib.ExitStack() as stack:
+                    stack.enter_context(silent_but_for_left_plans())
+                    for each in models:
+                        stack.enter_context(rematch.scopes(each, recorded, blocks=blocks))
+                    around = lambda recorded=recorded: rematch.recording(recorded)  # noqa: E731
+                    self.assert_equal(expected, step.run(around))
+                    report = recorded.report()
+                    if leaves is not None:
+                        self.assertEqual(any(row["left"] for row in report), leaves, report)
+                    num_recomputed, peak = step.watched(around)
+                    self.assertEqual(num_recomputed > 0, recomputes, num_recomputed)
+                    if is_by_layer(plan):
+                        self.assertLessEqual(peak, limit + kept_bytes(recorded, report) + beyond_bytes)
+                    if name == list(plans)[-1]:  # the steps take time
+                        self.assertEqual(step.held_after(around, 1), step.held_after(around, NUM_GROWTH_RECORDINGS))
+
+    def assert_equal(self, expected, found):
+        """Equal bits, and None in the same places."""
+        self.assertEqual(len(expected), len(found))
+        for index, (want, have) in enumerate(zip(expected, found, strict=True)):
+            self.assertEqual(want is None, have is None, index)
+            self.assertTrue(want is None or torch.equal(want, have), index)
+
+
+@contextlib.contextmanager
+def checkpointed_by_torch(layers, draws=False):
+    """The layers under torch.utils.checkpoint."""
+    def checkpointed(forward):
+        def run(*arguments, **keywords):
+            if not torch.is_grad_enabled():
+                return forward(*arguments, **keywords)
+            return checkpoint(forward, *arguments, use_reentrant=False, preserve_rng_state=draws, **keywords)
+        return run
+
+    with contextlib.ExitStack() as stack:
+        for layer in {id(each): each for each in layers}.values():
+            before = layer.__dict__.get("forward")
+            layer.forward = checkpointed(layer.forward)
+            stack.callback(layer.__dict__.pop, "forward") if before is None else stack.callback(setattr, layer, "forward", before)
+        yield
+
+
+def is_by_layer(plan):
+    """Whether each region is one layer, as under torch.utils.checkpoint."""
+    return all(region["first_scope"] == region["last_scope"] for region in plan["regions"])
+
+
+def kept_bytes(recorded, report):
+    """What the plan keeps in the passes of a report, and what was kept beyond the plan."""
+    total = 0
+    for row in report:
+        ops = recorded.shapes()[row["shape"]]["types"][row["type"]]["ops"]
+        total += row["passes"] * sum(op["bytes"] for op in ops if op["treatment"] == "save") + row["kept_beyond_plan_bytes"]
+    return total
+
+
+@contextlib.contextmanager
+def silent_but_for_left_plans():
+    """Warnings of rematch fail the test, but for those of steps that leave the plan."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="rematch")
+        warnings.filterwarnings("ignore", message=r"rematch: region .* left its plan")
+        yield

@@ -1,0 +1,268 @@
+"""Precisions that differ between the trace and the step, between passes of a step, and between forward and backward."""
+
+import copy
+import unittest
+
+import torch
+from beside_torch import BesideTorch
+from stack import WIDTH, Layer, Stack, batch
+from torch import nn
+from torch.nn import functional
+
+
+def autocast(**options):
+    return torch.autocast("cpu", torch.bfloat16, **options)
+
+
+class Case(BesideTorch):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.model, self.x = Stack(num_layers=3), batch()
+
+    def loss(self, **options):
+        with autocast(**options):
+            return self.model(self.x)
+
+    def autocast_plans(self):
+        return self.plans_of(self.model, self.loss)
+
+    def cast_bytes(self, module):
+        """Its weights as bfloat16."""
+        return sum(2 * each.numel() for each in module.parameters())
+
+
+class CachedCastTest(Case):
+    """Autocast casts a weight once and caches the result, so a second pass runs other ops. It is an input of the second
+    pass, which its record holds; torch.utils.checkpoint casts the weight again."""
+
+    def test_a_pass(self):
+        def train(around):
+            with autocast(), around():
+                loss = self.model(self.x)
+            loss.backward()
+            return loss
+
+        self.compare(self.model, train, self.autocast_plans(), leaves=False)
+
+    def test_two_recordings_inside_one_autocast(self):
+        def train(around):
+            with autocast():
+                with around():
+                    first = self.model(self.x)
+                with around():
+                    second = self.model(self.x * 2)
+            (first + second).backward()
+            return first, second
+
+        self.compare(self.model, train, self.autocast_plans(), leaves=True, beyond_bytes=self.cast_bytes(self.model))
+
+    def test_two_passes_in_one_recording(self):
+        def train(around):
+            with autocast(), around():
+                loss = self.model(self.x) + self.model(self.x * 2)
+            loss.backward()
+            return loss
+
+        self.compare(self.model, train, self.autocast_plans(), leaves=True, beyond_bytes=self.cast_bytes(self.model))
+
+    def test_backward_inside_autocast_between_recordings(self):
+        def train(around):
+            losses = []
+            with autocast():
+                for scale in (1, 2):
+                    with around():
+                        losses.append(self.model(self.x * scale))
+                    losses[-1].backward()
+            return [loss.detach() for loss in losses]
+
+        self.compare(self.model, train, self.autocast_plans(), leaves=True, beyond_bytes=self.cast_bytes(self.model))
+
+    def recycled(self):
+        y = 0.0
+        with autocast():
+            for index in range(3):
+                with torch.set_grad_enabled(index == 2):
+                    y = self.model(self.x + y)
+        return y
+
+    def recycle(self, around):
+        with around():
+            loss = self.recycled()
+        loss.backward()
+        return loss
+
+    def test_passes_without_grad_mode_first(self):
+        self.compare(self.model, self.recycle, self.autocast_plans(), leaves=True, beyond_bytes=self.cast_bytes(self.model))
+
+    def test_a_trace_of_passes_without_grad_mode_first(self):
+        plans = self.plans_of(self.model, self.recycled)
+        self.compare(self.model, self.recycle, plans, leaves=False, beyond_bytes=self.cast_bytes(self.model))
+
+        def train(around):
+            with around():
+                loss = self.loss()
+            loss.backward()
+            return loss
+
+        self.compare(self.model, train, plans, leaves=True)
+
+    def test_a_pass_without_grad_mode_in_an_autocast_of_its_own(self):
+        def train(around):
+            with around():
+                with torch.no_grad():
+                    y = self.loss()
+                loss = self.loss() + y
+            loss.backward()
+            return loss
+
+        self.compare(self.model, train, self.autocast_plans(), leaves=False)
+
+    def test_without_the_cache(self):
+        def train(around):
+            with autocast(cache_enabled=False), around():
+                loss = self.model(self.x) + self.model(self.x * 2)
+            loss.backward()
+            return loss
+
+        self.compare(self.model, train, self.autocast_plans(), leaves=False)
+
+    def test_nested_regions_of_other_precisions(self):
+        class Mixed(Layer):
+            def forward(self, x):
+                with autocast(enabled=False):
+                    x = x.float() + self.attention(self.attention_norm(x.float()))
+                with torch.autocast("cpu", torch.float16):
+                    return x + self.feed_forward(self.feed_forward_norm(x)).float()
+
+        self.model = Stack(Mixed, num_layers=3)
+        self.test_two_passes_in_one_recording()
+
+
+class OtherPrecisionTest(Case):
+    def train(self, around):
+        with around():
+            loss = self.model(self.x)
+        loss.backward()
+        return loss
+
+    def test_autocast_after_a_trace_in_float32(self):
+        plans = self.plans_of(self.model, lambda: self.model(self.x))
+
+        def train(around):
+            with autocast():
+                return self.train(around)
+
+        # Where autocast is around backward too, its cache holds a cast while recompute makes another one.
+        self.compare(self.model, train, plans, leaves=True, beyond_bytes=self.cast_bytes(self.model.layers[0]))
+
+    def test_float32_after_a_trace_under_autocast(self):
+        self.compare(self.model, self.train, self.autocast_plans(), leaves=True)
+
+    def test_a_bfloat16_model_after_a_trace_in_float32(self):
+        plans = self.plans_of(self.model, lambda: self.model(self.x))
+        self.model, self.x = self.model.bfloat16(), self.x.bfloat16()
+        self.compare(self.model, self.train, plans, leaves=False)
+
+    def test_a_float32_model_after_a_trace_in_bfloat16(self):
+        model = copy.deepcopy(self.model).bfloat16()
+        plans = self.plans_of(model, lambda: model(self.x.bfloat16()))
+        kept = sum(op["bytes"] for op in plans["save_mm"]["types"][0]["ops"] if op["treatment"] == "save") * len(model.layers)
+        self.compare(self.model, self.train, plans, leaves=False, beyond_bytes=kept)  # results are twice as large
+
+    def test_float16_with_a_scaler(self):
+        def forward():
+            with torch.autocast("cpu", torch.float16):
+                return self.model(self.x)
+
+        def train(around):
+            optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
+            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=1)
+            scales = []
+            for _ in range(8):  # some steps overflow, and are left out
+                optimizer.zero_grad(set_to_none=True)
+                with around():
+                    loss = forward()
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+                scales.append(scaler.get_scale())
+            self.assertLess(min(scales), scales[-1])
+            return torch.tensor(scales), *(each.detach() for each in self.model.parameters())
+
+        self.compare(self.model, train, self.plans_of(self.model, forward), leaves=False)
+
+
+class Convolutions(nn.Module):
+    """Runs in float32, whatever the precision around it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.first, self.second = nn.Conv1d(WIDTH, WIDTH, 3, padding=1), nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
+
+    def forward(self, x):
+        with autocast(enabled=False):
+            y = functional.gelu(self.first(self.norm(x.float()).transpose(1, 2)))
+            y = self.second(y).transpose(1, 2)
+        return x + functional.gelu(y)
+
+
+class Distances(Layer):
+    """The kernel of cdist calls other ops, which autocast may cast."""
+
+    repeats = 1
+
+    def forward(self, x):
+        y = self.attention_norm(x)
+        first, second = y.repeat(1, self.repeats, 1), self.feed_forward_norm(y * y).repeat(1, self.repeats, 1)
+        return x + (torch.softmax(-torch.cdist(first, second), -1) @ first)[:, :x.shape[1]]
+
+
+class ManyDistances(Distances):
+    """Where there are many rows, cdist multiplies matrices."""
+
+    repeats = 4
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bilinear, self.norm = nn.Bilinear(WIDTH, WIDTH, WIDTH), nn.LayerNorm(WIDTH)
+        self.lstm = nn.LSTM(WIDTH, WIDTH, batch_first=True)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + functional.gelu(self.bilinear(y, y)) + self.lstm(y)[0]
+
+
+class BackwardTest(Case):
+    """Backward runs under another autocast than forward did."""
+
+    def check(self, make_layer):
+        self.model = Stack(make_layer, num_layers=2)
+        self.x = batch(length=4, size=2)
+        for in_forward, in_backward in ((False, True), (True, True), (True, False)):
+            def train(around, in_forward=in_forward, in_backward=in_backward):
+                with autocast(enabled=in_forward), around():
+                    loss = self.model(self.x)
+                with autocast(enabled=in_backward):
+                    loss.backward()
+                return loss
+
+            with self.subTest(in_forward=in_forward, in_backward=in_backward):
+                plans = self.plans_of(self.model, lambda in_forward=in_forward: self.loss(enabled=in_forward), ["full"])
+                self.compare(self.model, train, plans, leaves=False)
+
+    def test_layers_that_turn_autocast_off(self):
+        self.check(Convolutions)
+
+    def test_kernels_that_call_other_ops(self):
+        self.check(Distances)
+        self.check(ManyDistances)
+
+    def test_bilinear_and_recurrent_layers(self):
+        self.check(Recurrent)
+
+
+if __name__ == "__main__":
+    unittest.main()
