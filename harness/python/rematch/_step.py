@@ -24,6 +24,15 @@ def left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
                         buffer.copy_(before)
 
 
+def run_first_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> None:
+    """Makes what only the first step makes, such as tables that the model caches, so that later steps run equal ops.
+    Gradients are cleared before and after."""
+    model.zero_grad(set_to_none=True)
+    with left_as_it_was(model):
+        loss_of(model, step).backward()
+    model.zero_grad(set_to_none=True)
+
+
 def loss_of(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> torch.Tensor:
     """What step() returns, which backward can begin at. The model has no gradients before it. Raises TypeError or
     ValueError where step() gives something else, or runs backward itself."""

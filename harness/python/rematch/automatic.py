@@ -11,6 +11,7 @@ import torch
 from rematch._library import RematchError
 from rematch._progress import announced, say
 from rematch._scope import listed
+from rematch._step import run_first_step
 from rematch.blocks import choose_blocks
 from rematch.opaque import keep_op
 from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, combine, predict, resolve, search, size_text
@@ -50,6 +51,9 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
                            "and broadcast its plan")
     if blocks is None:
         _say_which_layers(model)
+    with announced("running a step without checkpointing"):
+        for each in steps:
+            run_first_step(model, each)
     with announced("tracing a step" if len(steps) == 1 else f"tracing {len(steps)} steps"):
         traces = record_trace(model, steps, blocks=blocks)
     kept = [_with_unrepeatable_ops_kept(model, each, traced, blocks) for each, traced in zip(steps, traces, strict=True)]

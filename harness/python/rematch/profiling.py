@@ -32,7 +32,7 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
                            "device='h100'")
     handle = call("begin_op_times", json.dumps(trace), 2 * num_steps)
     try:
-        with left_as_it_was(model), run_compiled_eagerly():
+        with run_compiled_eagerly():
             for _ in range(NUM_WARM_UP_STEPS):
                 _unwatched_step(model, step)
             for _ in range(num_steps):
@@ -47,17 +47,20 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
 
 def _watched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor], handle: int) -> None:
     model.zero_grad(set_to_none=True)
-    call("watch_part", handle, FORWARD)
-    loss = step()
-    call("watch_part", handle, BACKWARD)
-    loss.backward()
-    call("watch_part", handle, END)
+    with left_as_it_was(model):  # a buffer may choose the ops of the next step
+        call("watch_part", handle, FORWARD)
+        loss = step()
+        call("watch_part", handle, BACKWARD)
+        loss.backward()
+        call("watch_part", handle, END)
 
 
 def _unwatched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> tuple[int, int]:
     model.zero_grad(set_to_none=True)
-    start = time.perf_counter_ns()
-    loss = step()
-    middle = time.perf_counter_ns()
-    loss.backward()
-    return middle - start, time.perf_counter_ns() - middle
+    with left_as_it_was(model):
+        start = time.perf_counter_ns()
+        loss = step()
+        middle = time.perf_counter_ns()
+        loss.backward()
+        end = time.perf_counter_ns()
+    return middle - start, end - middle

@@ -1,6 +1,7 @@
 """Op times measured on the model's own device, and the plan that rematch.auto chooses with them."""
 
 import contextlib
+import copy
 import io
 import json
 import os
@@ -17,9 +18,11 @@ import rematch
 
 rematch.count_memory()  # before the first tensor
 
+import first_step_test  # noqa: E402
 import torch  # noqa: E402
 from rematch import _progress  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
+from stack import Stack, batch  # noqa: E402
 
 LIBRARY = pathlib.Path(os.environ.get("REMATCH_PYTHON_LIBRARY", "build/dev/harness/python/librematch_python.so"))
 BINARY = LIBRARY.parents[1] / "cli" / "rematch"
@@ -149,6 +152,17 @@ class AutoTest(Case):
                 self.assertIn("times measured (cpu); chosen for", words)
                 self.assertIn(f"ran it once: bits equal, {predicted['recomputed_ops']} ops recomputed", words)
                 self.assertIn("| with the plan |", str(found))
+
+    def test_a_model_whose_first_step_makes_state(self):
+        for kind in (first_step_test.Counting, first_step_test.Initialized, first_step_test.Rotated):
+            with self.subTest(kind=kind.__name__):
+                self.model, self.x = Stack(kind, num_layers=2), batch(length=8)
+                other = copy.deepcopy(self.model)
+                trace = rematch.trace(other, lambda other=other: other(self.x))
+                budget = int(0.9 * rematch.predict(trace, rematch.resolve(trace, "none"))["peak_bytes"])
+                checkpoint, words = self.auto(budget)
+                self.assertIn("ran it once: bits equal", words)
+                self.assertTrue(rematch.check(self.model, self.step, checkpoint)["bits_equal"])
 
     def test_times_of_a_data_sheet(self):
         checkpoint, words = self.auto("1GiB", device="h100")
