@@ -3,6 +3,7 @@ plan, and no byte is left over."""
 
 import gc
 import os
+import re
 import socket
 import unittest
 import warnings
@@ -206,6 +207,85 @@ def leave_the_plan_on_one_rank(rank, port, distribute, policy):
         torch.distributed.destroy_process_group()
 
 
+class Exchange(torch.nn.Module):
+    """Adds what the other rank sends, behind a linear layer."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.linear, self.exchange = linear, None
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y if self.exchange is None else y + self.exchange(y.detach(), 1 - torch.distributed.get_rank())
+
+
+def by_handles(mine, peer):
+    other = torch.empty_like(mine)
+    for work in torch.distributed.isend(mine, peer), torch.distributed.irecv(other, peer):
+        work.wait()
+    return other
+
+
+def in_a_batch(mine, peer):
+    other = torch.empty_like(mine)
+    for work in torch.distributed.batch_isend_irecv([torch.distributed.P2POp(torch.distributed.isend, mine, peer),
+                                                     torch.distributed.P2POp(torch.distributed.irecv, other, peer)]):
+        work.wait()
+    return other
+
+
+def one_after_the_other(mine, peer):
+    other = torch.empty_like(mine)
+    if peer > 0:
+        torch.distributed.send(mine, peer)
+        torch.distributed.recv(other, peer)
+    else:
+        torch.distributed.recv(other, peer)
+        torch.distributed.send(mine, peer)
+    return other
+
+
+def exchange_between_layers(rank, port, exchange, policy):
+    """A plan of a step with messages inside layers is refused by name. In a layer that leaves its plan they are sent once."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
+    try:
+        torch.manual_seed(rank)
+        model, x = Model(), torch.randn(64, 32)
+        for layer in model.layers:
+            layer.feed_forward[0] = Exchange(layer.feed_forward[0])
+        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+        for layer in model.layers:
+            layer.feed_forward[0].exchange = exchange
+        planned = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+        try:
+            rematch.Checkpoint(planned)
+            raise AssertionError("a plan with messages in its regions was not refused")
+        except rematch.RematchError as error:
+            assert re.match(r"plan has c10d::(send|recv_) \(scope feed_forward.0\) in a region", str(error)), error
+
+        def step(checkpoint):
+            model.zero_grad(set_to_none=True)
+            torch.manual_seed(1)
+            with rematch.recording(checkpoint) if checkpoint else warnings.catch_warnings():
+                loss = model(x)
+            with rematch.watch() as figures:
+                loss.backward()
+            return bits_of(model, loss), figures["ops"]["recompute"]
+
+        expected, _ = step(None)
+        for schedule in SCHEDULES:
+            checkpoint = rematch.Checkpoint(plan, schedule)
+            with rematch.scopes(model, checkpoint), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found, recomputed = step(checkpoint)
+            assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+            assert recomputed and not any(name.startswith("c10d") for name in recomputed), recomputed
+            assert all(row["left"] == row["passes"] for row in checkpoint.report()), checkpoint.report()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 class RanksTest(unittest.TestCase):
     def run_ranks(self, distribute, policy, on_one_rank=compare_on_one_rank):
         with socket.socket() as free:
@@ -218,6 +298,11 @@ class RanksTest(unittest.TestCase):
                                    (split_with_sequence, "segments(2)")):
             with self.subTest(distribute=distribute.__name__, policy=policy):
                 self.run_ranks(distribute, policy, leave_the_plan_on_one_rank)
+
+    def test_messages_in_layers(self):
+        for exchange, policy in ((by_handles, "full"), (in_a_batch, "save_mm"), (one_after_the_other, "full")):
+            with self.subTest(exchange=exchange.__name__, policy=policy):
+                self.run_ranks(exchange, policy, exchange_between_layers)
 
     def test_data_parallel(self):
         self.run_ranks(replicated, "full")

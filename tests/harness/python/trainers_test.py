@@ -1,11 +1,14 @@
 """Other people's training loops, with rematch.recording around their forward: parameters after some steps have the bits
 of the loop without it, and no byte is left over."""
 
+import functools
 import gc
 import importlib.util
+import os
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 import rematch
@@ -83,6 +86,17 @@ class LoopTest(unittest.TestCase):
             warnings.filterwarnings("error", message="rematch")
             self.check(train)
 
+    def test_bfloat16_after_a_trace_in_float32(self):
+        from accelerate.state import AcceleratorState
+
+        options = {self.trained_by_hugging_face: {"bf16": True}, self.trained_by_accelerate: {"mixed_precision": "bf16"}}
+        for train, precision in options.items():
+            with self.subTest(train=train.__name__), unittest.mock.patch.dict(os.environ), warnings.catch_warnings():
+                AcceleratorState._reset_state(reset_partial_state=True)  # precisions are global, also by the environment
+                self.addCleanup(AcceleratorState._reset_state, reset_partial_state=True)
+                warnings.filterwarnings("ignore", message="rematch: region .* left its plan")
+                self.check(functools.partial(train, **precision))
+
     def test_generating_inside_a_recording(self):
         model = small_llama().eval()  # dropout draws other numbers each time
         ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
@@ -119,28 +133,28 @@ class LoopTest(unittest.TestCase):
                 trainer.train()
 
     def test_an_accelerate_loop(self):
+        self.check(self.trained_by_accelerate)
+
+    def trained_by_accelerate(self, model, num_steps, checkpoint, **options):
         from accelerate import Accelerator
 
-        def train(model, num_steps, checkpoint):
-            accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
-            data = torch.utils.data.DataLoader(texts(2 * BATCH_SIZE * num_steps), batch_size=BATCH_SIZE)
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-            model, optimizer, data = accelerator.prepare(model, optimizer, data)
-            torch.manual_seed(2)
-            for batch in data:
-                with accelerator.accumulate(model):
-                    if checkpoint is None:
+        accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2, **options)
+        data = torch.utils.data.DataLoader(texts(2 * BATCH_SIZE * num_steps), batch_size=BATCH_SIZE)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        model, optimizer, data = accelerator.prepare(model, optimizer, data)
+        torch.manual_seed(2)
+        for batch in data:
+            with accelerator.accumulate(model):
+                if checkpoint is None:
+                    loss = model(**batch).loss
+                else:
+                    with rematch.scopes(accelerator.unwrap_model(model)), rematch.recording(checkpoint):
                         loss = model(**batch).loss
-                    else:
-                        with rematch.scopes(accelerator.unwrap_model(model)), rematch.recording(checkpoint):
-                            loss = model(**batch).loss
-                    accelerator.backward(loss)
-                    accelerator.clip_grad_norm_(model.parameters(), 1.0)
-                    optimizer.step()
-                    optimizer.zero_grad()
-            accelerator.free_memory()
-
-        self.check(train)
+                accelerator.backward(loss)
+                accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+        accelerator.free_memory()
 
 
 if __name__ == "__main__":
