@@ -6,18 +6,16 @@ import types
 import unittest
 
 import rematch
-
-rematch.count_memory()  # before the first tensor
-
-import torch  # noqa: E402
-from rematch.selftest import Model  # noqa: E402
+import torch
+from beside_torch import SCHEDULES, BesideTorch
+from rematch.selftest import Model
+from stack import WIDTH, Layer, Stack, batch
 
 try:
     import numpy
 except ImportError:
     numpy = None
 
-SCHEDULES = ("whole_region", "on_demand")
 NUM_ELEMENTS = 16 * 128
 
 
@@ -198,6 +196,142 @@ class WriteTest(Case):
             torch.to_dlpack(None)
         compiled = torch.compile(lambda y: y + y.untyped_storage().nbytes(), backend="eager")
         self.assertTrue(torch.equal(compiled(x), x + 12))
+
+
+class Rotate(torch.autograd.Function):
+    """Rotates its first argument in its memory and returns it, as rotary kernels do, and tells torch nothing."""
+
+    @staticmethod
+    def forward(context, x, cos, sin):
+        context.angles = cos, sin
+        array, half = x.detach().numpy(), x.shape[-1] // 2
+        first, second = array[..., :half].copy(), array[..., half:].copy()
+        array[..., :half] = first * cos.numpy() - second * sin.numpy()
+        array[..., half:] = second * cos.numpy() + first * sin.numpy()
+        return x
+
+    @staticmethod
+    def backward(context, gradient):
+        cos, sin = context.angles
+        first, second = gradient.chunk(2, -1)
+        return torch.cat([first * cos + second * sin, second * cos - first * sin], -1), None, None
+
+
+class HalveAndTell(torch.autograd.Function):
+    """Says that it writes."""
+
+    @staticmethod
+    def forward(context, x):
+        halve_by_numpy(x.detach())
+        context.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(_, gradient):
+        return gradient * 0.5
+
+
+NUM_TOKENS = 4 * 8
+
+
+class Writing(Layer):
+    """`rotated(q)` and `activated(h)` may write to what they are given. `kept_bytes` are those of the results whose pointers
+    they take, which are kept."""
+
+    def __init__(self):
+        super().__init__()
+        angles = 0.3 * torch.arange(8)[:, None] + torch.zeros(8, WIDTH // 2)
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def rotated(self, q):
+        return q
+
+    def activated(self, h):
+        return h
+
+    def forward(self, x):
+        q, k, v = self.attention.qkv(self.attention_norm(x)).chunk(3, -1)
+        x = x + self.attention.out((self.rotated(q) @ k.transpose(-1, -2)).softmax(-1) @ v)
+        return x + self.feed_forward.down(torch.nn.functional.gelu(self.activated(self.feed_forward.up(x))))
+
+
+class WritesToView(Writing):
+    kept_bytes = 4 * NUM_TOKENS * 3 * WIDTH
+
+    def rotated(self, q):
+        return Rotate.apply(q, self.cos, self.sin)
+
+
+class WritesToResult(Writing):
+    kept_bytes = 4 * NUM_TOKENS * WIDTH
+
+    def rotated(self, q):
+        return Rotate.apply(q.contiguous(), self.cos, self.sin)
+
+
+class WritesToCopy(Writing):
+    kept_bytes = 4 * NUM_TOKENS * WIDTH
+
+    def rotated(self, q):
+        return Rotate.apply(q.clone(), self.cos, self.sin)
+
+
+class CountsIntoZeros(Writing):
+    kept_bytes = 4 * (NUM_TOKENS + 1) * 4 * WIDTH
+
+    def activated(self, h):
+        counts = torch.zeros(h.shape[-1])
+        counts.numpy()[:] = (h.detach().numpy() > 0).mean((0, 1))
+        return h * counts
+
+
+class ActivatesInPlace(Writing):
+    kept_bytes = 4 * NUM_TOKENS * 4 * WIDTH
+
+    def activated(self, h):
+        array = h.detach().numpy()
+        numpy.maximum(array, 0, out=array)
+        return h
+
+
+class MarksDirty(Writing):
+    kept_bytes = 4 * NUM_TOKENS * 4 * WIDTH
+
+    def activated(self, h):
+        h = HalveAndTell.apply(h.clone())
+        return h * h
+
+
+class IncrementsVersion(Writing):
+    """As torch.autograd.graph.increment_version() is documented."""
+
+    kept_bytes = 4 * NUM_TOKENS * 4 * WIDTH
+
+    def activated(self, h):
+        h = h.detach()
+        with torch.no_grad():
+            halve_by_numpy(h)
+            torch.autograd.graph.increment_version(h)
+        return h * self.feed_forward.up.bias
+
+
+@unittest.skipUnless(numpy, "numpy is not installed")
+class LayersTest(BesideTorch):
+    def test_layers_that_write_to_what_they_computed(self):
+        for kind in (WritesToView, WritesToResult, WritesToCopy, CountsIntoZeros, ActivatesInPlace, MarksDirty, IncrementsVersion):
+            with self.subTest(kind=kind.__name__):
+                torch.manual_seed(0)
+                model, x = Stack(kind, num_layers=3), batch(length=8)
+
+                def train(around, model=model, x=x):
+                    with around():
+                        loss = model(x)
+                    loss.backward()
+                    return loss
+
+                plans = self.plans_of(model, lambda model=model, x=x: model(x), ["full", "save_mm"])
+                self.compare(model, train, plans, leaves=False, beyond_bytes=len(model.layers) * kind.kept_bytes)
 
 
 if __name__ == "__main__":
