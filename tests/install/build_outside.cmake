@@ -1,6 +1,5 @@
-# Installs BUILD into WORK, configures and builds SOURCE against the installation, and runs both programs from a
-# separate folder.
-# Any failure ends the script with an error.
+# Installs BUILD into WORK, builds the example SOURCE against the installation, and runs both programs from a separate
+# folder. Any failure ends the script with an error.
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/elsewhere)
 
@@ -13,7 +12,11 @@ run(${WORK}/prefix/bin/rematch list)
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_PREFIX_PATH=${WORK}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/train)
+execute_process(COMMAND ${WORK}/build/train WORKING_DIRECTORY ${WORK}/elsewhere OUTPUT_VARIABLE printed
+  COMMAND_ERROR_IS_FATAL ANY)
+if(NOT printed STREQUAL "loss and 2 gradients are bit-equal; plan of 2 regions\n")
+  message(FATAL_ERROR "train printed: ${printed}")
+endif()
 if(NOT EXISTS ${WORK}/prefix/share/doc/rematch/LICENSE)
   message(FATAL_ERROR "the installed package has no LICENSE")
 endif()

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Usage: harness/examples/gate_in_ci.sh [FOLDER]
+#
+# A CI step that fails if checkpointing changes a bit, repeats other ops than promised, or needs too much memory.
+# Reports and a page go to FOLDER (default: results). The exit code is that of the first step that failed:
+# 3 for a failed check, 4 if a check could not decide.
+# scripts/ci_gate_example is the larger version: CPU and GPU, a base report, and jobs for GitHub and GitLab.
+set -euo pipefail
+folder=${1:-results}
+here=$(dirname "${BASH_SOURCE[0]}")
+rematch=$here/../../scripts/rematch
+mkdir -p "$folder"
+
+# Train four steps under each policy. No steps are timed, because a CI runner is too noisy to time anything.
+# The reference runs three times, to show that equal runs give equal bits.
+"$rematch" run --model llama_small --policy none,full,attn_only --steps 4 --rounds 0 --repeat-reference 3 \
+  -o "$folder/gate.json"
+
+# Losses, gradients and parameters have the bits of policy none, at every step. No peak exceeds 64 MiB.
+"$rematch" gate "$folder/gate.json" --reference "$folder/gate.json" --loss bitwise --max-peak-bytes 64MiB
+
+# The model has 8 blocks, so four steps of full repeat 32 attentions. attn_only promises to repeat none.
+"$rematch" gate "$folder/gate.json" --policy full --expect recompute.attention_forward=32
+"$rematch" gate "$folder/gate.json" --policy attn_only --expect recompute.attention_forward=0
+
+# One file without scripts from the network. Upload it as an artifact of the job.
+"$rematch" render "$folder/gate.json" -o "$folder/gate.html"

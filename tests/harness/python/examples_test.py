@@ -1,0 +1,35 @@
+"""harness/examples/own_model.py runs as it stands there, within its budget and with equal bits."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "harness" / "examples" / "own_model.py"
+
+
+class OwnModelTest(unittest.TestCase):
+    def test_it_trains_within_its_budget(self):
+        done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False, cwd=ROOT,
+                              env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kept = re.search(r"^\| without a plan \| (\d+)/0/(\d+) \| ([\d.]+) MiB \| reference \|$", done.stdout, re.MULTILINE)
+        planned = re.search(r"^\| with the plan \| (\d+)/([1-9]\d*)/(\d+) \| ([\d.]+) MiB \| equal \|$", done.stdout,
+                            re.MULTILINE)
+        self.assertTrue(kept and planned, done.stdout)
+        self.assertEqual((kept[1], kept[2]), (planned[1], planned[3]))
+        self.assertLess(float(planned[4]), float(kept[3]))
+        peak = re.search(r"predicted: peak ([\d.]+) MiB instead of ([\d.]+) MiB", done.stderr)
+        budget = re.search(r'budget="(\d+)MiB"', EXAMPLE.read_text(encoding="utf-8"))
+        self.assertLessEqual(float(peak[1]), float(budget[1]))
+        self.assertGreater(float(peak[2]), float(budget[1]))  # else the budget would demand nothing
+        losses = [float(loss) for loss in re.findall(r"^step \d: loss ([\d.]+)$", done.stdout, re.MULTILINE)]
+        self.assertEqual(len(losses), 3)
+        self.assertEqual(losses, sorted(losses, reverse=True))
+
+
+if __name__ == "__main__":
+    unittest.main()
