@@ -1,5 +1,5 @@
-// The vectors of a frame. When a frame dies they are emptied and serve the next one: growing them
-// anew in every region costs a dispatch-bound step more than filling them.
+// The vectors of a frame. When a frame dies, its vectors are cleared and reused by the next frame.
+// In a dispatch-bound step, growing new vectors in every region costs more than filling them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,12 +23,12 @@ struct SavedSlot {
   WantedValue wanted;
   SavedVersion version;
   bool alive = true;
-  bool planned = false;  // the current replay counts on it
+  bool planned = false;  // the current replay computes it
 };
 
 // The state of one replay (replay.h).
 struct ReplayBuffers {
-  std::vector<at::Tensor> tensors;  // by value: what is there
+  std::vector<at::Tensor> tensors;  // by value; undefined where absent
   ReplayTables tables;
   std::vector<c10::IValue> stack;
 };
@@ -39,11 +39,11 @@ struct FrameBuffers {
   std::vector<WantedValue> wanted;
   ReplayBuffers replay;
 
-  // Lets go of all content, not of the memory.
+  // Clears all content and keeps the memory.
   void clear();
 };
 
-// Frames may die on any thread.
+// Thread-safe, because frames may die on any thread.
 class BufferPool {
  public:
   std::unique_ptr<FrameBuffers> take();

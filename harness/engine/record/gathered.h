@@ -1,5 +1,5 @@
-// Tensors from outside whose content comes and goes between forward and backward: parameters that
-// are gathered for a layer, or copied into one buffer that serves several layers.
+// Outside tensors whose content comes and goes between forward and backward: parameters that are
+// gathered for a layer, or copied into one buffer that serves several layers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,22 +11,23 @@
 
 namespace rematch {
 
-// A callback says for each tensor, whenever backward is about to read it, whether its content is
-// that of forward again. The callback is believed.
+// Holds a callback for each tensor. Before backward reads the tensor, the callback says whether the
+// tensor has the content of forward again. Its answer is not checked.
 class GatheredTensors {
  public:
   using IsBack = std::function<bool(const at::Tensor&)>;
 
-  // Not while a step runs.
+  // Must not be called while a step runs.
   void add(const std::vector<at::Tensor>& tensors, const IsBack& is_back);
 
   bool contains(const at::Tensor& tensor) const { return find(tensor) != nullptr; }
-  // On the thread that runs backward.
+  // Call it on the thread that runs backward. `tensor` must be contained.
   bool is_back(const at::Tensor& tensor) const { return (*find(tensor))(tensor); }
 
  private:
   struct Entry {
-    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;  // keeps the address
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>
+        tensor;  // weak: prevents reuse of the address
     IsBack is_back;
   };
 

@@ -1,4 +1,4 @@
-// Generator states of ops that draw random numbers: taken before the op, put back for its replay.
+// Generator states of ops that draw random numbers: saved before the op, restored for its replay.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace rematch {
 
-// Whether the op, with the arguments at the end of `stack`, is about to draw from a generator.
+// Whether the op is about to draw from a generator. `stack` ends with the op's arguments.
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// The state of the generator this op is about to draw from; empty if it draws nothing. Fused
-// attention carries the seeded tag but draws only with dropout.
+// The state of the generator that the op is about to draw from; empty if it draws nothing. Fused
+// attention is tagged nondeterministic_seeded, but draws only with dropout.
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// Sets a generator to a recorded state while it lives, then back to where it was.
+// Sets a generator to a recorded state, and restores the previous state when destroyed.
 class GeneratorStateGuard {
  public:
   explicit GeneratorStateGuard(const GeneratorState& recorded);

@@ -18,9 +18,10 @@ namespace rematch {
 namespace {
 
 // Note [Flags of at::Context]
-// The getters of at::Context are calls into another library, and some of them warn or throw where
-// a program mixes old and new names of a flag. So flags are read where they are stored. An explicit
-// instantiation may name a private member; a LibTorch with other members does not compile.
+// The getters of at::Context are calls into another library. Some of them warn or throw if a
+// program mixes old and new names of a flag. So the flags are read where they are stored, in
+// private members. An explicit instantiation may name a private member. A LibTorch with other
+// members does not compile.
 using PrecisionKey = std::pair<at::Float32Backend, at::Float32Op>;
 using Precisions = std::unordered_map<PrecisionKey, at::Float32Precision, c10::hash<PrecisionKey>>;
 
@@ -39,8 +40,9 @@ struct PrecisionTable {
 template struct Expose<FirstFlag, &at::Context::enabled_cudnn>;
 template struct Expose<PrecisionTable, &at::Context::fp32_precision>;
 
-// Where at::Context keeps its flags: from the first one to the table behind the last, which is not
-// the same in each LibTorch. The context never moves, and the table never loses an entry.
+// The flags in at::Context, from the first flag to the precision table behind the last flag. The
+// last flag differs between versions of LibTorch. The context never moves, and the table never
+// loses an entry.
 struct FlagPlaces {
   FlagPlaces() {
     at::Context& context = at::globalContext();
@@ -66,7 +68,8 @@ c10::DispatchKeySet current_autocast_off() {
 }
 
 #if defined(__SSE__)
-constexpr std::uint32_t kFloatExceptions = 0x3F;  // what has happened, not how to compute
+constexpr std::uint32_t kFloatExceptions =
+    0x3F;  // status flags of past operations, which do not affect results
 std::uint32_t current_float_control() { return _mm_getcsr() & ~kFloatExceptions; }
 void set_float_control(std::uint32_t control) {
   _mm_setcsr((_mm_getcsr() & kFloatExceptions) | control);
@@ -132,7 +135,7 @@ void KernelContext::apply() const {
   }
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
   set_float_control(float_control_);
-  // Setting the number empties a cache of oneDNN.
+  // Setting the number of threads clears a cache of oneDNN, so it is set only if it differs.
   if (num_threads_ != at::get_num_threads()) at::set_num_threads(num_threads_);
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(default_dtype_));
   c10::GradMode::set_enabled(grad_mode_);
@@ -141,8 +144,9 @@ void KernelContext::apply() const {
   std::memcpy(places.first, flags_.data(), places.num_bytes);
 }
 
-// Autocast caches casts of parameters until the outermost autocast ends. In backward there may be
-// none to end, and a cast that stays would outlive the next update of its parameter.
+// Turns the autocast cache off. Autocast caches casts of parameters until the outermost autocast
+// ends. Backward may run outside any autocast, and a cached cast would then outlive the next update
+// of its parameter.
 void KernelContextGuard::change_to(std::int32_t context) {
   const KernelContext& wanted = contexts_[static_cast<std::size_t>(context)];
   if (!wanted.is_current()) {

@@ -1,12 +1,13 @@
-// The state of thread and process that kernels read beside their arguments: autocast, the flags of
-// at::Context, the default dtype, the number of threads. An op is recomputed under the state that
-// it ran under in forward, whatever the program has set since.
+// The thread and process state that kernels read in addition to their arguments: autocast, the
+// flags of at::Context, the default dtype, the number of threads and others. Recompute runs an op
+// under the state of forward, even if the program has changed the state since.
 //
 // Note [What kernels read]
-// A kernel may call other ops, and those go through autocast again. A kernel may also choose its
+// A kernel may call other ops, which go through autocast again. A kernel may also choose its
 // algorithm by a flag. A block that sets such state has reset it by the time of backward, and
-// backward may run under state that forward did not have. The state of a region's ops nearly never
-// changes, so the recorder compares it before each op and stores it once.
+// backward may run under state that forward did not have. The state rarely changes between the ops
+// of a region. So the recorder compares the state before each op, and stores it only when it
+// differs.
 #pragma once
 
 #include <ATen/Context.h>
@@ -25,27 +26,27 @@ namespace rematch {
 
 class KernelContext {
  public:
-  // That of the calling thread.
+  // The context of the calling thread.
   static KernelContext current();
 
-  // Does the calling thread have this context? Called before every recorded op.
+  // Whether the calling thread has this context. Called before every recorded op.
   bool is_current() const;
 
-  // Gives it to the calling thread. Flags of at::Context are the process's.
+  // Sets the context of the calling thread. The flags of at::Context change for the whole process.
   void apply() const;
 
   bool operator==(const KernelContext&) const = default;
 
  private:
   static constexpr std::size_t kMaxFlagBytes = 128;
-  static constexpr std::size_t kNumPrecisions = 9;  // of at::Context::fp32_precision
+  static constexpr std::size_t kNumPrecisions = 9;  // entries of at::Context::fp32_precision
   static constexpr std::size_t kNumAutocastDevices = 10;
 
   bool is_under_autocast() const { return autocast_off_ != c10::autocast_dispatch_keyset; }
   bool has_current_flags() const;
   bool has_current_autocast() const;
 
-  c10::DispatchKeySet autocast_off_;  // keys of devices without autocast
+  c10::DispatchKeySet autocast_off_;  // keys of the devices whose autocast is off
   std::uint32_t float_control_ = 0;   // rounding and denormals
   int num_threads_ = 0;
   c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;
@@ -56,7 +57,7 @@ class KernelContext {
   std::array<std::byte, kMaxFlagBytes> flags_{};
 };
 
-// Gives the thread one recorded context after the other, and at last the one it had before.
+// Switches the thread between recorded contexts. The destructor restores the original context.
 class KernelContextGuard {
  public:
   explicit KernelContextGuard(const std::vector<KernelContext>& contexts) : contexts_(contexts) {}

@@ -177,9 +177,9 @@ void mark_silent_writer(const OpFacts& found, std::size_t argument) {
 
 std::int64_t num_silent_writers() { return silent_writers.load(); }
 
-// Found by calling every op of LibTorch 2.11 that has a CPU kernel and comparing its arguments'
-// bytes, and by reading the schemas of the others for arguments that outlive a call. Those that a
-// schema marks are listed where that spares keeping the results.
+// Found by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the bytes of its
+// arguments. For the other ops, the schemas were read for arguments that outlive a call. Arguments
+// that a schema marks are listed if that avoids keeping the results.
 const std::vector<SideWrites>& all_side_writes() {
   static const auto* all = new std::vector<SideWrites>{
       {"aten::native_batch_norm", {"running_mean", "running_var"}, "training"},

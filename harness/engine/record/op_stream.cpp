@@ -26,7 +26,7 @@ std::optional<c10::Device> cuda_device_of(const c10::IValue& argument) {
   return std::nullopt;
 }
 
-// The device that a factory or a copy is told; without an index it is the current one.
+// The CUDA device in the op's device argument. Without an index it is the current device.
 std::optional<c10::Device> named_cuda_device(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (!facts.device_argument.has_value()) return std::nullopt;
   const std::size_t base = stack.size() - facts.arguments.size();

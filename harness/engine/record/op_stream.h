@@ -1,5 +1,5 @@
-// The stream that an op runs on: the current one of its device. CUDA alone has several; which is
-// current LibTorch's device guard knows, so no CUDA header is needed.
+// The stream that an op runs on: the current stream of its device. Only CUDA has several streams.
+// LibTorch's device guard knows the current one, so no CUDA header is needed.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -13,17 +13,18 @@
 
 namespace rematch {
 
-// False for nearly every op on a device without streams. A fake tensor that says it is on CUDA is
-// on none: its ops have the Python key, and another backend's.
+// Whether the op may run on a stream; false for nearly every op on a device without streams. A fake
+// tensor that claims to be on CUDA has no stream: its ops have the Python key and the backend key
+// of another device.
 inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {
   return keys.has_backend(c10::BackendComponent::CUDABit) ||
          (facts.device_argument.has_value() && !keys.has(c10::DispatchKey::Python));
 }
 
-// Empty for an op of a device without streams. `stack` ends with the op's arguments.
+// Returns nothing for an op on a device without streams. `stack` ends with the op's arguments.
 std::optional<c10::Stream> stream_of(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// The current stream of a device that has streams.
+// The current stream of `device`, which must have streams.
 c10::Stream current_stream(c10::Device device);
 
 // "stream 3 of cuda:0", for messages.

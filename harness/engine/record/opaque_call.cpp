@@ -21,7 +21,7 @@ std::vector<at::Tensor> take_results(const std::string& /*name*/) {
   return std::exchange(results_of_call, {});
 }
 
-// Leaked: threads may still record while the process ends.
+// The op rematch::opaque. Leaked, because threads may still record while the process ends.
 const c10::OperatorHandle& opaque_op() {
   static const c10::OperatorHandle& op = [&]() -> const c10::OperatorHandle& {
     static auto* library =
@@ -35,7 +35,7 @@ const c10::OperatorHandle& opaque_op() {
   return op;
 }
 
-// Saves as autograd does without hooks, and notes what is saved.
+// Saves a tensor as autograd does without hooks, and notes it in `saved`.
 class NotedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit NotedSave(std::vector<at::Tensor>* saved) : noted_(saved) {}
@@ -52,8 +52,8 @@ class NotedSave final : public torch::autograd::SavedVariableHooks {
 
 }  // namespace
 
-// A trace is told what autograd saves, so that it counts the bytes. A record that is replayed
-// leaves it to autograd.
+// A trace notes what autograd saves, to count the bytes. A record that is replayed leaves saved
+// tensors to autograd.
 struct OpaqueCall::State final : SavedTensorProvider {
   explicit State(Recorder* open) : recorder(open) {
     unseen.emplace(c10::DispatchKey::Fake);

@@ -75,8 +75,8 @@ at::ScalarType integer_of(std::int64_t bytes) {
   return bytes == 4 ? at::kInt : at::kLong;
 }
 
-// A sum of the elements' bits, on the device: a step under Verify hashes all results, and most of
-// its time would be copies to the host. Elements that trade places are not told apart.
+// Sums the elements' bits on the device. A step under Verify hashes all results, and copies to the
+// host would take most of its time. A permutation of the elements has the same hash.
 std::uint64_t hash_on_device(const at::Tensor& tensor) {
   const UnseenGuard unseen;
   const at::Tensor numbers = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
@@ -89,7 +89,7 @@ std::uint64_t hash_on_device(const at::Tensor& tensor) {
 std::uint64_t hash_of(const at::Tensor& given) {
   const at::Tensor tensor = tensor_with_data(given);
   if (!tensor.has_storage() || tensor.is_meta() || tensor.numel() == 0) return 0;
-  if (tensor.storage().data() == nullptr) return 0;  // its memory is let go of, as by FSDP
+  if (tensor.storage().data() == nullptr) return 0;  // the memory is released, as FSDP does
   if (!tensor.is_cpu()) return hash_on_device(tensor);
   const at::Tensor content = content_on_cpu(tensor);
   return std::hash<std::string_view>{}(

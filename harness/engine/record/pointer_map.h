@@ -1,5 +1,5 @@
-// A flat hash map from addresses to small integers: the identity tables of a recording. Sized for
-// the few hundred tensors of a region; cleared in one sweep and used again.
+// A flat hash map from addresses to small integers, for the identity tables of a recording. Sized
+// for the few hundred tensors of a region. Cleared in one sweep and reused.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class PointerMap {
     }
   }
 
-  // `key` must not be null. Replaces what was stored for it.
+  // `key` must not be null. Replaces an existing entry.
   void set(const void* key, std::int32_t value) {
     if (2 * (size_ + 1) > entries_.size()) grow();
     insert(key, value);
@@ -33,7 +33,7 @@ class PointerMap {
     for (; entries_[hole].key != key; hole = (hole + 1) & mask()) {
       if (entries_[hole].key == nullptr) return;
     }
-    // Entries behind move up, unless that would put them before the slot they are looked for from.
+    // Moves later entries up, unless that would move an entry before its home slot.
     for (std::size_t i = (hole + 1) & mask(); entries_[i].key != nullptr; i = (i + 1) & mask()) {
       const std::size_t distance = (i - slot_of(entries_[i].key)) & mask();
       if (distance < ((i - hole) & mask())) continue;

@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Undoes what was appended for an op that did not finish.
+// Removes what was appended for an op that did not finish.
 class Rollback {
  public:
   explicit Rollback(Record& record) : record_(record) { restart(); }
@@ -50,7 +50,7 @@ class Rollback {
   bool done_ = false;
 };
 
-// Looks at the identity after the one looked at last; drops it, here and in `known`, if it is dead.
+// Checks the next identity in turn. If it is dead, removes it here and from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {
@@ -74,9 +74,11 @@ at::Tensor without_graph(const at::Tensor& tensor) {
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::DispatchKeySet unseen;
-  // A subclass makes its copy in Python; a Python mode would be handed it as an op, detach.
+  // A subclass copies itself in Python. For other tensors, a Python mode would see the copy as an
+  // op, detach.
   const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
-  // Sparse tensors and subclasses copy themselves by running ops, which are not the region's.
+  // Sparse tensors and subclasses copy themselves by running ops, which do not belong to the
+  // region.
   if (is_subclass || !tensor.has_storage()) unseen = unseen.add(c10::DispatchKey::Fake);
   if (!is_subclass && c10::impl::TorchDispatchModeTLS::stack_len() > 0) {
     unseen = unseen.add(c10::DispatchKey::Python);
@@ -118,7 +120,7 @@ void Record::copy_to_host(std::int32_t value) {
   if (host != nullptr && HostCopy::is_possible(kept)) host_copies.emplace_back(value, kept, *host);
 }
 
-// Its copy may be under way, and the value's memory is about to be used for something else.
+// Waits, because the copy may be under way and the value's memory is about to be reused.
 void Record::drop_host_copy(std::int32_t value) {
   if (host_copies.empty()) return;
   const auto is_its = [value](const HostCopy& copy) { return copy.value() == value; };
@@ -148,7 +150,8 @@ const char* Record::change_of_gathered(const at::Tensor& held) const {
   return gathered->is_back(held) ? nullptr : "not there again, as its gathered_by() callback said,";
 }
 
-// Without checkpointing backward would read what side writes left there meanwhile, too.
+// Skips hashes after a side write. Without checkpointing, backward would also read what side writes
+// left in the tensor.
 const char* Record::change_since_saved(std::int32_t value) const {
   const OutsideTensor& outside = outside_tensors[*values[value].outside];
   const at::Tensor& held = values[outside.value].kept;
@@ -228,8 +231,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// An op that may write, draw or communicate, and any op whose arguments are hashed. Few ops come
-// here, so the usual ones pay for none of it.
+// Runs an op that may write, draw or communicate, and any op if arguments are hashed. Few ops need
+// this, so the other ops do not pay for it.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;
@@ -318,7 +321,7 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
   }
 }
 
-// A look at the version counter, which every use pays for; is_explained() looks closer.
+// Compares the version counter, which every use pays for. is_explained() makes the expensive check.
 inline void Recorder::suspect(std::int32_t value, const at::Tensor& tensor) {
   const RecordedValue& known = record_->values[value];
   const RecordedStorage& storage = record_->storages[known.storage];
@@ -352,9 +355,9 @@ std::int32_t Recorder::saved_value_of(const at::Tensor& tensor) {
   return value;
 }
 
-// An `empty` that is read or saved before any op wrote to it was filled through a raw pointer (an
-// extension kernel, at::tensor({...})): replay cannot make its content, so it is kept as a
-// constant.
+// An `empty` that is read or saved before any op wrote to it was filled through a raw pointer, for
+// example by an extension kernel or at::tensor({...}). Replay cannot compute its content, so it is
+// kept as a constant.
 void Recorder::keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor) {
   RecordedValue& value = record_->values[unwritten];
   if (!value.from_empty || value.constant) return;
@@ -385,7 +388,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
     return;
   }
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known.has_value()) {  // in place, or an op that returns its argument
+  if (known.has_value()) {  // an in-place op, or one that returns its argument
     record_->outputs.push_back(known);
     if (op.in_place) follow_new_values(*known, tensor);
     return;
@@ -415,7 +418,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   if (!is_fresh && op.facts == &detach_facts()) note_detached(value, tensor);
 }
 
-// One with a side effect is never repeated, so nobody waits for it again.
+// A collective with a side effect is never repeated, so replay does not wait for it.
 void Recorder::note_start(const RecordedOp& op) {
   if (op.side_effect) return;
   for (std::size_t i = op.first_output; i < record_->outputs.size(); ++i) {
@@ -425,20 +428,22 @@ void Recorder::note_start(const RecordedOp& op) {
   }
 }
 
-// The op has one tensor and returns it. A backend may fill it by ops that raise its version, at any
-// time before the wait is over: what is kept is whole from here on, at the version that it has.
+// The op takes one tensor and returns it. A backend may fill the tensor with ops that raise its
+// version, at any time before the wait completes. After the wait, the kept tensors are complete,
+// and their current versions are the right ones.
 void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");
   op.num_outputs = 1;
-  record_->outputs.emplace_back();  // its argument: nobody reads it as the wait's
+  record_->outputs.emplace_back();  // the result is the argument and keeps the argument's value
   RecordedUse& use = record_->uses[op.first_use];
   const std::int32_t storage = record_->values[use.value].storage;
   bool is_first = true;
   for (RecordedWait& started : record_->waits) {
     if (started.wait.has_value() || record_->values[started.value].storage != storage) continue;
     started.wait = static_cast<std::int32_t>(record_->ops.size());
-    if (std::exchange(is_first, false)) use.value = started.value;  // later starts need it too
+    if (std::exchange(is_first, false))
+      use.value = started.value;  // the wait completes later starts too
   }
   for (RecordedValue& value : record_->values) {
     if (value.storage != storage) continue;

@@ -1,30 +1,35 @@
-// The record of a region: every op that ran below autograd, with what it takes to run it again.
-// A Recorder writes it while the region is open; Replay (replay.h) reads it in backward.
+// The record of a region: every op that ran below autograd, with everything needed to run it again.
+// A Recorder writes the record while the region is open. Replay (replay.h) reads it in backward.
 //
 // Note [Values, storages, versions]
-// A value is one TensorImpl: autograd keeps the impl that the dispatcher returned, so addresses
-// identify tensors while the region is open (weak references keep them from being reused). In-place
-// ops make no new value; they raise the version of the value's storage, and a read is a pair of
-// value and version. Views are values that share a storage.
+// A value is one TensorImpl. Autograd keeps the impl that the dispatcher returned, so addresses
+// identify tensors while the region is open; weak references keep the addresses from being reused.
+// In-place ops make no new value. They raise the version of the value's storage, and a read is a
+// pair of value and version. Views are values that share a storage.
 //
 // Note [Writes that no op made]
-// A kernel may write to a result of the region through a raw pointer. The
-// recorder finds such a write if a version counter moved further than the writes of ops explain
-// (increment_version, mark_dirty), or if note_pointer_taken() was called (pointer_taken.h). It then
+// A kernel may write to a result of the region through a raw pointer. The recorder finds such a
+// hidden write in two cases: a version counter moved further than the writes of ops explain
+// (increment_version, mark_dirty), or note_pointer_taken() was called (pointer_taken.h). It then
 // copies the storage and appends an op of its own, rematch::restore_content, which writes the copy
-// back. So reads before and after the write are ordered like those of any in-place op, and views
-// see it. The write counts as one that ran after all ops that were recorded when it was found.
+// back. Reads before and after the write are therefore ordered like those of any in-place op, and
+// views see the write. The write counts as one that ran after all ops recorded before it was
+// found.
 //
-// Counters are compared when an op takes a tensor and when autograd saves one. A counter may differ
-// without such a write: it is raised when an op in place has returned, by ops of Python's
-// torch.library.custom_op before that, and by collectives until their wait is over; tensors on one
-// storage may have counters of their own, which stay behind. Inference tensors have none.
+// The recorder compares counters when an op takes a tensor and when autograd saves one. A counter
+// may also differ without a hidden write:
+// - An in-place op raises the counter after it has returned.
+// - Ops of Python's torch.library.custom_op raise it before they run.
+// - A collective may raise it until its wait completes.
+// - Tensors on one storage may have separate counters, and a write through one leaves the others
+//   behind.
+// Inference tensors have no counter.
 //
-// Note [Ops that are held]
+// Note [Held ops]
 // Replay cannot repeat an op that writes into a list of tensors, into tensors inside and outside
-// the region at once, or into a tensor that shares a result's data through .data. Such an op counts
-// as one with a side effect. The record copies what the op wrote into the region's own storages,
-// and replay writes it back with rematch::restore_content.
+// the region at once, or into a tensor that shares a result's data through .data. Such an op is
+// held: it counts as an op with a side effect. The record copies what the op wrote into the
+// region's own storages, and replay writes the copy back with rematch::restore_content.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -55,9 +60,9 @@ namespace rematch {
 
 struct RecordedUse {
   std::int32_t value;
-  std::int32_t version;    // of the value's storage, when it was read
+  std::int32_t version;    // of the value's storage, at the time of the read
   std::uint16_t argument;  // position in the schema
-  OptionalIndex item;      // in a tensor list; absent: the argument itself
+  OptionalIndex item;      // index in a tensor list; absent: the argument itself
 };
 
 struct RecordedOp {
@@ -71,37 +76,37 @@ struct RecordedOp {
   std::int32_t context;                     // see Note [What kernels read]
   OptionalIndex generator_state;            // absent: draws nothing
   BasicOptionalIndex<std::int16_t> stream;  // absent: the op's device has none
-  bool side_effect : 1;                     // is never repeated: writes to a tensor from outside
-  bool in_place : 1;                        // writes to a tensor of the region
-  bool side_writes : 1;                     // see Note [Side writes]
-  bool held_writes : 1;                     // see Note [Ops that are held]
+  bool side_effect : 1;  // never repeated, because it writes to a tensor from outside
+  bool in_place : 1;     // writes to a tensor of the region
+  bool side_writes : 1;  // see Note [Side writes]
+  bool held_writes : 1;  // see Note [Held ops]
 };
 static_assert(sizeof(RecordedOp) == 48, "every step writes thousands of these");
 
 struct RecordedValue {
   OptionalIndex op;  // absent: from outside the region
   std::int32_t storage;
-  // Outside values but numbers: held for the record's life. Values of saved ops: until their last
-  // use.
+  // Outside values other than numbers are held for the life of the record. Values of saved ops are
+  // held until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // of a saved op's value
-  // The outside tensor that it is, or is a view of; absent: the region's own.
+  // The outside tensor that the value is, or is a view of. Absent: the region's own.
   OptionalIndex outside;
-  // The tensor's version counter less the storage's `explained`.
+  // The tensor's version counter minus the storage's `explained`.
   std::uint32_t version_offset = 0;
-  bool constant = false;    // kept because replay cannot make it; never given away
+  bool constant = false;    // kept because replay cannot compute it; replay only borrows it
   bool saved = false;       // by autograd
   bool from_empty = false;  // its op leaves the content undefined
-  // A collective may have raised its version: what it is when next looked at is right.
+  // A collective may have raised the version counter, so the next check accepts any version.
   bool has_any_version = false;
 };
 
 struct RecordedStorage {
   std::int32_t version = 0;            // in-place writes seen
-  std::int32_t last_loud_version = 0;  // after the last write that raised the tensor's version
-  std::uint32_t explained = 0;         // what recorded writes raised version counters by
+  std::int32_t last_loud_version = 0;  // after the last write that raised the version counter
+  std::uint32_t explained = 0;         // total by which recorded writes raised version counters
   bool outside = false;
-  bool exposed = false;           // a pointer to it was taken
+  bool exposed = false;           // the program took a pointer to it
   const void* address = nullptr;  // of the StorageImpl
 };
 
@@ -111,14 +116,15 @@ struct RecordedWrite {
   std::int32_t version;  // of the storage, after the write
 };
 
-// A number of the program, which an op takes as a tensor. Written down: a tensor that the record
-// held for it would take bytes.
+// A number of the program that an op takes as a tensor. Stored as a scalar, because a held tensor
+// would use memory.
 struct RecordedNumber {
   std::int32_t value;
   c10::Scalar number;
 };
 
-// The content of an outside tensor at a version that is gone, or may be gone unnoticed.
+// A copy of an outside tensor's content at a version that was overwritten, or may be overwritten
+// unnoticed.
 struct RecordedCopy {
   std::int32_t value;
   std::int32_t version;
@@ -128,12 +134,12 @@ struct RecordedCopy {
 // A collective and the op that completes it; see Note [A collective and its wait].
 struct RecordedWait {
   std::int32_t start;  // op
-  std::int32_t value;  // that it returned
-  OptionalIndex wait;  // op; absent: not yet
+  std::int32_t value;  // the result of `start`
+  OptionalIndex wait;  // op; absent: not recorded yet
 };
 
-// The state that a generator was in. The CPU's is held as the plain Mersenne twister: get_state()
-// would make a tensor of 5,056 bytes for every op that draws.
+// The state of a CPU generator, stored as the plain Mersenne twister. get_state() would allocate a
+// tensor of 5,056 bytes for every op that draws.
 struct CpuGeneratorState {
   at::mt19937 engine;
   std::optional<float> next_float;
@@ -154,40 +160,40 @@ struct Record {
   std::vector<RecordedStorage> storages;
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
-  std::vector<std::int32_t> hidden_writes;  // ops of the recorder's own: writes that no op made,
-                                            // and views that an opaque call made
+  // The recorder's own ops: hidden writes, and views that an opaque call made.
+  std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
-  std::vector<KernelContext> contexts;  // that ops ran under; mostly one
+  std::vector<KernelContext> contexts;  // contexts that ops ran under; usually one
   std::vector<GeneratorState> generator_states;
-  std::vector<c10::Stream> streams;  // that ops ran on; mostly one
+  std::vector<c10::Stream> streams;  // streams that ops ran on; usually one
   std::vector<HostCopy> host_copies;
-  HostStore* host = nullptr;  // null: what is to be offloaded is kept on the device
+  HostStore* host = nullptr;  // null: values to be offloaded stay on the device
   OutsideCheck outside_check = OutsideCheck::kVersions;
   const GatheredTensors* gathered = nullptr;    // null: none
   RecomputeDifferences* differences = nullptr;  // null: results are not compared
   std::vector<std::uint64_t> result_hashes;     // by op, where results are compared; may be shorter
 
-  // Ops of the program; `ops` may have some of the recorder's own.
+  // The number of ops of the program. `ops` may also hold ops of the recorder.
   std::size_t num_program_ops() const { return ops.size() - hidden_writes.size(); }
-  // Where in `ops` an op of the program is; the size of `ops` if there is none.
+  // The position in `ops` of an op of the program; the size of `ops` if there is no such op.
   std::size_t program_op(std::size_t index) const;
 
   // The number of ops of the program before the op.
   std::size_t program_index(std::int32_t op) const;
 
-  // Whether it keeps the value on the value's own storage, and not as a copy.
+  // Whether the record keeps the value on the value's own storage, rather than as a copy.
   bool shares_kept(std::int32_t value) const;
 
-  // The content that was read, if it was copied.
+  // The copied content that `use` reads, or null if it was not copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
   // The tensor that an op reads if it takes a value from outside the region.
   at::Tensor outside_argument(std::int32_t value) const;
 
-  // As change_of(), of the outside tensor that a value is or is a view of: for an op that read it,
-  // and for autograd, which saved it.
+  // Returns how the outside tensor behind a value has changed, like change_of(). The first is for
+  // an op that read the value, the second for autograd, which saved it.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
@@ -199,39 +205,40 @@ struct Record {
   void clear();  // keeps the memory
 };
 
-// How to treat the outputs of the op that is about to run. kForever is for what replay cannot
-// make: results of ops with side effects.
+// How to treat the outputs of the op that is about to run. kForever is for outputs that replay
+// cannot compute: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
-// A record that is never replayed ignores hidden writes, and holds no op.
+// A record that is never replayed ignores hidden writes and holds no op (Note [Held ops]).
 enum class HiddenWrites : std::uint8_t { kNoted, kIgnored };
 
 // Writes a record while its region is open, on one thread.
 //
-// Note [A factory may hand on another tensor]
-// torch.empty and its like, of Python and of <torch/torch.h>, make a variable of what the op
-// returned: the tensor itself while nobody else holds it or its version counter, else a copy, which
-// the record would not know. What is to be kept of such an op is kept when it has become a
-// variable.
+// Note [Results of factories]
+// Factories such as torch.empty, in Python and in <torch/torch.h>, turn the result of the op into
+// a variable. They use the result itself if nobody else holds it or its version counter. Otherwise
+// they make a copy, which the record would not know. So the recorder keeps the result of a factory
+// only after the variable exists.
 //
-// Note [Identities of the dead]
-// A weak reference keeps a dead tensor's address from being used again, and with it the memory of
-// the TensorImpl. Held to the end of the region, they would keep malloc from recycling what
-// temporaries leave, so every op looks at one identity of each kind and forgets it if it has died.
+// Note [Identities of dead tensors]
+// A weak reference prevents the reuse of a dead tensor's address, and also the reuse of its
+// TensorImpl's memory. If the recorder kept all weak references to the end of the region, malloc
+// could not recycle the memory of temporaries. So each op checks one identity of each kind and
+// forgets it if its tensor or storage has died.
 class Recorder {
  public:
   // Starts an empty record. `region` names it in errors.
   void open(Record* record, const std::string* region);
-  // Forgets every identity; the record stays with its owner.
+  // Forgets every identity. The record stays with its owner.
   void close();
 
-  // Runs the op through call_next() and appends it. Throws Refused for what cannot be replayed;
-  // if the op itself throws, the record is as before.
+  // Runs the op through call_next() and appends it. Throws Refused if the op cannot be replayed. If
+  // the op itself throws, the record stays unchanged.
   void run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth, Keep keep);
 
-  // Treats the outputs of the ops that have run as if they had been run with these treatments, one
-  // for each op of the program. What was not kept is not kept now either.
+  // Applies other treatments to the outputs of the ops that have run. `keep` has one treatment for
+  // each op of the program. An output that was not kept stays so.
   void change_keep(const std::vector<Keep>& keep);
 
   void set_hidden_writes(HiddenWrites hidden_writes) { hidden_writes_ = hidden_writes; }
@@ -241,19 +248,21 @@ class Recorder {
 
   // For opaque_call.h.
   bool is_replayed() const { return hidden_writes_ == HiddenWrites::kNoted; }
-  // A kernel that nobody records is about to write to the tensor.
+  // Call before a kernel that nobody records writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
-  // Tensors that the record does not know: those that hold the memory of the call, and in a record
-  // that is replayed the views of them and of the region's values.
+  // Results that the record does not know. `fresh` hold the memory that the call allocated. `views`
+  // are views of them and of the region's values. In a record that is never replayed all are
+  // `fresh`.
   struct UnseenResults {
     std::vector<at::Tensor> fresh;
     std::vector<at::Tensor> views;
   };
   UnseenResults unseen_results(const std::vector<at::Tensor>& results) const;
-  // Appends an op that makes `view`, which is unknown, of `base`, a value of the region.
+  // Appends an op that makes `view`, which the record does not know, from `base`, a value of the
+  // region.
   void append_view(const at::Tensor& base, const at::Tensor& view);
 
-  // The value of a tensor: one of the region's own, or an outside one, which is added and held.
+  // Returns the value of a tensor. An unknown tensor is added as an outside value and held.
   std::int32_t value_of(const at::Tensor& tensor);
   // The same, for a tensor that autograd saves.
   std::int32_t saved_value_of(const at::Tensor& tensor);
@@ -275,7 +284,8 @@ class Recorder {
   void copy_constants(std::int32_t storage);
   void copy_constants_before_write(const RecordedOp& op, const RecordedUse& write);
   void drop_kept_values(std::int32_t storage);
-  // An op of one argument that the program did not run and replay does, to be filled in.
+  // Starts an op that replay runs and the program did not. The op reads one tensor; the caller
+  // fills in the rest.
   RecordedOp op_not_run(const OpFacts& facts, const at::Tensor& tensor);
   std::uint32_t pending_bumps(std::int32_t storage) const;
   void classify_writes(RecordedOp& op, const torch::jit::Stack& stack);
@@ -318,21 +328,23 @@ class Recorder {
   void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
   void forget_some_dead();
 
-  // A write of the op that ran last. Whether it raised its tensor's version is not known yet.
+  // A write by the op that ran last. It is not yet known whether the write raised the tensor's
+  // version.
   struct UnsettledWrite {
     std::int32_t storage;
-    std::int32_t version;            // of the storage, after it
-    std::int32_t last_loud_version;  // before it
+    std::int32_t version;            // of the storage, after the write
+    std::int32_t last_loud_version;  // before the write
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
-    // An op raises the version of what it writes by one. A larger change has another cause.
+    // Whether the write raised the counter. An op raises the counter by one; a further increase has
+    // another cause.
     bool is_loud() const {
       return counter.enabled() && counter.current_version() != counter_before;
     }
   };
 
-  // A tensor on one of the region's storages, which an op that is held writes to.
+  // A tensor on one of the region's storages, to which a held op writes.
   struct HeldWrite {
     std::int32_t value;
     at::Tensor tensor;
@@ -340,20 +352,21 @@ class Recorder {
     std::uint32_t counter_before;
   };
 
-  // See Note [A factory may hand on another tensor].
+  // See Note [Results of factories].
   struct UnkeptResult {
     std::int32_t value;
     Keep keep;
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
   };
 
-  // A tensor whose version counter or exposed storage asks for a closer look.
+  // A tensor to check for hidden writes: its version counter has moved, or its storage is exposed.
   struct SuspectedTensor {
     std::int32_t value;
     at::Tensor tensor;
   };
 
-  // Autograd hands on a copy of what detach returned, on the same storage and version counter.
+  // A result of detach. Autograd gives the program a copy of the result, on the same storage and
+  // version counter.
   struct DetachedValue {
     std::int32_t value;
     at::ScalarType dtype;
@@ -362,15 +375,15 @@ class Recorder {
     std::vector<std::int64_t> strides;
   };
 
-  // A storage that the program may write to through a pointer for as long as it likes.
+  // A storage that the program may write to through a raw pointer.
   struct ExposedStorage {
     std::int32_t storage;
     PointerUse use;
-    at::Tensor content;  // when it was last looked at; undefined: not yet
+    at::Tensor content;  // a copy from the last check; undefined: not checked yet
   };
 
   Record* record_ = nullptr;
-  Recorder* outer_ = nullptr;  // the thread's open one before this
+  Recorder* outer_ = nullptr;  // the recorder that was open on this thread before
   const std::string* region_ = nullptr;
   HiddenWrites hidden_writes_ = HiddenWrites::kNoted;
   std::vector<SuspectedTensor> suspected_;
@@ -380,48 +393,52 @@ class Recorder {
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> never_written_;  // of sparse tensors
+  // Storages of sparse tensors that ops must not write to.
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> never_written_;
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
-  std::vector<HeldWrite> held_writes_;  // of the op that runs
-  bool has_aliases_ = false;            // outside tensors on storages of the region's own
-  KernelContext context_;               // of the op that ran last
-  OptionalIndex context_index_;         // in the record; absent: no op has run
-  std::size_t next_tensor_ = 0;         // to be looked at
+  std::vector<HeldWrite> held_writes_;  // of the op that is running
+  bool has_aliases_ = false;     // some outside tensor shares a storage with the region's values
+  KernelContext context_;        // of the op that ran last
+  OptionalIndex context_index_;  // in the record; absent: no op has run
+  std::size_t next_tensor_ = 0;  // the next identity to check
   std::size_t next_storage_ = 0;
 };
 
-// The version at which backward reads an outside tensor that was saved at `version`. Autograd does
-// not notice writes that leave the tensor's version as it was, and reads what they left; any other
-// makes the saved tensor stale, and the result lower than the storage's version.
+// The storage version at which backward reads an outside tensor that was saved at `version`.
+// Autograd does not notice a write that leaves the version counter as it was, so backward reads
+// what the write left. After any other write the saved tensor is stale, and the result is below the
+// storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }
 
-// The tensor's version; 0 for one that has no counter.
+// The tensor's version counter; 0 for a tensor that has no counter.
 inline std::uint32_t counted_version(const at::Tensor& tensor) {
   const c10::VariableVersion& counter = tensor.unsafeGetTensorImpl()->version_counter();
   return counter.enabled() ? counter.current_version() : 0;
 }
 
-// Of aten::detach.
+// The facts of aten::detach.
 const OpFacts& detach_facts();
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
-// Whether it is an argument of Note [Side writes], written in this call or not.
+// Whether the use is one of the arguments in Note [Side writes], whether or not this call writes to
+// it.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Whether this thread runs the kernel of an op that was intercepted.
+// Whether this thread runs the kernel of an intercepted op.
 bool is_in_kernel();
 
-// The thread's open recorder; null: none.
+// The thread's open recorder, or null.
 Recorder* open_recorder();
 
 // Replaces the thread's open recorder. Returns the previous one.
 Recorder* exchange_open_recorder(Recorder* recorder);
 
-// A tensor on the same storage and version counter, without its graph; or with another counter.
+// Returns a tensor on the same storage, without its graph. It shares the version counter, or uses
+// `counter`.
 at::Tensor without_graph(const at::Tensor& tensor);
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 

@@ -1,4 +1,4 @@
-// The Recorder's part that finds writes which no op made, and keeps what they wrote. See Note
+// The part of Recorder that finds writes which no op made, and keeps what they wrote. See Note
 // [Writes that no op made].
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
@@ -20,7 +20,7 @@ void restore_content(const at::Tensor& written, const at::Tensor& content) {
   restore_bytes(*storage_address(written), content);
 }
 
-// The record's own op. Leaked: threads may still replay while the process ends.
+// The op rematch::restore_content. Leaked, because threads may still replay while the process ends.
 const OpFacts& restoring_op() {
   static const OpFacts& facts = [&]() -> const OpFacts& {
     static auto* library =
@@ -33,8 +33,8 @@ const OpFacts& restoring_op() {
   return facts;
 }
 
-// Ops of Python's torch.library.custom_op raise the versions of what they write to before they run.
-// They have a kernel of their own where ops of C++ have a fallback.
+// Ops of Python's torch.library.custom_op raise the versions of the tensors they write to before
+// they run. They register a kernel for ADInplaceOrView, where C++ ops have a fallback.
 bool may_raise_versions_first(const OpFacts& facts) {
   return facts.mutates && !facts.name.starts_with("aten::") &&
          facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
@@ -61,8 +61,8 @@ bool Record::shares_kept(std::int32_t value) const {
          storage_address(recorded.kept) == storages[recorded.storage].address;
 }
 
-// Looks at the suspected tensors, and appends an op for each write that was found. `next` is the op
-// that is about to run; null: autograd saves a tensor.
+// Checks the suspected tensors and appends an op for each hidden write. `next` is the op that is
+// about to run, or null if autograd saves a tensor.
 void Recorder::note_hidden_writes(const OpFacts* next) {
   const std::vector<SuspectedTensor> suspected = std::exchange(suspected_, {});
   for (const SuspectedTensor& each : suspected) {
@@ -92,7 +92,7 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
     storage.explained += static_cast<std::uint32_t>(ahead);
     is_written = !raised_by_next;
   } else if (ahead < 0 && pending == 0) {
-    value.version_offset = offset;  // a counter of its own, which writes through others do not move
+    value.version_offset = offset;  // a separate counter: writes through others do not raise it
   }
   const bool reads_content = next == nullptr || !next->returns_alias;
   if (storage.exposed && reads_content) {
@@ -101,7 +101,7 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
   return !is_written || is_unwritten_constant(value.storage);
 }
 
-// The op that ran last may have raised versions that are not settled yet.
+// Counts the versions that the last op raised and that are not settled yet.
 std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   std::uint32_t pending = 0;
   for (const UnsettledWrite& write : unsettled_) {
@@ -110,7 +110,8 @@ std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   return pending;
 }
 
-// An `empty` whose content nobody has read holds what is written to it until then.
+// Whether the storage belongs to an `empty` whose content no op has read. Hidden writes to it need
+// no op, because the `empty` is kept as it is when it is first read.
 bool Recorder::is_unwritten_constant(std::int32_t storage) {
   if (record_->storages[storage].version != 0 || is_content_read(storage)) return false;
   bool any = false;
@@ -198,8 +199,8 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     if (value.storage != storage || !value.op.has_value()) continue;
     const auto id = static_cast<std::int32_t>(i);
     record_->drop_host_copy(id);
-    if (value.constant && !record_->shares_kept(id)) continue;  // a copy
-    if (!has_fault(Fault::kStaleValue)) value.kept.reset();     // no longer what its op computed
+    if (value.constant && !record_->shares_kept(id)) continue;  // the copy stays valid
+    if (!has_fault(Fault::kStaleValue)) value.kept.reset();     // the op computed other content
   }
 }
 
@@ -231,7 +232,8 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// Recompute would find other content in an outside tensor than ops read before the write.
+// Raises the version of an outside storage. Ops that read it before the write would read other
+// content when recomputed.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);
@@ -305,7 +307,8 @@ bool is_in_kernel() {
 }
 
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
-  // The kernel of a recorded op takes pointers to what it reads and writes.
+  // The kernel of a recorded op takes pointers to its arguments and results, and its writes are
+  // recorded.
   if (innermost_recorder == nullptr || is_in_kernel()) return;
   innermost_recorder->note_pointer_taken(tensor, use);
 }

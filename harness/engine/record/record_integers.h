@@ -1,4 +1,4 @@
-// A record as the replay planner reads it.
+// Presents a record to the replay planner as integers.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// The record must outlive it.
+// The record must outlive this object.
 class RecordIntegers {
  public:
   explicit RecordIntegers(const Record& record) : record_(&record) {}

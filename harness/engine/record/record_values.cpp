@@ -1,5 +1,5 @@
-// The Recorder's part that tells tensors and storages apart, and the region's own from outside
-// ones, and that keeps values.
+// The part of Recorder that identifies tensors and storages, tells the region's own from outside
+// ones, and keeps values.
 #include <algorithm>
 #include <optional>
 
@@ -11,8 +11,8 @@
 namespace rematch {
 namespace {
 
-// The number of the program that a tensor stands for: `x + 1e-5`. Such tensors are of the four
-// types that programs have numbers of.
+// Returns the program's number that a tensor wraps, such as 1e-5 in `x + 1e-5`. Returns nothing for
+// a complex number, which is held as a tensor.
 std::optional<c10::Scalar> number_in(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (!impl.is_wrapped_number() || !impl.is_cpu() || impl.numel() != 1 || !impl.has_storage() ||
@@ -38,7 +38,7 @@ c10::weak_intrusive_ptr<c10::StorageImpl> weak_storage(c10::StorageImpl* storage
 
 }  // namespace
 
-// The outside tensor of which an op's result is a view.
+// Returns the outside tensor that an op's result is a view of.
 OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
   if (!record_->storages[storage].outside) return std::nullopt;
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
@@ -52,7 +52,7 @@ OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storag
   return static_cast<std::int32_t>(found - all.begin());
 }
 
-// Views share the version counter of what they view.
+// Views share the version counter of their base.
 std::uint32_t Recorder::offset_behind(const RecordedOp& op, std::int32_t storage) const {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];
@@ -73,7 +73,7 @@ void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
                        tensor.strides().vec()});
 }
 
-// The value of which autograd made this tensor; absent: none.
+// Returns the detached value that autograd copied to make this tensor. Absent: none.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
   if (!tensor.has_storage() || tensor.layout() != at::kStrided || tensor.requires_grad()) {
     return std::nullopt;
@@ -108,8 +108,8 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (record_->storages[value.storage].address == address) return *known;
   const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
   if (has_new_values) return *known;
-  // Reads before this of a tensor from outside are seen to be stale. Those of a result that
-  // autograd has not saved are of the value that it was.
+  // The tensor was given other data. If it came from outside, backward finds its earlier reads
+  // stale. If it is a result that autograd has not saved, its earlier reads use the old value.
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +
@@ -118,10 +118,10 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
                 "recomputed; use copy_, or a separate tensor");
 }
 
-// Parameters and numbers of the program are held as they are. Anything that leads to a graph, or
-// will when an op has written to it, is held without it, or region and graph would keep each other
-// alive; and so is what no op made on a storage of the region's own: who counts the storage's
-// holders can tell the record from the program.
+// Parameters and gathered tensors are held as they are. Other tensors are held without their graph,
+// even if they have none yet, because region and graph would keep each other alive. An outside
+// tensor on a storage of the region's own is also held as a copy, so that whoever counts the
+// storage's holders can tell the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
@@ -178,7 +178,7 @@ void Recorder::change_keep(const std::vector<Keep>& keep) {
   }
 }
 
-// Constants are not kept for a plan.
+// Constants stay as they are, because they are not kept for the plan.
 void Recorder::change_keep_of(std::int32_t value, Keep keep) {
   RecordedValue& recorded = record_->values[value];
   if (!recorded.kept.defined() || recorded.constant) return;
@@ -191,7 +191,7 @@ void Recorder::change_keep_of(std::int32_t value, Keep keep) {
   if (keep == Keep::kNothing) recorded.kept.reset();
 }
 
-// One that nobody took is gone, and nobody reads it.
+// A result that the program did not take has been freed, and no op can read it.
 void Recorder::settle_factories() {
   for (const UnkeptResult& result : unkept_) {
     const auto tensor = result.tensor.lock();
@@ -220,8 +220,8 @@ std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
   return storage;
 }
 
-// An op in place may give a sparse tensor other values. Reads and writes of the old and of the new
-// ones are ordered as if they were one storage.
+// An in-place op may give a sparse tensor another values tensor. Reads and writes of the old and
+// the new values are ordered as if they were one storage.
 void Recorder::follow_new_values(std::int32_t value, const at::Tensor& tensor) {
   if (tensor.has_storage()) return;
   c10::StorageImpl* const address = storage_address(tensor);

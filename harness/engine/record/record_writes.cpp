@@ -1,4 +1,4 @@
-// The Recorder's part that deals with what ops write to.
+// The part of Recorder that handles the writes of ops.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -26,8 +26,9 @@ at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
                                  : *argument.toOptionalTensorList().get(*use.item);
 }
 
-// Whether what the op writes does not depend on what was there. What it leaves as it was counts as
-// never read: an `empty` is filled like this, piece by piece.
+// Whether the op's result in this argument is independent of the argument's old content. Elements
+// that the op leaves alone count as never read, because an `empty` is filled like this, piece by
+// piece.
 bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   if (facts.schema->arguments()[argument].is_out()) return true;
   static const std::array<std::string_view, 20> names = {"aten::bernoulli_",
@@ -71,7 +72,7 @@ const at::Tensor* Record::copy_of(const RecordedUse& use) const {
   return found == copies.end() ? nullptr : &found->content;
 }
 
-// Says how the op's writes are replayed. `stack` ends with its arguments.
+// Decides how the op's writes are replayed. `stack` ends with the op's arguments.
 void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   const OpFacts& facts = *op.facts;
   const bool may_be_held = hidden_writes_ == HiddenWrites::kNoted;
@@ -103,7 +104,8 @@ void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   op.held_writes = !held_writes_.empty();
 }
 
-// After the op: its results in the region's own storages, as ops that write copies back.
+// Runs after a held op. Appends ops that write copies of its results back into the region's own
+// storages.
 void Recorder::hold_writes() {
   std::vector<std::int32_t> copied;
   for (const HeldWrite& write : std::exchange(held_writes_, {})) {
@@ -118,7 +120,8 @@ void Recorder::hold_writes() {
   }
 }
 
-// A value on the storage that replay makes: `otherwise` if it is one, or if there is none.
+// Returns a value on the storage that replay computes. Returns `otherwise` if it is such a value,
+// or if there is none.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   if (record_->values[otherwise].op.has_value()) return otherwise;
   const auto found = std::find_if(record_->values.begin(), record_->values.end(),
@@ -129,7 +132,8 @@ std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwis
   return static_cast<std::int32_t>(found - record_->values.begin());
 }
 
-// A sparse tensor is ordered by writes to its values alone, a compressed one by none.
+// Throws Refused if the op writes to a tensor in never_written_. The record orders writes to a
+// sparse tensor's values only, and no writes to a compressed tensor.
 void Recorder::check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const {
   const void* const address = storage_address(tensor);
   const bool is_forbidden =
@@ -143,7 +147,8 @@ void Recorder::check_may_be_written(const RecordedOp& op, const at::Tensor& tens
       "the sparse tensor is made");
 }
 
-// Batch norm in evaluation reads statistics that another pass may write to meanwhile, unseen.
+// Copies the side arguments that the op only reads. Batch norm in evaluation reads statistics that
+// another pass may write to unnoticed.
 void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack) {
   if (op.facts->side_feeds_results) return;
   const std::size_t base = stack.size() - op.facts->arguments.size();
@@ -155,8 +160,8 @@ void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack
   }
 }
 
-// An outside tensor that is about to be overwritten, and that an op read which may be recomputed.
-// Tensors that came by .data count as outside ones.
+// Copies outside tensors that the op is about to overwrite, if an op that may be recomputed has
+// read them. Tensors obtained through .data count as outside tensors.
 void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse write = record_->uses[i];
@@ -198,8 +203,9 @@ Recorder::VersionCounters Recorder::counters_of_written(const RecordedOp& op,
   return counters;
 }
 
-// Replay cannot make constants, and the op is about to overwrite what the program's tensor holds.
-// An `empty` that no op has read holds no constant yet, if the op overwrites it without reading it.
+// Copies constants on a storage that the op is about to write to, because replay cannot compute
+// them. An `empty` that no op has read holds no constant yet, if the op overwrites it without
+// reading it.
 void Recorder::copy_constants_before_write(const RecordedOp& op, const RecordedUse& write) {
   const std::int32_t storage = record_->values[write.value].storage;
   for (const RecordedValue& value : record_->values) {
@@ -239,8 +245,8 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
   }
 }
 
-// Versions are raised above the interception point, when the op has returned: by the time of the
-// next op they are what they are going to be.
+// Autograd raises versions above the interception point, after the op has returned. They are final
+// by the time of the next op.
 void Recorder::settle_writes() {
   if (unsettled_.empty()) return;
   for (auto latest = unsettled_.rbegin(); latest != unsettled_.rend(); ++latest) {
@@ -276,7 +282,7 @@ Recorder::HashedArguments Recorder::hash_unwritten(const RecordedOp& op,
   return hashed;
 }
 
-// An op whose schema hides what it writes to.
+// Throws Refused if the op wrote to an argument that its schema does not mark.
 void Recorder::check_unwritten(const RecordedOp& op, const HashedArguments& hashed) const {
   for (const HashedArgument& argument : hashed) {
     if (hash_of(argument.tensor) == argument.hash) continue;

@@ -1,6 +1,6 @@
-// The in-place version at which autograd saved a tensor. Two tensors on one storage need not share
-// a version (the pieces of unsafe_split do not): a write to one leaves what was saved of the other
-// as it is, as far as autograd knows.
+// The in-place version at which autograd saved a tensor. Two tensors on one storage may have
+// separate versions, like the pieces of unsafe_split. Autograd then takes a write to one as leaving
+// the saved content of the other unchanged.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@ class SavedVersion {
   explicit SavedVersion(const at::Tensor& tensor)
       : counter_(tensor.unsafeGetTensorImpl()->version_counter()), version_(current()) {}
 
-  // Has an op written to the tensor since? Then autograd refuses to use what it saved.
+  // Whether an op has written to the tensor since. Autograd then refuses to use the saved tensor.
   bool is_stale() const { return current() != version_; }
 
  private:

@@ -1,4 +1,4 @@
-// The bytes of whole storages, whatever tensors view them.
+// The bytes of whole storages, independent of the tensors that view them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,19 +6,19 @@
 
 namespace rematch {
 
-// All bytes of a storage, as a flat tensor on it.
+// All bytes of a storage, as a flat tensor that shares the storage.
 at::Tensor bytes_of(c10::StorageImpl& storage);
 
-// A copy of them.
+// A copy of all bytes of a storage.
 at::Tensor copy_of_bytes(c10::StorageImpl& storage);
 
-// Writes a copy back, into a storage of the same size.
+// Writes a copy back into a storage of the same size.
 void restore_bytes(c10::StorageImpl& storage, const at::Tensor& bytes);
 
-// Whether the storage holds what was copied. Waits for the device.
+// Whether the storage holds exactly `bytes`. Waits for the device. Always true on meta.
 bool has_bytes(c10::StorageImpl& storage, const at::Tensor& bytes);
 
-// The tensor on a copy of its storage, with a version counter of its own.
+// The same tensor on a copy of its storage, with its own version counter.
 at::Tensor on_copied_storage(const at::Tensor& tensor);
 
 }  // namespace rematch

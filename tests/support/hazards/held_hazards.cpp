@@ -1,4 +1,4 @@
-// Models with ops that replay cannot repeat: see Note [Ops that are held] (record.h).
+// Models with ops that replay cannot repeat: see Note [Held ops] (record.h).
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
