@@ -48,7 +48,7 @@ class Frame {
   // See Note [Saved-tensor hooks of the program]. Before close(), where the hooks are still there.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
-  // See Note [When an offloaded value is where]. `before` is the region before this one in forward.
+  // See Note [Lifetime of offloaded values]. `before` is the region before this one in forward.
   void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
   void leave_device();
   void come_back();

@@ -18,7 +18,7 @@ namespace rematch {
 
 // The treatment of an op's outputs between forward and backward.
 //
-// Note [When an offloaded value is where]
+// Note [Lifetime of offloaded values]
 // The engine copies a value's whole storage to the host after its op has run. It copies an
 // offloaded input when the region ends. The device memory is freed when the next region of the plan
 // ends, regardless of when the copy completes. Memory use is therefore determined by the plan.

@@ -1,4 +1,4 @@
-// Pinned memory of exact sizes, and a stream of its own for each device.
+// Pinned host memory of exact sizes, and a separate copy stream for each device.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-// Events are used again: a step makes two for each region.
+// Reuses events, because a step needs two for each region.
 class EventPool {
  public:
   ~EventPool() {
@@ -63,7 +63,7 @@ class CudaMover final : public Mover {
   void copy_out(void* host, const void* device, std::size_t bytes) override {
     copy(host, device, bytes, cudaMemcpyDeviceToHost);
   }
-  // Behind the current stream too, where the allocator may have had the memory in other use.
+  // The copy also waits for the current stream, where earlier work may still use this memory.
   void copy_back(void* device, const void* host, std::size_t bytes) override {
     copy(device, host, bytes, cudaMemcpyHostToDevice);
   }

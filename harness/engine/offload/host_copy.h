@@ -1,4 +1,4 @@
-// The storage of one of a record's values, on the host.
+// A copy, on the host, of the storage of one of a record's values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,16 +17,16 @@ class HostCopy {
   // Starts the copy. `tensor` is a value of the record, without its graph.
   HostCopy(std::int32_t value, const at::Tensor& tensor, HostStore& store);
 
-  // Whether a tensor is data of its own that can be copied by its bytes.
+  // Whether the tensor is plain and has data, so that its bytes can be copied.
   static bool is_possible(const at::Tensor& tensor);
 
   std::int32_t value() const { return value_; }
-  // Has an op written to the tensor since? Then the copy may be torn.
+  // Whether an op has written to the tensor since. The copy may then be torn.
   bool is_stale() const { return version_.is_stale(); }
   std::string describe() const;  // the tensor, for messages
 
-  // Starts the copy back: a tensor of the same sizes and strides at the same place in a storage of
-  // its own, with a version counter of its own. Call once.
+  // Starts the copy back to the device. Returns a tensor of the same sizes, strides and offset,
+  // with its own storage and version counter. Call once.
   at::Tensor restore();
 
  private:

@@ -23,7 +23,7 @@ void HostBlock::copy_to(void* device_data) {
   store->memory_.copied_back += as_bytes(bytes);
 }
 
-// A copy may be under way: whoever gets the block next copies behind it.
+// A copy may be under way. A later copy with this block runs after it, because copies run in order.
 void HostBlock::GiveBack::operator()(void* memory) const noexcept {
   const std::lock_guard<std::mutex> lock(store->mutex_);
   store->memory_.in_use -= as_bytes(bytes);

@@ -1,6 +1,6 @@
-// Blocks of host memory for what plans offload, of exact sizes, given back and used again: a step
-// that allocates blocks leaves them for all later ones. (LibTorch's own cache of pinned memory
-// rounds sizes up to powers of two.) Counts bytes.
+// Host memory for what plans offload. Blocks have exact sizes and are reused, so the blocks that
+// one step allocates serve all later steps. LibTorch's own cache of pinned memory would round sizes
+// up to powers of two. The store also counts bytes.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,10 +20,12 @@ namespace rematch {
 
 class HostStore;
 
-// Host memory that holds one storage. Goes back to the store, which must outlive it.
+// Host memory that holds one storage. Its destructor returns the memory to the store, which must
+// outlive the block.
 class HostBlock {
  public:
-  // As the mover's, of the block's bytes.
+  // Like Mover::copy_out() and Mover::copy_back(), for all bytes of the block. They also count the
+  // bytes.
   void copy_from(const void* device_data);
   void copy_to(void* device_data);
   std::size_t bytes() const { return memory_.get_deleter().bytes; }
@@ -41,7 +43,7 @@ class HostBlock {
   std::unique_ptr<void, GiveBack> memory_;
 };
 
-// The store of one Checkpoint; for any thread.
+// The store of one Checkpoint. Thread-safe.
 class HostStore {
  public:
   HostStore() = default;
@@ -49,19 +51,20 @@ class HostStore {
   HostStore(const HostStore&) = delete;
   HostStore& operator=(const HostStore&) = delete;
 
-  // Throws Refused for a device that nothing can be moved from, and what the mover throws.
+  // Returns a free block, or allocates one. Throws Refused if this build cannot move tensors from
+  // the device, and what Mover::allocate() throws.
   HostBlock take(c10::Device device, std::size_t bytes);
 
-  // As the movers', of all devices.
+  // Like Mover::mark() and Mover::wait(), for all devices.
   using Marks = std::vector<std::pair<Mover*, Mover::Mark>>;
   Marks mark();
-  // Empties `marks`.
+  // Clears `marks` afterwards.
   static void wait(Marks& marks);
 
   HostMemory memory() const;
   void restart_counts();
 
-  // As the movers', of all devices.
+  // Like Mover::observe(), for all devices.
   void observe(MoveObserver* observer);
 
  private:

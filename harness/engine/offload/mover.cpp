@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // a cache line
 
-// Done when it returns.
+// Copies synchronously, so a mark is always null.
 class CpuMover final : public Mover {
  public:
   void* allocate(std::size_t bytes) override {

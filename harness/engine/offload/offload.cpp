@@ -1,4 +1,5 @@
-// Frame's part that deals with values on the host. See Note [When an offloaded value is where].
+// The part of Frame that handles values on the host. See Note [Lifetime of offloaded values]
+// (policies/plan/plan.h).
 #include <algorithm>
 
 #include "harness/engine/frame.h"
@@ -15,7 +16,8 @@ bool is_alone_on_storage(const Record& record, const RecordedValue& value) {
 
 }  // namespace
 
-// Leaves belong to the program, and so may what a region reads through two tensors.
+// Skips leaves, and inputs that the region reads through several tensors, because the program may
+// own them.
 void Frame::offload_inputs() {
   for (const RegionInput& input : type_->offload_inputs) {
     const std::size_t index = record_.program_op(static_cast<std::size_t>(input.op));
@@ -44,7 +46,7 @@ void Frame::come_back() {
   bring_back_values();
 }
 
-// Backward asks for a value of this region. The region before it is next.
+// Backward demands a value of this region, and will demand values of the region before it next.
 void Frame::bring_back() {
   bring_back_values();
   HostStore::wait(copies_back_);
@@ -59,10 +61,11 @@ void Frame::bring_back_values() {
   copies_back_ = record_.host->mark();
 }
 
-// A value that was written to since is recomputed, as any kept value is; an input cannot be.
+// A value that was written to since is recomputed, like any kept value. An input cannot be
+// recomputed, so the region gets a fault.
 void Frame::bring_back_value(HostCopy& copy) {
   RecordedValue& value = record_.values[copy.value()];
-  if (value.kept.defined()) return;  // it never left
+  if (value.kept.defined()) return;  // never left the device
   if (!copy.is_stale()) {
     value.kept = copy.restore();
     value.kept_version = version_of(value.kept);

@@ -14,8 +14,8 @@
 namespace rematch {
 namespace {
 
-// Where recorded ops run: below autograd, out of sight of modes. Grad mode is the one that most of
-// them had, so that it is seldom changed for one.
+// Recorded ops run below autograd, where no mode sees them. Grad mode starts enabled, as most
+// recorded ops had it, so a change of context is rarely needed.
 struct BelowAutograd {
   UnseenGuard unseen;
   at::AutoGradMode grad_mode{true};
@@ -33,7 +33,7 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
       tensors_(buffers.tensors),
       planner_(RecordIntegers(record), buffers.tables),
       stack_(buffers.stack) {
-  stack_.clear();  // an op that threw leaves its arguments
+  stack_.clear();  // an op that threw left its arguments
   tensors_.clear();
   tensors_.resize(record.values.size());
   hold_kept_values();
@@ -46,8 +46,8 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
   adopt_kept_values();
 }
 
-// A kept value that was written to after the region ended is not what its op computed: it is
-// forgotten, and planned for like any other.
+// Drops a kept value that was written to after the region ended, because it is no longer what its
+// op computed. The value is then planned for like any other.
 void Replay::hold_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     RecordedValue& value = record_.values[id];
@@ -61,7 +61,7 @@ void Replay::hold_kept_values() {
   }
 }
 
-// Kept values that nobody needs are freed at once.
+// Takes over the kept values, and frees those that are not needed.
 void Replay::adopt_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     const auto value = static_cast<std::int32_t>(id);
@@ -81,7 +81,7 @@ void Replay::adopt_kept_values() {
   }
 }
 
-// One that the record shares with the program, which wrote to it after the region.
+// Throws Refused if the program shares the constant's storage and wrote to it after the region.
 void Replay::check_constant(std::int32_t value) const {
   const RecordedValue& constant = record_.values[value];
   if (!record_.shares_kept(value) || version_of(constant.kept) == constant.kept_version) return;

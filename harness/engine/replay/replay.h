@@ -1,10 +1,10 @@
-// Recomputes values of a record: runs the ops that the replay planner names below autograd, and
-// puts tensors in the place of its values.
+// Recomputes values of a record. Runs the ops that the replay planner chooses, below autograd, and
+// holds the tensors of the record's values.
 //
 // Note [One replay per graph task]
-// Everything here is state of one backward pass over one region. A second pass (retain_graph,
-// double backward) starts a new Replay over the same record; kept values that the first one used
-// up are recomputed then.
+// A Replay is the state of one backward pass over one region. A second pass (retain_graph, double
+// backward) starts another Replay over the same record, and recomputes the kept values that the
+// first pass used up.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,30 @@ namespace rematch {
 
 class Replay {
  public:
-  // Plans for `wanted`, the saved tensors that are still alive (one entry each, duplicates count).
-  // kClosure: the ops they depend on. kPrefix: all of the first `num_ops` ops, as a re-run of the
-  // region's forward would execute, but what is kept.
+  // The ops to plan. kClosure: the ops that the saved tensors depend on. kPrefix: all of the first
+  // `num_ops` ops, as a re-run of the region's forward would execute, except those whose results
+  // are kept.
   enum class Extent : std::uint8_t { kClosure, kPrefix };
-  // Takes kept values out of the record at their last use, unless the record is still being
-  // written.
+  // kTake moves kept values out of the record, so that they are freed at their last use. kBorrow
+  // leaves them in the record, which may still be being written.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
-  // `region` names the region in errors. Record, region, `wanted` and buffers must outlive the
-  // replay; what the buffers hold from an earlier replay is let go.
+  // `region` names the region in errors. `wanted` are the saved tensors that are still alive, one
+  // entry each; duplicates count. Record, region, `wanted` and buffers must outlive the replay.
+  // Earlier content of the buffers is released.
   Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
          Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers);
 
   // Runs every planned op, in recorded order.
   void run_all();
 
-  // Runs what `wanted` still lacks. It must be among those planned for.
+  // Runs the planned ops that `wanted` still needs. `wanted` must be one of the planned saved
+  // tensors.
   void materialize(const WantedValue& wanted);
 
-  // Hands a materialized value to backward; its last taker gets the only reference.
+  // Returns a materialized value to backward. The last reader gets the only reference.
   at::Tensor take(std::int32_t value);
-  // A planned-for saved tensor was dropped without being asked for.
+  // Call when a planned saved tensor is freed without a demand.
   void release(std::int32_t value) {
     if (planner_.read(value)) tensors_[value].reset();
   }

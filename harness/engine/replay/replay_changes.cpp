@@ -1,13 +1,13 @@
-// Replay's part that deals with what changed since forward: outside tensors that it read, the
-// stream.
+// The part of Replay that checks for changes since forward: of outside tensors that ops read, and
+// of the stream.
 #include "harness/engine/record/op_stream.h"
 #include "harness/engine/recording.h"
 #include "harness/engine/replay/replay.h"
 
 namespace rematch {
 
-// An op must read from outside tensors what it read in forward; otherwise it is refused, or
-// left out with all else that nobody needs.
+// An op must read from outside tensors what it read in forward. Otherwise this throws Refused, or
+// returns false if nothing needs the op.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -16,7 +16,8 @@ bool Replay::may_run(std::int32_t op_index) {
     const char* change = change_since_read(op, use);
     if (change == nullptr) continue;
     if (extent_ == Extent::kPrefix) {
-      // A re-run of forward executes ops whose results backward does not ask for.
+      // A re-run of forward also executes ops whose results backward does not need. Drops those
+      // ops.
       planner_.leave_out_unneeded(op_index, wanted_,
                                   [this](std::int32_t value) { tensors_[value].reset(); });
     }
@@ -30,9 +31,9 @@ bool Replay::may_run(std::int32_t op_index) {
   return true;
 }
 
-// Nothing makes a stream wait for what forward ran on another. Autograd runs each node of backward
-// on the stream of its forward, so only a program that switches streams in backward gets here, or
-// one that looks at a saved tensor outside of it.
+// Nothing makes a stream wait for work that forward ran on another stream. Autograd runs each
+// backward node on the stream of its forward. So this throws only if a program switches streams in
+// backward, or reads a saved tensor outside backward.
 void Replay::check_stream(const RecordedOp& op) const {
   const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(*op.stream)];
   const c10::Stream current = current_stream(recorded.device());
@@ -55,7 +56,8 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
   return is_only_written && !reads_content(op, use) ? nullptr : change;
 }
 
-// Views and factories read an argument's sizes; who reads the view is asked for its own sake.
+// Views and factories read only the sizes of an argument. An op that reads the content of a view is
+// checked by itself.
 bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
   if (op.facts->makes_alike) return use.argument > 0;
   if (!op.facts->returns_alias) return true;

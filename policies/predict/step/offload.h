@@ -1,5 +1,5 @@
-// Finds the values that a plan moves to the host, as storages of a region. See Note [When an
-// offloaded value is where].
+// Finds the values that a plan moves to the host, as storages of a region. See Note
+// [Lifetime of offloaded values].
 #pragma once
 
 #include <vector>
