@@ -1,4 +1,4 @@
-// Counts passes of forward that left their plan, of a Checkpoint, for Checkpoint::departures().
+// Counts the forward passes of a Checkpoint that left their plan, for Checkpoint::departures().
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class DepartureCounts {
 
   // `type` is PreparedRegionType::number.
   void add_pass(std::size_t type) { types_[type].passes.fetch_add(1); }
-  // Counts a pass that left; of `pass` its shape, type, `passes` and `left` are ignored. Returns
+  // Counts a pass that left. Ignores the shape, type, `passes` and `left` of `pass`. Returns
   // whether it is the first of its type.
   bool add(std::size_t type, const Departures& pass);
 
@@ -30,7 +30,7 @@ class DepartureCounts {
   };
 
   std::atomic<std::int64_t> num_left_{0};
-  mutable std::mutex mutex_;  // of departures
+  mutable std::mutex mutex_;  // guards the departures in types_
   std::vector<OfType> types_;
 };
 

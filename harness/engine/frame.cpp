@@ -9,8 +9,8 @@
 namespace rematch {
 namespace {
 
-// A pass over part of the graph leaves some slots unasked for; running their closures early would
-// execute ops that nobody demands.
+// Whether this backward pass covers a part of the graph only. Such a pass does not demand every
+// slot, so running all closures early would execute ops that nobody needs.
 bool is_partial_backward() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   return exec_info != nullptr && !exec_info->empty();
@@ -108,21 +108,21 @@ at::Tensor Frame::unpack_slot(int slot_index) {
   return replay_->take(slot.wanted.value);
 }
 
-// Plain autograd refuses a saved tensor that was modified later; so do we.
+// Plain autograd refuses a saved tensor that was modified later, so the engine does too.
 void Frame::check_not_written_since(const Slot& slot) const {
   TORCH_CHECK(!is_stale(slot), "rematch: region ", region_name_,
               ": a tensor needed for gradient computation was modified by an in-place op after it "
               "was saved. Use the out-of-place op");
 }
 
-// Writes to outside tensors that follow the region have a check of their own.
+// Writes to an outside tensor after the region are checked by check_outside().
 bool Frame::is_stale(const Slot& slot) const {
   const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
   if (!storage.outside) return slot.version.is_stale();
   return version_for_backward(storage, slot.wanted.version) != storage.version;
 }
 
-// A slot of an outside tensor, or of a view of one.
+// Call for a slot of an outside tensor, or of a view of one.
 void Frame::check_outside(const Slot& slot) const {
   const char* change = record_.change_since_saved(slot.wanted.value);
   if (change == nullptr) return;
@@ -133,9 +133,9 @@ void Frame::check_outside(const Slot& slot) const {
       "content comes back in gathered_by()");
 }
 
-// Backward inside forward, or a look at a saved tensor outside backward: nothing is remembered.
+// Serves backward inside forward, and a read of a saved tensor outside backward. Stores no state.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
-  ReplayBuffers buffers;  // a replay of backward may be under way
+  ReplayBuffers buffers;  // a replay of backward may be using buffers_
   const std::vector<WantedValue> wanted = {as_backward_reads(slot)};
   Replay replay(record_, region_name_, wanted, Replay::Extent::kClosure, 0,
                 Replay::KeptValues::kBorrow, buffers);
@@ -143,7 +143,7 @@ at::Tensor Frame::unpack_alone(const Slot& slot) {
   return replay.take(slot.wanted.value);
 }
 
-// A pass that left the plan runs what backward needs, not what its plan's forward ran.
+// A pass that left the plan runs what backward needs, because its plan's forward did not run.
 ReplayExtent Frame::extent() const {
   const bool as_forward = type_->extent == ReplayExtent::kPrefix;
   return has_left_plan_ && as_forward ? ReplayExtent::kWholeClosure : type_->extent;
@@ -169,7 +169,7 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Autograd reads what the storage holds at last, unless it knows of a write.
+// Autograd reads the final content of the storage, unless it knows of a write.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

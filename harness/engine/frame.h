@@ -1,5 +1,5 @@
-// A frame is one pass of forward through a region: its record, and the tensors that autograd saved
-// there as slots. It lives as long as a graph node holds one of its slots.
+// A frame is one forward pass through a region. It holds the record, and a slot for each tensor
+// that autograd saved in the region. It lives as long as a graph node holds one of its slots.
 #pragma once
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -33,7 +33,7 @@ class Frame {
   Record& record() { return record_; }
   const Record& record() const { return record_; }
 
-  // Goes on with the region of another shape, which begins at the same scope and has had the same
+  // Switches to the region of another shape, which begins at the same scope and has had the same
   // ops.
   void follow_region(std::size_t region);
 
@@ -41,11 +41,10 @@ class Frame {
   void leave_plan() { has_left_plan_ = true; }
   bool has_left_plan() const { return has_left_plan_; }
 
-  // Forward is done with the region. Every later use of the frame throws the fault, if there is
-  // one.
+  // Called when forward is done with the region. If there is a fault, every later unpack throws it.
   void close(std::exception_ptr fault);
 
-  // See Note [Saved-tensor hooks of the program]. Before close(), where the hooks are still there.
+  // See Note [Saved-tensor hooks of the program]. Call before close(), while the hooks still exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
   // See Note [Lifetime of offloaded values]. `before` is the region before this one in forward.
@@ -53,8 +52,8 @@ class Frame {
   void leave_device();
   void come_back();
 
-  // The three calls of a slot's life, from autograd's hooks. pack() happens while the region is
-  // open, on the recording thread; the others on any thread.
+  // The three calls in the life of a slot, from autograd's hooks. pack() is called on the recording
+  // thread while the region is open. The others may be called on any thread.
   int pack(Recorder& recorder, const at::Tensor& tensor);
   at::Tensor unpack(int slot);
   void release(int slot);
@@ -86,19 +85,19 @@ class Frame {
   std::unique_ptr<FrameBuffers> buffers_;
   Record& record_;
   std::vector<Slot>& slots_;
-  std::int32_t stop_ = 0;  // ops that had run at the last pack: a re-run may stop there
+  std::int32_t stop_ = 0;  // number of ops at the last pack: a re-run may stop there
   bool open_ = true;
   bool has_left_plan_ = false;
   std::exception_ptr fault_;
   std::optional<Replay> replay_;
-  int replay_task_ = 0;  // of autograd, that replay_ is for
+  int replay_task_ = 0;  // autograd's graph task that replay_ is for
   std::weak_ptr<Frame> before_;
   PackedValues packed_values_;
-  HostStore::Marks copies_out_;   // to be waited for before device memory is let go of
-  HostStore::Marks copies_back_;  // before what they bring is used
+  HostStore::Marks copies_out_;   // must complete before device memory is freed
+  HostStore::Marks copies_back_;  // must complete before the restored values are used
 };
 
-// Autograd holds this in place of a saved tensor.
+// Autograd holds a SlotHook in place of a saved tensor.
 class SlotHook final : public torch::autograd::SavedVariableHooks {
  public:
   SlotHook(std::shared_ptr<Frame> frame, Recorder* recorder)

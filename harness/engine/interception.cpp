@@ -10,9 +10,9 @@ namespace {
 
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
-// Thread-local on purpose: autograd's worker threads inherit the key (it travels with
-// at::ThreadLocalState) but see no modes, so ops there pass through to the observer, or to the one
-// mode that asks for them.
+// Thread-local, because autograd's worker threads inherit the key (in at::ThreadLocalState) but
+// must not see modes. Their ops pass through to the observer, or to the one mode that asks for
+// them.
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
 std::atomic<OpMode*> mode_of_backward_threads{nullptr};
@@ -21,8 +21,9 @@ std::atomic<bool> recompute_failed{false};
 
 Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
-// An op of a tensor subclass runs in Python, whose fallback wants what the dispatcher's topmost key
-// noted of the thread: such an op is called anew. A mode that was on in forward is not called.
+// An op of a tensor subclass runs in Python. The Python fallback needs what the dispatcher's
+// topmost key notes about the thread, so such an op is called from the top. A mode that was active
+// in forward is not called.
 void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
   if (!keys.has(c10::DispatchKey::Python)) {
@@ -59,9 +60,10 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 // A std::shared_ptr up to LibTorch 2.12, a c10::intrusive_ptr from 2.13 on.
 using NodePointer = decltype(torch::autograd::Edge::function);
 
-// Engine's virtual is the only source of default saved-tensor hooks that needs no Python. All else
-// goes on to the engine that was the default before: it may have started the device threads, which
-// LibTorch does for one engine only, and in a Python process it minds the interpreter's lock.
+// Overriding get_default_saved_variable_hooks() is the only way to supply default saved-tensor
+// hooks without Python. Everything else goes to the engine that was the default before. That engine
+// may have started the device threads, which LibTorch does for one engine only. In a Python process
+// it also handles the interpreter's lock.
 class HookEngine final : public torch::autograd::Engine {
  public:
   explicit HookEngine(Engine& behind) : behind_(behind) {}
@@ -98,8 +100,8 @@ class HookEngine final : public torch::autograd::Engine {
   Engine& behind_;
 };
 
-// Leaked: threads may outlive static destruction. Written once, before the stub that reads it is
-// installed.
+// Leaked, because threads may outlive static destruction. Written once, before the stub that reads
+// it is installed.
 HookEngine* hook_engine = nullptr;
 torch::autograd::Engine& get_hook_engine() { return *hook_engine; }
 

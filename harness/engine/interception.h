@@ -1,13 +1,13 @@
-// The one place that hooks into LibTorch: a fallback at a dispatch key just below autograd, and
-// an autograd engine that hands out saved-tensor hooks and leaves all else to the engine that was
-// there. Both are installed once per process, on first use; while no guard below is alive on a
-// thread, neither costs it anything.
+// The one place that hooks into LibTorch. Installs a fallback at a dispatch key just below
+// autograd, and an autograd engine that supplies saved-tensor hooks and leaves everything else to
+// the previous engine. Both are installed once per process, on first use. They cost a thread
+// nothing while it has none of the guards below.
 //
 // Note [Dispatch key Fake]
-// On LibTorch 2.11 the key DispatchKey::Fake sits right below ADInplaceOrView, sees factories,
-// and has no fallback of its own. Ops arrive as the leaves that autograd differentiates
-// (CompositeImplicit ops are already decomposed), with the very TensorImpl that autograd goes on
-// using. Later releases use the key themselves, so the engine is bound to 2.11.
+// On LibTorch 2.11 the key DispatchKey::Fake is directly below ADInplaceOrView, sees factories, and
+// has no fallback of its own. Ops arrive as the leaf ops that autograd differentiates;
+// CompositeImplicit ops are already decomposed. Their results have the TensorImpl that autograd
+// continues to use. Later releases use the key themselves, so the engine is bound to 2.11.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -23,8 +23,8 @@
 
 namespace rematch {
 
-// Installs fallback and engine. Throws c10::Error if someone else took the key, or replaced the
-// autograd engine after us. Called by the guards; calling it again is cheap.
+// Installs fallback and engine. Throws c10::Error if another library has taken the key, or has
+// replaced the autograd engine afterwards. The guards call it, and repeated calls are cheap.
 void install_interception();
 
 // Whether the thread runs a node of a backward pass.
@@ -37,8 +37,8 @@ class UnseenGuard {
                                             c10::DispatchKeySet(c10::DispatchKey::Fake)};
 };
 
-// Sees every op that the thread runs below autograd while its guard lives. Implementations pass
-// the op on with call_next(); not calling it drops the op.
+// Sees every op that the thread runs below autograd while its guard lives. An implementation passes
+// the op on with call_next(). Otherwise the op does not run.
 class OpMode {
  public:
   virtual ~OpMode() = default;
@@ -46,7 +46,7 @@ class OpMode {
                    torch::jit::Stack* stack, std::size_t depth) = 0;
 };
 
-// Passes an op on: to the mode below, or to its kernel.
+// Passes an op on to the next outer mode, or to its kernel.
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                std::size_t depth);
 
@@ -61,8 +61,9 @@ class OpModeGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While it lives, the mode also sees the ops of backward on threads that have no modes: autograd's
-// own, on which the nodes of an accelerator run. A second one at the same time throws c10::Error.
+// While it lives, the mode also sees the ops of backward on threads that have no modes. These are
+// autograd's own threads, which run the nodes of an accelerator. A second guard at the same time
+// throws c10::Error.
 class BackwardThreadsGuard {
  public:
   explicit BackwardThreadsGuard(OpMode* mode);
@@ -71,18 +72,20 @@ class BackwardThreadsGuard {
   BackwardThreadsGuard& operator=(const BackwardThreadsGuard&) = delete;
 };
 
-// Hands out hooks for tensors that autograd saves. make() may return null: saved as usual.
+// Supplies hooks for tensors that autograd saves. If make() returns null, the tensor is saved as
+// usual.
 class SavedTensorProvider {
  public:
   virtual ~SavedTensorProvider() = default;
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 };
 
-// Hooks of the program, from the engine behind, for one tensor. Null: it has none on this thread.
+// The program's hooks for one tensor, from the previous engine. Null if the program has none on
+// this thread.
 std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind();
 
-// The thread's provider while the guard lives. Null: hooks are those of the engine behind, as
-// without a guard. Guards nest.
+// Sets the thread's provider while it lives. If it is null, the previous engine supplies the hooks,
+// as without a guard. Guards nest.
 class SavedTensorGuard {
  public:
   explicit SavedTensorGuard(SavedTensorProvider* provider);
@@ -94,30 +97,31 @@ class SavedTensorGuard {
   SavedTensorProvider* previous_;
 };
 
-// Hears of every op that was really executed, on any thread, recomputed ones included. The
-// process has one at a time: counting is a matter of the process. `phase` is kForward for
-// everything outside backward: who runs the optimizer knows that it does.
+// Observes every op that is actually executed, on any thread, including recomputed ops. A process
+// has one observer at a time, because it counts for the whole process. `phase` is kForward for
+// everything outside backward. The caller knows when it runs the optimizer.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
-  // On the thread that runs the op, before its kernel; `stack` ends with the op's arguments.
+  // Called on the thread that runs the op, before its kernel. `stack` ends with the op's arguments.
   // executed() follows unless the op throws.
   virtual void about_to_run(const c10::OperatorHandle& /*op*/, Phase /*phase*/,
                             const torch::jit::Stack& /*stack*/) {}
   // `stack` ends with the op's results.
   virtual void executed(const c10::OperatorHandle& op, Phase phase,
                         const torch::jit::Stack& stack) = 0;
-  // Around the ops of a region's forward, or of a stretch of its recompute, on their thread.
+  // Called around the ops of a region's forward, or of a part of its recompute, on the thread that
+  // runs them.
   virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
-  virtual void region_left() noexcept {}  // also where an op throws
-  // A value that waited on the host is on the device again, in a storage of its own.
+  virtual void region_left() noexcept {}  // also called after an op threw
+  // A value that was offloaded is on the device again, in its own storage.
   virtual void brought_back(const at::Tensor& /*value*/) {}
 };
 
-// Several observers as one; each hears everything, in their order.
+// Combines several observers. Each sees everything, in the order given.
 class OpObservers final : public OpObserver {
  public:
-  // All of them outlive it.
+  // The observers must outlive it.
   explicit OpObservers(std::vector<OpObserver*> observers) : observers_(std::move(observers)) {}
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase,
@@ -142,7 +146,7 @@ class OpObservers final : public OpObserver {
   std::vector<OpObserver*> observers_;
 };
 
-// Observes while it lives. A second one at the same time throws c10::Error.
+// Installs an observer while it lives. A second guard at the same time throws c10::Error.
 class OpObserverGuard {
  public:
   explicit OpObserverGuard(OpObserver* observer);
@@ -154,7 +158,8 @@ class OpObserverGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While it lives, what the thread runs belongs to the region; tells the observer, if there is one.
+// While it lives, the ops of the thread belong to the region. Notifies the observer, if there is
+// one.
 class ObservedRegion {
  public:
   ObservedRegion(const std::string& region, Phase phase);
@@ -166,16 +171,17 @@ class ObservedRegion {
   OpObserver* told_;
 };
 
-// Tells the observer, if there is one.
+// Notifies the observer, if there is one.
 void tell_brought_back(const at::Tensor& value);
 
-// Runs a recorded op below autograd, out of sight of every mode, and tells the observer it was a
-// recompute. `keys` are those call_next() saw at recording, masked by keys_below_interception().
+// Runs a recorded op below autograd, where no mode sees it, and reports it to the observer as a
+// recompute. `keys` are those that call_next() saw at recording, masked by
+// keys_below_interception().
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack);
 
-// Did a recorded op throw since this was last asked? Then what failed was recompute, though the
-// program was in backward.
+// Whether a recorded op has thrown since the last call. The failure then comes from recompute,
+// although the program was in backward.
 bool take_recompute_failure();
 
 // The part of a key set that is below the interception point.

@@ -1,4 +1,4 @@
-// A pass of forward through a region that runs other ops than its plan has. See Note [Leaving the
+// A forward pass through a region that runs other ops than its plan has. See Note [Leaving the
 // plan] (recording.h).
 #pragma once
 
@@ -13,17 +13,18 @@ namespace rematch {
 
 class OffPlanPass {
  public:
-  // The first `num_ran` planned ops ran. `difference` says what differs then, in one line.
+  // The first `num_ran` planned ops ran. `difference` describes the first difference in one line.
   OffPlanPass(const PreparedRegionType& type, std::size_t num_ran, std::string difference)
       : type_(type), alignment_(type.ids, num_ran), difference_(std::move(difference)) {}
 
-  // How to treat the op that runs next.
+  // Returns how to treat the op that runs next.
   Keep keep_next(const OpFacts& facts);
 
-  // A layer of the region begins. `distance` is its distance from the region's first layer.
+  // Call when a layer of the region begins. `distance` is its distance from the region's first
+  // layer.
   void begin_layer(int distance) { alignment_.skip_to(type_.first_op_of(distance)); }
 
-  // The counts to add to DepartureCounts at the end of the pass.
+  // Returns the counts to add to DepartureCounts at the end of the pass.
   Departures summary(const std::string& region, const Record& record) const;
 
  private:

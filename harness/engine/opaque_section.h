@@ -1,6 +1,6 @@
-// A stretch of forward whose ops no record can hold: compiled code, whose kernels run beside the
-// dispatcher. Inside, autograd keeps what it saves, and nothing is recorded. What comes out of it
-// is to the region as a tensor from outside, which the record holds.
+// A part of forward whose ops cannot be recorded: compiled code, whose kernels bypass the
+// dispatcher. Inside, autograd keeps what it saves, and nothing is recorded. For the region, the
+// results are tensors from outside, which the record holds.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// Sections of a thread nest, and end from the innermost to the outermost.
+// Sections of a thread nest. The innermost ends first.
 class OpaqueSection {
  private:
   c10::impl::ExcludeDispatchKeyGuard unseen_{c10::DispatchKey::Fake};

@@ -1,4 +1,4 @@
-// Whether ops of this thread are being recorded, for callers that must not run anything unseen.
+// Tells whether the ops of this thread are being recorded. Callers must then run no op unseen.
 #pragma once
 
 namespace rematch {

@@ -22,7 +22,7 @@ Keep keep_for(const PlannedOp& op) {
   return Keep::kOutputs;
 }
 
-// "+2.attention" is 2: so far is the op's layer from the region's first.
+// Parses the distance of an op's layer from the region's first layer: 2 for "+2.attention".
 std::optional<int> layer_distance(std::string_view scope) {
   if (!scope.starts_with('+')) return std::nullopt;
   int distance = 0;
@@ -30,7 +30,8 @@ std::optional<int> layer_distance(std::string_view scope) {
   return read.ec == std::errc() ? std::optional(distance) : std::nullopt;
 }
 
-// "blocks." for a region whose first scope is layer blocks.3; empty: that scope is no layer.
+// Returns "blocks." for a region whose first scope is the layer blocks.3. Empty if that scope is no
+// layer.
 std::string list_of(const PlannedRegion& region) {
   if (region.layers.empty()) return {};
   const std::string layer = std::to_string(region.layers.front());
@@ -91,7 +92,7 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
       schedule(given_schedule),
       options(given_options),
       departures(plan) {
-  types.reserve(num_types(plan));  // regions point to them
+  types.reserve(num_types(plan));  // regions hold pointers to them
   int index = 0;
   for (const ShapePlan* shape : shapes_of(plan)) add_shape(*shape, index++);
 }
@@ -121,7 +122,7 @@ void Checkpoint::Prepared::add_shape(const ShapePlan& shape, int index) {
   }
 }
 
-// Whether an earlier shape has the same ops, which are treated alike.
+// Whether an earlier shape has the same ops with the same treatments.
 bool Checkpoint::Prepared::is_known(const ShapePlan& shape) const {
   return std::any_of(first_regions.begin(), first_regions.end(), [&](std::size_t first) {
     for (std::size_t i = 0; i < shape.regions.size(); ++i) {
@@ -140,7 +141,7 @@ void Checkpoint::Prepared::add_inner_layers(std::size_t region) {
   const PlannedRegion& planned = *regions[region].planned;
   const std::string list = list_of(planned);
   if (list.empty()) return;
-  int known = 0;  // ops of a layer follow each other
+  int known = 0;  // the layer found last; the ops of a layer are consecutive
   for (const int distance : regions[region].type->layer_of_op) {
     if (distance <= known) continue;
     known = distance;

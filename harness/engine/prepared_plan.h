@@ -1,4 +1,4 @@
-// A plan made ready for the engine: op names looked up once, regions found by scope path.
+// A plan prepared for the engine: op names looked up once, regions indexed by scope path.
 #pragma once
 
 #include <optional>
@@ -21,14 +21,14 @@ namespace rematch {
 
 struct PreparedRegionType {
   const RegionType* planned = nullptr;
-  int shape = 0;                    // 0: the plan's own; i: other_shapes[i - 1]
-  int index = 0;                    // in the types of the shape
+  int shape = 0;                    // 0: the plan's own shape; i: other_shapes[i - 1]
+  int index = 0;                    // among the types of the shape
   std::size_t number = 0;           // among the types of all shapes
   std::vector<const OpFacts*> ops;  // null: this LibTorch has no such op
-  std::vector<std::int32_t> ids;    // OpFacts::id of each; -1: no such op
+  std::vector<std::int32_t> ids;    // OpFacts::id of each op; -1: no such op
   std::vector<Keep> keep;           // by op
-  Bytes kept_bytes;                 // that the plan keeps
-  // The layer of each op, as its distance from the region's first layer; -1: in no layer.
+  Bytes kept_bytes;                 // bytes that the plan keeps
+  // The distance of each op's layer from the region's first layer; -1: in no layer.
   std::vector<int> layer_of_op;
   bool has_several_layers = false;
   std::vector<RegionInput> offload_inputs;
@@ -39,16 +39,16 @@ struct PreparedRegionType {
   std::size_t first_op_of(int layer_distance) const;
 };
 
-// A region of one of the plan's shapes. Regions are known by their index in Prepared::regions.
+// A region of one of the plan's shapes, identified by its index in Prepared::regions.
 struct PreparedRegion {
   const PlannedRegion* planned;
   const PreparedRegionType* type;
-  std::size_t next;  // the region after it in its shape; after the last one, the shape's first
+  std::size_t next;  // the next region of its shape; after the last, the shape's first
   bool is_first;     // of its shape
   bool is_last;
 };
 
-// A layer of a region, but not its first one.
+// A layer of a region, other than its first layer.
 struct InnerLayer {
   std::size_t region;
   int distance;  // from the region's first layer
@@ -61,8 +61,8 @@ struct Checkpoint::Prepared {
   Schedule schedule;
   Options options;
   std::vector<PreparedRegionType> types;
-  std::vector<PreparedRegion> regions;     // shape by shape, each in forward order
-  std::vector<std::size_t> first_regions;  // of the shapes that have regions
+  std::vector<PreparedRegion> regions;     // grouped by shape, each in forward order
+  std::vector<std::size_t> first_regions;  // of the distinct shapes that have regions
   // By the scope where they begin, in the order of `regions`.
   std::unordered_map<std::string, std::vector<std::size_t>> regions_at;
   std::unordered_map<std::string, std::vector<InnerLayer>> inner_layers;  // by scope
@@ -74,7 +74,8 @@ struct Checkpoint::Prepared {
   mutable GatheredTensors gathered;
 
   bool has_several_shapes() const { return first_regions.size() > 1; }
-  // The distance of the layer from the region's first one; absent: it is no inner layer of it.
+  // The distance of the layer from the region's first layer. Absent: it is no inner layer of the
+  // region.
   std::optional<int> inner_layer(const std::string& scope, std::size_t region) const;
 
  private:

@@ -19,8 +19,8 @@ using Hooks = std::unique_ptr<torch::autograd::SavedVariableHooks>;
 std::atomic<IdentifyHooks> identify_hooks{nullptr};
 std::atomic<TensorOf> tensor_of_object{nullptr};
 
-// Content is compared on the CPU, so a trial of a large step looks at a part of it. A pair that
-// changes bits changes those of the first tensors too.
+// Content is compared on the CPU, so the trial of a large step compares only a part of it. A pair
+// that changes bits changes those of the first tensors too.
 constexpr std::int64_t kBytesComparedOfPair = std::int64_t{64} << 20;
 
 struct Verdict {
@@ -30,7 +30,7 @@ struct Verdict {
 };
 
 std::mutex verdicts_mutex;
-// Leaked: threads may still run backward while the process ends.
+// Leaked, because threads may still run backward while the process ends.
 std::unordered_map<std::int64_t, Verdict>& verdicts() {
   static auto* all = new std::unordered_map<std::int64_t, Verdict>;
   return *all;
@@ -68,7 +68,7 @@ bool is_plain(const at::Tensor& tensor) {
          !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
 }
 
-// Whether a packed object is the tensor that was packed, or another on the same memory.
+// Whether the packed object is the tensor that was packed, or another tensor on the same memory.
 bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const TensorOf tensor_of = tensor_of_object.load(std::memory_order_relaxed);
   const auto data = hooks.retrieve_unpack_hook_data();
@@ -83,7 +83,7 @@ bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::
          packed->strides() == given->strides() && packed->dtype() == given->dtype();
 }
 
-// The program's functions run ops, which are not the region's.
+// The program's functions run ops, which do not belong to the region.
 void pack_unseen(torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
   hooks.call_pack_hook(tensor);
@@ -140,7 +140,8 @@ class ProgramHooks final : public torch::autograd::SavedVariableHooks {
   std::optional<std::uint64_t> hash_;
 };
 
-// A parameter, a buffer or a mask stays where it is whoever packs it.
+// Whether packing the value may free memory. A parameter, a buffer or a mask stays allocated
+// anyway.
 bool may_be_freed(const Record& record, const RecordedValue& value) {
   const at::Tensor& kept = value.kept;
   if (!kept.defined() || value.constant || kept.requires_grad() || !is_plain(kept)) return false;

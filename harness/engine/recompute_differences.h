@@ -1,5 +1,5 @@
-// Recomputed ops that gave other results than in forward, of a Checkpoint whose recordings compare
-// them: see Verify (recording.h).
+// Recomputed ops whose results differ from those in forward. A Checkpoint collects them if its
+// recordings compare results: see Verify (recording.h).
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -17,11 +17,11 @@ namespace rematch {
 
 struct OpFacts;
 
-// Passes of backward report from any thread.
+// Thread-safe, because backward passes report from any thread.
 class RecomputeDifferences {
  public:
-  // Op `index` of the region differs. Ops that read its results differ as well, so the first op of
-  // each region is noted.
+  // Notes that op `index` of the region differs. Ops that read its results differ as well, so only
+  // the first op of each region is stored.
   void add(const std::string& region, std::size_t index, const std::string& op);
 
   std::vector<RecomputeDifference> all() const;
@@ -31,9 +31,9 @@ class RecomputeDifferences {
   std::map<std::string, RecomputeDifference> first_;  // by region
 };
 
-// A hash of what an op has computed; 0 where there is nothing to compare: for views, collectives
-// and undefined content. `stack` ends with the op's results. Integers beside floating-point results
-// are left out, because kernels of attention leave unused seeds undefined. Waits for the device.
+// A hash of an op's results. Returns 0 if there is nothing to compare: for views, collectives and
+// undefined content. `stack` ends with the op's results. Integers next to floating-point results
+// are left out, because attention kernels leave unused seeds undefined. Waits for the device.
 std::uint64_t hash_of_results(const OpFacts& facts, const torch::jit::Stack& stack);
 
 }  // namespace rematch

@@ -23,7 +23,7 @@ namespace {
 
 thread_local int num_open_regions = 0;
 
-// How to record an op that runs where the plan has op `index`; null for another op.
+// Returns how to record the op if it is op `index` of the plan, or null if it is another op.
 const OpFacts* if_planned(const PreparedRegionType& type, std::size_t index,
                           const c10::OperatorHandle& op) {
   if (index >= type.ops.size()) return nullptr;
@@ -45,7 +45,8 @@ std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::
 
 }  // namespace
 
-// Follows the scopes; while a region is open, it is the thread's op mode and saved-tensor provider.
+// Follows the scopes. While a region is open, this is the thread's op mode and saved-tensor
+// provider.
 struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   State(std::shared_ptr<const Checkpoint::Prepared> given, Verify given_verify)
       : prepared(std::move(given)), verify(given_verify) {
@@ -84,7 +85,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     try {
       open_region_if_planned();
     } catch (...) {
-      leave();  // the Scope that told us is not going to exist
+      leave();  // the Scope that called enter() will not exist
       throw;
     }
   }
@@ -118,7 +119,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       if (!frame->has_left_plan()) {
         std::string difference = describe_difference(index, op, *stack);
         if (refuses()) {
-          call_next(op, keys, stack, depth);  // an op that fails is the model's to catch
+          call_next(op, keys, stack, depth);  // if the op fails, the model gets its error
           throw StreamMismatch("region " + frame->region_name() + ", " + difference +
                                ". Was the plan made for another model or other dimensions?");
         }
@@ -139,16 +140,16 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
 
-  // True where the region's last scope did not run: the program runs backward already, or a scope
-  // that lies after the region.
+  // Whether the program has passed the end of the region although its last scope did not run. The
+  // program then runs backward already, or a scope that lies after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
     if (path_lengths.size() < region_depth) return in_backward();
     return frame->type().has_several_layers && !is_in_layer;
   }
 
-  // Called when a scope opens beside the region's first one. Closes the region if the scope belongs
-  // to another region, as it does where the step skips, repeats or reorders layers.
+  // Called when a scope opens as a sibling of the region's first scope. Closes the region if the
+  // scope belongs to another region. This happens if the step skips, repeats or reorders layers.
   void go_on_in_scope(std::optional<int> index) {
     const PreparedRegionType& type = frame->type();
     if (!type.has_several_layers) return;
@@ -220,13 +221,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan->begin_layer(*opening->distance);
   }
 
-  // Autograd asks for no hooks, so it would keep every tensor beside what a record keeps.
+  // Autograd asks for no hooks then, so it would keep every tensor in addition to what a record
+  // keeps.
   void warn_that_plan_is_not_followed() {
     TORCH_WARN_ONCE(
         "rematch: region ", path,
         " runs while saved-tensor hooks are disabled (by torch.func or "
         "disable_saved_tensors_hooks), so it is not recorded and autograd keeps its tensors");
-    any_region_entered = true;  // the program need not be told again
+    any_region_entered = true;  // finish() need not report it too
   }
 
   void warn_that_hooks_decide() {
@@ -234,7 +236,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                     " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that do "
                     "not give back the bits that they took. They decide what is kept, so the plan "
                     "is not followed there; turn them off to follow it");
-    any_region_entered = true;  // the program need not be told again
+    any_region_entered = true;  // finish() need not report it too
   }
 
   void open_region(std::size_t region) {
@@ -269,7 +271,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     frame.reset();
   }
 
-  // Nothing to do if the hooks ended inside the region.
+  // Does nothing if the hooks ended inside the region.
   std::exception_ptr pack_kept_values() noexcept {
     try {
       const std::optional<HookPair> hooks = hooks_of_program(hooks_around);
@@ -298,7 +300,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     }
   }
 
-  // The fault of the region that is about to close; null if it has none.
+  // Returns the fault of the region that is about to close, or null.
   std::exception_ptr find_fault() {
     const bool unwinding = std::uncaught_exceptions() > exceptions_at_open;
     if (unwinding) return nullptr;
@@ -351,7 +353,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            planned_ops()[num_ops].name;
   }
 
-  // The last op is the first on the last stream, or follows one that was refused for it.
+  // The op that ran last is the first on the last stream, or follows an op that was refused for it.
   void refuse_second_stream(const OpFacts& facts) const {
     const std::vector<c10::Stream>& streams = frame->record().streams;
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
@@ -383,7 +385,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   Recorder recorder;
   std::shared_ptr<Frame> frame;
   std::size_t region_depth = 0;
-  std::optional<HookPair> hooks_around;  // of the program, where the region began
+  std::optional<HookPair> hooks_around;  // the program's hooks when the region began
   bool is_in_layer = false;  // the innermost scope at region_depth is a layer of the region
   std::optional<OffPlanPass> off_plan;
   int exceptions_at_open = 0;

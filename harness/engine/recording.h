@@ -1,6 +1,6 @@
-// Activation checkpointing for C++ LibTorch: record a region's ops once, below autograd, while
-// forward runs; recompute recorded ops when backward asks for a value. No closures, no rebuilt
-// graph. This header is the whole public surface.
+// Activation checkpointing for C++ LibTorch. Records a region's ops once, below autograd, while
+// forward runs, and recomputes recorded ops when backward demands a value. Needs no closures and
+// rebuilds no graph. This header is the whole public surface.
 //
 //   rematch::Checkpoint checkpoint(plan, rematch::Schedule::kOnDemand);   // once per plan
 //   ...
@@ -8,7 +8,7 @@
 //   auto loss = model.forward(batch);      // the model opens rematch::Scope objects; nothing else
 //   loss.backward();
 //
-// Loss, gradients, generator states and buffers have the bits of the run without it.
+// Loss, gradients, generator states and buffers have the same bits as in a run without it.
 #pragma once
 
 #include <cstddef>
@@ -23,98 +23,106 @@
 
 namespace rematch {
 
-// The model ran other ops than the plan was made for, under OnMismatch::kRefuse. Names region,
-// index, expected and found op.
+// The model ran other ops than the plan was made for, under OnMismatch::kRefuse. The message names
+// region, index, expected and found op.
 struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The engine cannot keep its promise of equal bits for what the model or its user did: see Note
-// [What is refused]. Names region, op and tensor, and says what to do instead.
+// The engine cannot guarantee equal bits after what the model or the user did: see Note [What the
+// engine refuses]. The message names region, op and tensor, and says what to do instead.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Note [What is refused]
-// While forward runs, in a region:
-//   - a result of the region that is given other data (set_data, x.data = y) after autograd saved
-//     it;
-//   - a tensor that was filled through a raw pointer, read, and filled so again;
-//   - a collective that the region does not wait for, or that gives a handle to wait on;
-//   - an op on another stream of its device than those before it;
-//   - inference mode, and a Recording that begins inside the region.
-// When backward wants a tensor from outside that was written to or given other data since it was
-// read: if autograd saved it, or if an op that has to be recomputed read its content. Making a view
-// of it, or a tensor of its sizes, reads no content; an op whose result backward does not need is
-// left out; and a tensor that the region itself overwrites after an op read it is copied first. One
-// that the plan offloads is refused whoever wants it. When backward wants what was filled through a
-// raw pointer in the region, or is the result of an op with a side effect, and was written to after
-// the region. When an op would be recomputed on another stream than forward ran it on. Autograd
-// runs backward on the streams of forward, whichever are current.
+// Note [What the engine refuses]
+// In a region, while forward runs:
+// - giving other data to a result of the region (set_data, x.data = y) after autograd saved it;
+// - filling a tensor through a raw pointer again, after it was filled like this and then read;
+// - a collective that the region does not wait for, or that returns a handle to wait on;
+// - an op on another stream of its device than the ops before it;
+// - inference mode, and a Recording that begins inside the region.
 //
-// Note [What is not seen]
-//   - a write through .data or a raw pointer into a tensor from outside, and other memory given to
-//     its storage: OutsideCheck::kHashes does;
-//   - an op of another library that writes to an argument which its schema does not mark (kHashes
-//     does; so does a trace, and records of its process then treat the argument as written), that
-//     has a state of its own, or that draws numbers and neither takes a generator nor is tagged
-//     nondeterministic_seeded (Verify::kRecomputedOps finds those);
-//   - a write through a raw pointer into a result of the region. It is seen if the tensor's version
-//     is raised after it (increment_version, mark_dirty), if note_pointer_taken() was called for it
-//     (record/pointer_taken.h; Python does for numpy(), data_ptr(), __dlpack__ and Triton), or if
-//     an `empty` made the tensor and no op wrote to it;
-//   - kernels that give other bits each time: use LibTorch's deterministic mode.
+// When backward needs a tensor from outside that was written to or given other data since it was
+// read, it is refused if autograd saved the tensor, or if an op that must be recomputed read its
+// content. There are exceptions:
+// - Making a view of the tensor, or a tensor of its sizes, reads no content.
+// - An op whose result backward does not need is left out.
+// - A tensor that the region itself overwrites after an op read it is copied first.
+// - A tensor that the plan offloads is always refused.
+//
+// Also refused:
+// - a demand for a result that was filled through a raw pointer in the region, or that an op with a
+//   side effect made, if it was written to after the region;
+// - recompute of an op on another stream than forward ran it on. Autograd runs backward on the
+//   streams of forward, whichever are current.
+//
+// Note [What the engine cannot see]
+// - A write through .data or a raw pointer into a tensor from outside, or other memory given to its
+//   storage. OutsideCheck::kHashes detects both.
+// - An op of another library that writes to an argument which its schema does not mark. kHashes
+//   detects it. So does a trace, and records of its process then treat the argument as written.
+// - An op of another library that has a state of its own, or that draws numbers without a generator
+//   argument and without the tag nondeterministic_seeded. Verify::kRecomputedOps finds such ops.
+// - A write through a raw pointer into a result of the region. There are three exceptions. The
+//   tensor's version is raised after the write (increment_version, mark_dirty). Or
+//   note_pointer_taken() was called for the tensor (record/pointer_taken.h), as Python does for
+//   numpy(), data_ptr(), __dlpack__ and Triton. Or an `empty` made the tensor and no op wrote to
+//   it.
+// - Kernels that give other bits each time. Use LibTorch's deterministic mode.
 
-// How a change of a tensor from outside a region, made between forward and backward, is noticed.
+// How the engine detects that a tensor from outside a region changed between forward and backward.
 enum class OutsideCheck : std::uint8_t {
-  kVersions,  // by its version counter and its place in which storage: costs nothing
-  kHashes,    // by its content too: for finding a fault, not for training
+  kVersions,  // by version counter, storage and offset: costs nothing
+  kHashes,    // also by content: for debugging, not for training
 };
 
-// What happens when a pass of forward through a region runs other ops than its plan has, in all of
-// its shapes.
+// What to do if a forward pass through a region runs other ops than all shapes of its plan.
 //
 // Note [Following a shape]
-// A pass through a region follows one shape of the plan. A pass of forward begins with the shape
-// that the one before it in the Recording had, at first with the first shape. While other shapes
-// have had the same ops since then, the region keeps what any of them keeps, and drops the rest
-// when the ops tell which shape it is. After that only the ops of one shape are compared. If one
-// differs, the region goes on with another shape that has had all the ops of the region so far.
-// Values that the other shape keeps and the region did not are recomputed. So bytes and counts are
-// those of the shape that ran, unless the shape changes behind the point where ops told it apart.
+// A pass through a region follows one shape of the plan. A forward pass begins with the shape that
+// the previous forward pass of the Recording followed, at first with the first shape. While other
+// shapes have had the same ops since then, the region keeps what any of these shapes keeps. It
+// drops the rest once the ops determine the shape. After that, ops are compared with one shape
+// only. If an op differs, the region switches to another shape that has had all ops of the region
+// so far. Values that this shape keeps and the region did not keep are recomputed. So bytes and
+// counts are those of the shape that ran, unless the shape changes after the point where the ops
+// determined it.
 //
 // Note [Leaving the plan]
-// Such a pass leaves its plan and continues. Its ops are aligned with the planned ops. Planned ops
-// are treated as planned, extra ops are recomputed, and extra collectives are kept, because other
-// ranks may not run them. Backward recomputes from the record, which does not depend on the plan,
-// so bits are those of the step without the plan. Leaving the plan costs memory or recomputation.
-// Such a pass ignores the plan's order of recomputation and its offloaded inputs.
+// A pass that runs the ops of no shape leaves its plan and continues. Its ops are aligned with the
+// planned ops. Planned ops are treated as planned, extra ops are recomputed, and extra collectives
+// are kept, because other ranks may not run them. Backward recomputes from the record, which does
+// not depend on the plan, so bits are those of the step without the plan. Leaving the plan costs
+// memory or recomputation. Such a pass ignores the plan's order of recomputation and its offloaded
+// inputs.
 enum class OnMismatch : std::uint8_t {
   kFollow,         // leave the plan, with a warning for each region type (TORCH_WARN)
   kFollowQuietly,  // leave the plan; the caller reports Checkpoint::departures()
   kRefuse,         // throw StreamMismatch, for callers that prove counts
 };
 
-// The passes through regions of one type, and those among them that left the plan. A pass counts
-// for the type that it followed last.
+// Counts the passes through regions of one type, and those among them that left the plan. A pass
+// counts for the type that it followed last.
 struct Departures {
-  int shape = 0;  // 0: the plan's own types; i: those of Plan::other_shapes[i - 1]
-  int type = 0;   // index into them
+  int shape = 0;  // 0: the plan's own shape; i: Plan::other_shapes[i - 1]
+  int type = 0;   // index into the types of the shape
   std::int64_t passes = 0;
   std::int64_t left = 0;
-  std::string region;            // the first that left
-  std::string first_difference;  // there: "op 3: the plan expects aten::mm, the model ran ..."
-  std::int64_t extra_ops = 0;    // ran and are not planned, in all passes
-  std::int64_t missing_ops = 0;  // planned and did not run
-  Bytes kept_beyond_plan;        // the most of any pass
+  std::string region;  // of the first pass that left
+  std::string
+      first_difference;        // of that pass: "op 3: the plan expects aten::mm, the model ran ..."
+  std::int64_t extra_ops = 0;  // ops that ran and are not planned, over all passes
+  std::int64_t missing_ops = 0;  // planned ops that did not run, over all passes
+  Bytes kept_beyond_plan;        // the maximum over all passes
 };
 
-// Whether a step hashes what ops compute, and compares the results of recomputed ops with those of
-// forward. For finding a fault: it waits for the device after each op.
+// Whether a step hashes the results of ops, and compares those of recomputed ops with those of
+// forward. For debugging only, because it waits for the device after each op.
 enum class Verify : std::uint8_t { kNothing, kRecomputedOps };
 
-// The first recomputed op of a region that gave other results than in forward: it has a state, or
-// random numbers, that no record sees, or a kernel wrote unseen to what it read.
+// The first recomputed op of a region whose results differ from those in forward. The op has state
+// or random numbers that the record does not see, or a kernel wrote unseen to what the op read.
 struct RecomputeDifference {
   std::string region;
   std::string op;
@@ -124,20 +132,21 @@ struct RecomputeDifference {
 class GatheredTensors;
 class MoveObserver;
 
-// Host memory that holds what a plan offloads.
+// Host memory of offloaded values.
 struct HostMemory {
   Bytes in_use;
   Bytes peak;
   Bytes copied_out;
   Bytes copied_back;
-  std::int64_t allocations = 0;  // blocks, ever; they are used again from step to step
+  std::int64_t allocations = 0;  // number of blocks ever allocated; steps reuse blocks
   bool operator==(const HostMemory&) const = default;
 };
 
-// A plan made ready to run: op names looked up, regions indexed. Immutable; one serves any number
-// of recordings, on any thread. Owns the host memory of what they offload, so a plan that offloads
-// needs one Checkpoint for all steps. Throws Refused if the plan has an op that cannot be
-// recomputed, and, under kRefuse, StreamMismatch for one that this LibTorch does not have.
+// A plan prepared to run: op names looked up, regions indexed. Immutable. One Checkpoint serves any
+// number of recordings, on any thread. It owns the host memory of offloaded values, so a plan that
+// offloads needs one Checkpoint for all steps. The constructor throws Refused if the plan has an op
+// that cannot be recomputed. Under kRefuse it throws StreamMismatch if this LibTorch does not have
+// an op of the plan.
 class Checkpoint {
  public:
   struct Options {
@@ -151,12 +160,12 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  // The host memory of all recordings. Peak and copied bytes count from the last restart on.
+  // The host memory of all recordings. Peak and copied bytes count from the last restart.
   HostMemory host_memory() const;
   bool offloads() const;
   void restart_host_counts() const;
-  // Who is told of copies to the host and back and of waits for them; null: nobody. Must outlive
-  // the steps that it is told of. Not while a step runs.
+  // Sets the observer of copies to and from the host and of waits for them; null for none. It must
+  // outlive the steps that it observes. Must not be called while a step runs.
   void observe_moves(MoveObserver* observer) const;
 
   // One entry for each region type that ran, on any thread, since the Checkpoint was made.
@@ -164,7 +173,7 @@ class Checkpoint {
   // The number of passes that left the plan. Costs one atomic read.
   std::int64_t num_left() const;
 
-  // At most one for each region, of the recordings that verified.
+  // At most one difference for each region, from the recordings that verified.
   std::vector<RecomputeDifference> recompute_differences() const;
 
   // Parameters whose content comes and goes: see record/gathered.h.
@@ -177,13 +186,13 @@ class Checkpoint {
   std::shared_ptr<const Prepared> prepared_;
 };
 
-// Whether a Recording ran regions of its plan. An evaluation opens scopes without grad mode.
+// Whether a Recording ran regions of its plan. In an evaluation, scopes open without grad mode.
 enum class RegionsRun : std::uint8_t { kSome, kNone, kNoneWithoutGrad };
 
-// While it lives, forward passes on this thread are recorded as the plan says. Backward may run
-// while it lives or after. Recordings may follow each other, and several may be alive on one
-// thread: the innermost governs. Outside regions, without grad mode and inside backward ops pass
-// through.
+// Records forward passes on this thread as the plan says, while it lives. Backward may run while it
+// lives or afterwards. Recordings may follow each other. Several may be alive on one thread, and
+// the innermost takes effect. Ops pass through unrecorded outside regions, without grad mode, and
+// inside backward.
 class Recording {
  public:
   explicit Recording(const Checkpoint& checkpoint, Verify verify = Verify::kNothing);
@@ -191,8 +200,9 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Ends recording early and throws what a destructor must swallow: under kRefuse, StreamMismatch
-  // if a region ended before its last planned op. Says whether regions ran, as a step without any
+  // Ends the recording early, and throws errors that the destructor would swallow. Examples are a
+  // collective that is not waited for (Refused) and, under kRefuse, a region that ended before its
+  // last planned op (StreamMismatch). Returns whether regions ran, because a step without regions
   // is legal.
   RegionsRun finish();
 

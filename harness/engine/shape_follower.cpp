@@ -24,7 +24,7 @@ bool begins_with(const PreparedRegionType& type, const std::vector<std::int32_t>
   return ids.size() <= type.ids.size() && std::equal(ids.begin(), ids.end(), type.ids.begin());
 }
 
-// Whether the layer of the last op may have no more ops. A plan need not name layers.
+// Whether the layer of the last op may be complete. A plan need not name layers.
 bool is_layer_complete(const PreparedRegionType& type, std::size_t num_ops) {
   if (num_ops == 0 || num_ops >= type.ids.size()) return num_ops == type.ids.size();
   const int next = type.layer_of_op[num_ops];
@@ -53,7 +53,7 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_opening(const std::str
   return Opening{next_, std::nullopt};
 }
 
-// Another shape that has had the same ops so far may leave out the layers before this scope.
+// Another shape that has had the same ops so far may skip the layers before this scope.
 void ShapeFollower::follow_rival_at(const std::string& scope) {
   for (const std::size_t rival : rivals_) {
     if (!begins_at(rival, scope)) continue;
@@ -62,7 +62,7 @@ void ShapeFollower::follow_rival_at(const std::string& scope) {
   }
 }
 
-// Where layers are left out, repeated or run in another order, or where another shape begins.
+// Handles layers that are skipped, repeated or reordered, and the beginning of another shape.
 std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
     const std::string& scope, InnerLayers inner_layers) const {
   const auto place = prepared_.regions_at.find(scope);
@@ -87,7 +87,7 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
   return Opening{own->region, own->distance};
 }
 
-// Where the pass of forward before this one is over: the first region of a shape that begins here.
+// Returns the first region of a shape that begins here, if the previous forward pass is over.
 std::optional<std::size_t> ShapeFollower::find_first_of_pass(const std::string& scope) const {
   if (!prepared_.regions[next_].is_first) return std::nullopt;
   for (const std::size_t first : prepared_.first_regions) {

@@ -19,46 +19,46 @@ class ShapeFollower {
   // `prepared` must outlive it.
   explicit ShapeFollower(const Checkpoint::Prepared& prepared) : prepared_(prepared) {}
 
-  // The region to open where a scope opens. `distance` is that of a layer inside the region whose
-  // first layer did not run.
+  // The region to open when a scope opens. `distance` is set if the scope is an inner layer of a
+  // region whose first layer did not run. It is that layer's distance from the first layer.
   struct Opening {
     std::size_t region;
     std::optional<int> distance;
   };
-  // Absent: no region begins there. Inner layers begin one only if asked for.
+  // Returns nothing if no region begins there. Inner layers begin a region only with kOpen.
   enum class InnerLayers : std::uint8_t { kIgnore, kOpen };
   std::optional<Opening> find_opening(const std::string& scope, InnerLayers inner_layers);
 
-  // Several shapes have had the same ops so far.
+  // Whether several shapes have had the same ops so far.
   bool is_undecided() const { return !rivals_.empty(); }
-  // Call before op `index` of an undecided region. Drops the shapes that do not run this op there,
-  // unless none does.
+  // Call before op `index` of an undecided region. Drops the shapes that do not run this op there.
+  // If no shape runs it, the frame's shape remains.
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
-  // The treatment of op `index` that serves all shapes that are left.
+  // The treatment of op `index` that serves all remaining shapes.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
-  // Keeps what the frame's shape keeps, and nothing else.
+  // Keeps what the frame's shape keeps, and drops the rest.
   void settle(Frame& frame, Recorder& recorder);
-  // The same, and goes on with that shape alone.
+  // Does the same, and drops all other shapes.
   void decide(Frame& frame, Recorder& recorder);
 
-  // These go on with another shape, which has had all ops of the region so far. Each returns
-  // whether there is one.
-  // The shape runs this op next.
+  // Each of the next three switches to another shape that has had all ops of the region so far. It
+  // returns whether there is one.
+  // This one switches to a shape that runs this op next.
   bool switch_to_op(Frame& frame, Recorder& recorder, std::int32_t op_id);
-  // The shape runs the layer of this scope next.
+  // Switches to a shape that runs the layer of this scope next.
   bool switch_to_layer(Frame& frame, Recorder& recorder, const std::string& scope);
-  // The region of the shape ends here.
+  // Switches to a shape whose region ends here.
   bool switch_to_ended(Frame& frame, Recorder& recorder);
 
-  // A layer of the region ends. Where the frame's shape has other ops to run in it, goes on with a
-  // shape that has none.
+  // Call when a layer of the region ends. If the frame's shape has more ops in this layer, switches
+  // to a shape that has none.
   void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
 
-  // Whether a scope opened and closed without an op where some shape has a region. The shape that
-  // runs need not have one there.
+  // Whether the open region has had no op. Some shape has a region at this scope, but the shape
+  // that runs need not have one.
   bool is_empty_pass(const Frame& frame) const;
 
-  // The region has closed.
+  // Call after the region has closed.
   void close(Frame& frame);
 
  private:
@@ -72,11 +72,11 @@ class ShapeFollower {
   void apply_keep(const Frame& frame, Recorder& recorder) const;
 
   const Checkpoint::Prepared& prepared_;
-  std::size_t next_ = 0;  // region
-  // A region for each other shape that has had the same ops since the pass of forward began: the
-  // one that the shape runs now or, while no region is open, next.
+  std::size_t next_ = 0;  // the region that is open or comes next
+  // A region for each other shape that has had the same ops since the forward pass began: the
+  // region that is open or, if none is open, comes next.
   std::vector<std::size_t> rivals_;
-  // The values of both before the region opened. An empty pass restores them.
+  // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;
   std::vector<std::size_t> rivals_before_;
 };
