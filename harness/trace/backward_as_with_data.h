@@ -1,13 +1,16 @@
 // Makes backward on meta run the ops that it runs with real tensors.
 //
 // Note [Backward on meta]
-// Meta tensors count as subclass-like, and autograd spares such tensors three things. Where a
-// tensor's gradient has several contributions, it adds them into the first one if nobody else holds
-// it. The gradient of an indexing op is scattered into fresh zeros. And a reshape that needs no
-// copy is `_reshape_alias` unless its input is contiguous; on meta it is always `view`. Left alone,
-// the memory curve would be one gradient too high at every residual and every gather, and the names
-// of ops would differ. This mode turns such an op back, under the conditions autograd itself asks
-// for.
+// Meta tensors count as subclass-like, so autograd does not do three things on them that it does
+// with real tensors:
+// - If a gradient has several contributions, it adds them into the first one if nobody else holds
+//   it.
+// - It scatters the gradient of an indexing op in place, into fresh zeros.
+// - It runs a reshape that needs no copy as `_reshape_alias`, unless the input is contiguous. On
+//   meta this is always `view`.
+// Without this mode, the memory curve on meta would be one gradient too high at every residual and
+// every gather, and the names of ops would differ. The mode replaces such an op by the op with real
+// tensors, under the conditions that autograd itself checks.
 #pragma once
 
 #include <vector>
@@ -27,7 +30,7 @@ class BackwardAsWithData final : public OpMode {
     c10::OperatorHandle on_meta;
     c10::OperatorHandle with_data;
   };
-  std::vector<Pair> in_place_;  // the first one adds two gradients
+  std::vector<Pair> in_place_;  // the first pair adds two gradients
   Pair reshape_;
 };
 

@@ -1,5 +1,5 @@
-// What ops of backward made and somebody still holds, on a device whose allocator carries no tags:
-// an accelerator's. What kernels take and give back inside an op is no part of it, nor are the
+// Results of backward's ops that are still held, on a device whose allocator has no memory tags: an
+// accelerator. Memory that kernels allocate and free inside an op is not counted, nor are the
 // workspaces of libraries.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// Bytes that backward made and that are alive, and those of them that are gradients of parameters.
+// Bytes that backward made and that are alive. `gradients` is the part in gradients of parameters.
 struct BackwardBytes {
   Bytes all;
   Bytes gradients;
@@ -20,9 +20,9 @@ struct BackwardBytes {
 
 class BackwardHolds {
  public:
-  // An op of backward has run; `stack` ends with its results.
+  // Call after an op of backward has run. `stack` ends with its results.
   void watch_results(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
-  // Autograd has left this in a parameter's gradient.
+  // Call after autograd has left this storage in a parameter's gradient.
   void note_gradient(const c10::Storage& storage);
 
   BackwardBytes bytes();

@@ -35,7 +35,7 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& /*
   return at::empty({num_weights.expect_int(), grad.size(-1)}, grad.options());
 }
 
-// Output, mean, 1 / standard deviation. The statistics are float32 where the weights are.
+// Returns output, mean and 1 / standard deviation. The statistics are float32 if a parameter is.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm(
     const at::Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
     const OptionalTensor& bias, double /*eps*/) {
@@ -70,13 +70,13 @@ at::Tensor mse_loss_backward(const at::Tensor& /*grad_output*/, const at::Tensor
   return empty_contiguous_like(self);
 }
 
-// A CPU scalar beside meta tensors.
+// Turns a CPU scalar among meta tensors into a meta tensor.
 at::Tensor scalar_on_meta(const at::Tensor& tensor) {
   if (tensor.is_meta() || tensor.dim() != 0) return tensor;
   return at::empty({}, tensor.options().device(at::kMeta));
 }
 
-// Broadcasts and lays out as TensorIterator does.
+// Broadcasts and chooses strides with TensorIterator.
 at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::Tensor& other) {
   const at::ScalarType dtype = at::result_type(self, other);
   auto iterator = at::TensorIteratorConfig()
@@ -102,7 +102,7 @@ at::Tensor native_dropout_backward(const at::Tensor& grad_output, const at::Tens
   return at::empty_like(grad_output);
 }
 
-// Rows of the product start at multiples of 16 bytes, as the kernels want them.
+// Rows of the product start at multiples of 16 bytes, as the kernels require.
 at::Tensor grouped_mm(const at::Tensor& self, const at::Tensor& mat2, const OptionalTensor& offs,
                       const OptionalTensor& /*bias*/, std::optional<at::ScalarType> out_dtype) {
   constexpr std::int64_t kRowAlignmentBytes = 16;
@@ -127,8 +127,8 @@ void fused_adamw(at::TensorList /*self*/, at::TensorList /*grads*/, at::TensorLi
 }  // namespace
 
 void install_meta_kernels() {
-  // Never destroyed: unregistering at exit would race with other static destruction. `used`, so
-  // that it stays reachable and leak checkers know that this is meant.
+  // Never destroyed, because unregistering at exit would race with other static destruction. `used`
+  // keeps the library reachable, so that leak checkers do not report it.
   [[gnu::used]] static const auto* library = [] {
     auto* meta = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__,
                                     __LINE__);

@@ -1,6 +1,5 @@
-// When the program lets go of what its ops made: by whom a storage is held is told from its
-// reference count, less the references that the tracer itself holds in autograd's place. Knows no
-// device.
+// Finds out when the program frees what its ops made. A storage is held if its reference count
+// exceeds the references that the tracer holds in autograd's place. Independent of the device.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -15,21 +14,23 @@ namespace rematch {
 
 class ProgramHolds {
  public:
-  // A tensor on this storage was made. `storage` is its id; seeing it again is cheap.
+  // Call when a tensor on this storage was made. `storage` is the storage's id. Repeated calls are
+  // cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
-  // References that are not the program's: saved tensors, and what the recorder keeps.
+  // Count references that are not the program's: those of saved tensors, and of what the recorder
+  // keeps.
   void note_own_reference(StorageId storage) { ++entry(storage).own_references; }
   void drop_own_reference(StorageId storage) { --entry(storage).own_references; }
 
-  // Op `op` of forward has just run: what nobody else holds has been let go.
+  // Call after op `op` of forward has run. Storages that nobody else holds count as freed by it.
   void look(OpId op);
 
-  // Does anybody else hold it, who made it in forward or got it from autograd. No for what was
-  // never watched.
+  // Whether anybody else holds the storage: the program, which made it in forward, or code that got
+  // it from autograd. False for a storage that was never watched.
   bool is_held(StorageId storage);
 
-  // As TracedStorage::freed_at.
+  // Returns TracedStorage::freed_at of every storage.
   IdTable<StorageId, std::optional<OpId>> freed_at(std::size_t num_storages) const;
 
  private:
@@ -42,19 +43,19 @@ class ProgramHolds {
   Entry& entry(StorageId storage);
 
   IdTable<StorageId, Entry> entries_;
-  std::vector<StorageId> held_;  // by the program, as far as is known
+  std::vector<StorageId> held_;  // storages that the program held at the last look()
 };
 
-// In which scope of forward the autograd node that is at work was made: nodes are numbered in the
-// order forward makes them.
-
+// Finds the scope of forward in which the running autograd node was made. Nodes are numbered in the
+// order in which forward makes them.
 class NodeScopes {
  public:
-  // Nodes made from now on belong to this scope. Those made outside all scopes stay with the last.
+  // Nodes made from now on belong to this scope. Nodes made outside all scopes belong to the last
+  // scope.
   void enter(ScopeId scope);
 
-  // In backward, on the thread that runs the node. Accumulators of gradients have no number of
-  // their own: they belong to the node that fed them.
+  // Call in backward, on the thread that runs the node. Accumulators of gradients have no number of
+  // their own, so they belong to the node that fed them.
   std::optional<ScopeId> scope_at_work();
 
  private:

@@ -28,7 +28,7 @@ void add_values(const Observations& seen, Trace& trace) {
   }
 }
 
-// Whether the storage of one of the op's own outputs is that of something it read.
+// Whether one of the op's own outputs shares its storage with an input.
 bool shares_storage(const Trace& trace, const TracedOp& op) {
   for (const ValueId output : op.outputs) {
     for (const TracedUse& input : op.inputs) {
@@ -38,7 +38,7 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// An op that is never repeated counts as one that writes to a state of its own, from outside.
+// An op that is never repeated is traced as one that writes to its own state from outside.
 void add_state(Trace& trace, TracedOp& op) {
   const StorageId state(trace.storages.size());
   const ValueId value(trace.values.size());

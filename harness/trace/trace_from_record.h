@@ -1,4 +1,4 @@
-// Turns what a tracer saw into a Trace.
+// Turns a tracer's observations into a Trace.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -25,10 +25,10 @@ struct ObservedOp {
   std::string group;  // as TracedOp::group
 };
 
-// One step: the record of its forward (loss included), and beside it what a record does not keep.
+// One step: the record of its forward, loss included, and observations that a record does not hold.
 struct Observations {
   Record record;
-  // Ids are the record's indices.
+  // The ids are indices in the record.
   IdTable<ValueId, ObservedValue> values;
   IdTable<OpId, ObservedOp> ops;
   IdTable<StorageId, std::optional<OpId>> freed_at;  // as TracedStorage::freed_at

@@ -28,7 +28,7 @@ namespace rematch {
 
 namespace {
 
-// Zero without counting allocators.
+// Returns zeros without counting allocators.
 BackwardBytes bytes_tagged_in_backward(c10::Device device) {
   if (!counting_allocators_installed()) return {};
   const MemorySample now = device.is_meta() ? current_meta_memory() : current_cpu_memory();
@@ -38,8 +38,8 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 
 }  // namespace
 
-// Watches one step from the seat that the engine has: the thread's op mode, saved-tensor provider
-// and scope listener.
+// Watches one step in the place of the engine: as the thread's op mode, saved-tensor provider and
+// scope listener.
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
@@ -48,13 +48,14 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     scope_listener() = this;
   }
   ~Tracer() override {
-    *self_ = nullptr;  // hooks may outlive the tracer with the graph
+    *self_ = nullptr;  // the graph's hooks may outlive the tracer
     if (scope_listener() == this) scope_listener() = outer_listener_;
   }
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // Backward is told of memory of the loss's device: an op need not have a tensor argument.
+  // `device` is the loss's. Backward measures its memory, because an op need not have a tensor
+  // argument.
   void end_forward(c10::Device device) {
     device_ = device;
     holds_.look(num_ops());
@@ -93,7 +94,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override;
 
-  // Nothing for what is no part of the trace.
+  // Returns nothing for a tensor that is not part of the trace.
   std::optional<PackId> pack(const at::Tensor& tensor) {
     if (in_backward_)
       return std::nullopt;  // the graph of a double backward is not part of the trace
@@ -177,8 +178,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   OpId num_ops() const { return OpId(observations_.record.ops.size()); }
 
-  // Gradients that were there before are not backward's, and a program may drop one as soon as it
-  // is there: an optimizer that runs in backward.
+  // Excludes gradients that existed before backward. The difference may be negative, because a
+  // program may drop a gradient at once, such as an optimizer that runs in backward.
   BackwardBytes bytes_made() {
     BackwardBytes made = bytes_alive();
     made.gradients = std::max(Bytes{}, made.gradients - gradients_before_);
@@ -190,7 +191,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return has_tags() ? bytes_tagged_in_backward(device_) : backward_holds_.bytes();
   }
 
-  // Books what autograd leaves in a parameter's gradient as the gradient's.
+  // Counts what autograd leaves in a parameter's gradient as the gradient's memory.
   void note_gradient(const at::Tensor& parameter) {
     if (!parameter.grad().defined()) return;
     const at::Tensor gradient = tensor_with_data(parameter.grad());
@@ -230,7 +231,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     observations_.backward.push_back(std::move(event));
   }
 
-  // Backward reads what the storage holds at last, unless autograd knows of a write.
+  // Backward reads the final content of the storage, unless autograd knows of a write.
   void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
     const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
@@ -243,7 +244,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   StorageId storage_of(PackId pack) const { return StorageId(value_of(pack).storage); }
 
-  // A formula may have dropped what it unpacked before its last op.
+  // A formula may drop what it unpacked before its last op.
   void note_put_away() {
     std::erase_if(handed_out_, [this](PackId pack) {
       if (!value_of(pack).op.has_value()) return true;
@@ -253,8 +254,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // Not the program's: constants, until an op writes to them, and tensors that no op made on a
-  // storage that one made.
+  // Notes references that are the recorder's and not the program's: constants, until an op writes
+  // to them, and tensors that no op made on a storage that an op made.
   void note_kept_by_recorder() {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops.back();
@@ -285,7 +286,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     std::uint64_t hash;
   };
 
-  // Arguments that an op of another library writes to by its schema, or is known to, are left out.
+  // Skips arguments that the op writes to according to its schema, or is known to write to. Ops of
+  // torch are not hashed.
   static std::vector<HashedArgument> hash_unmarked(const OpFacts& facts,
                                                    const torch::jit::Stack& stack) {
     std::vector<HashedArgument> hashed;
@@ -352,10 +354,10 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Observations observations_;
   Recorder recorder_;
   ProgramHolds holds_;
-  std::set<std::int32_t> kept_by_recorder_;  // values, not many
+  std::set<std::int32_t> kept_by_recorder_;  // values; few
   NodeScopes node_scopes_;
   IdTable<PackId, SavedVersion> saved_versions_;
-  std::vector<PackId> handed_out_;  // in a formula's hands, as far as is known
+  std::vector<PackId> handed_out_;  // unpacked, and not known to be dropped
   std::vector<at::Tensor> parameters_;
   BackwardHolds backward_holds_;
   Bytes gradients_before_;
@@ -364,7 +366,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   ScopeListener* outer_listener_;
   std::vector<std::string> open_paths_;
   std::vector<bool> is_recorded_;     // by open path
-  std::vector<ScopeId> open_scopes_;  // those recorded
+  std::vector<ScopeId> open_scopes_;  // the open scopes that are recorded
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};
 };
@@ -373,7 +375,7 @@ namespace {
 
 using Tracer = TraceSession::Tracer;
 
-// Saves as autograd does without hooks, and tells the tracer when backward asks and lets go.
+// Saves a tensor as autograd does without hooks, and tells the tracer about demand and release.
 class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}
@@ -386,11 +388,11 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
   }
   at::Tensor call_unpack_hook() override {
     if (*tracer_ != nullptr && pack_) (*tracer_)->note_demand(*pack_);
-    return without_graph(saved_);  // a reference of its own, which tells when it is put away
+    return without_graph(saved_);  // a separate reference, which shows when it is put away
   }
 
  private:
-  std::shared_ptr<Tracer*> tracer_;  // null inside once the tracer is gone
+  std::shared_ptr<Tracer*> tracer_;  // points to null once the tracer is gone
   std::optional<PackId> pack_;
   at::Tensor saved_;
 };
@@ -402,7 +404,7 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> TraceSession::Tracer::make(
   return std::make_unique<ObservedSave>(self_);
 }
 
-// Other hooks of the program do not run while a step is traced.
+// The program's other hooks do not run while a step is traced.
 void TraceSession::Tracer::refuse_checkpoint_around_scope() const {
   const std::optional<HookPair> hooks = hooks_of_program(std::nullopt);
   if (!hooks.has_value() || hooks->id >= 0) return;
@@ -415,9 +417,9 @@ struct TraceSession::Step {
   Tracer tracer;
   OpModeGuard watch{&tracer};
   BackwardThreadsGuard watch_backward{&tracer};
-  BackwardAsWithData as_with_data;  // above the tracer, which sees the op that really runs
+  BackwardAsWithData as_with_data;  // outside the tracer, which sees the op that really runs
   OpModeGuard accumulate{&as_with_data};
-  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // of forward
+  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // during forward
   std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};
 };
 

@@ -1,5 +1,5 @@
 // Records what one training step of a model does, as a Trace: forward ops with their values,
-// storages and scopes, what autograd saves, and in which order backward asks for it.
+// storages and scopes, what autograd saves, and the order in which backward demands it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,15 +11,15 @@
 
 namespace rematch {
 
-// Runs `loss()` and its backward once, without checkpointing, on whatever device its tensors are
-// (meta takes milliseconds for any size). The caller fills in model, dimensions, dtype and
-// parameter_bytes. Backward events carry bytes: on the CPU and meta with counting allocators
-// (harness/measure/memory.h), and 0 without. Gradients that the run left behind are the caller's to
-// clear.
+// Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. On meta
+// this takes milliseconds for any size. The caller fills in model, dimensions, dtype and
+// parameter_bytes. Backward events carry bytes. On the CPU and on meta they need counting
+// allocators (harness/measure/memory.h), and are 0 without. The caller clears the gradients that
+// the run leaves behind.
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
-// The same for a caller who runs forward and backward, each once and on this thread: forward from
-// here to end_forward(), then backward of its loss, then finish().
+// Does the same for a caller that runs forward and backward itself, each once and on this thread.
+// Run forward before end_forward(), and the backward of its loss before finish().
 class TraceSession {
  public:
   class Tracer;
@@ -29,8 +29,8 @@ class TraceSession {
   TraceSession(const TraceSession&) = delete;
   TraceSession& operator=(const TraceSession&) = delete;
 
-  void end_forward(c10::Device device);  // the loss's
-  // Throws std::logic_error before end_forward() and when called twice.
+  void end_forward(c10::Device device);  // of the loss
+  // Throws std::logic_error before end_forward() and if called twice.
   Trace finish();
 
  private:
