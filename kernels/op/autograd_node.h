@@ -1,5 +1,6 @@
-// Pointers to autograd's nodes. LibTorch 2.11 and 2.12 hold a Node by std::shared_ptr, later ones
-// by c10::intrusive_ptr. NodePointer is the one of the LibTorch that this is built against.
+// Pointers to autograd's nodes. LibTorch 2.11 and 2.12 hold a Node by std::shared_ptr, later
+// releases by c10::intrusive_ptr. NodePointer is the pointer of the LibTorch that this is built
+// against.
 #pragma once
 
 #include <torch/csrc/autograd/edge.h>
@@ -17,7 +18,7 @@ template <class SomeNode>
 constexpr bool is_shared_v = std::is_same_v<NodePointer, std::shared_ptr<torch::autograd::Node>>&&
     std::is_base_of_v<torch::autograd::Node, SomeNode>;
 
-// A new node. A long graph is freed in a loop, not in a recursion.
+// Makes a node. A long graph is freed in a loop, not by recursion.
 template <class SomeNode, class... Arguments>
 auto make_node(Arguments&&... arguments) {
   if constexpr (is_shared_v<SomeNode>) {
@@ -28,7 +29,7 @@ auto make_node(Arguments&&... arguments) {
   }
 }
 
-// One more owner of a node that has owners.
+// Adds an owner to a node that has owners.
 template <class SomeNode, class Pointer = NodePointer>
 Pointer pointer_to(SomeNode& node) {
   if constexpr (is_shared_v<SomeNode>) {

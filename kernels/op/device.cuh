@@ -1,6 +1,7 @@
-// Shared by the CUDA kernels of fused ops: elements as sums, and sums over a block of threads.
-// Sums are made in a fixed order, so that bits repeat. A kernel's name begins with rematch_ and
-// says what it does: activity records know nothing else of it, and kernel classes go by it.
+// Shared by the CUDA kernels of fused ops: elements widened to the type of sums, and sums over a
+// block of threads. Sums have a fixed order, so that bits repeat. A kernel's name begins with
+// rematch_ and says what the kernel does, because activity records contain nothing else about it,
+// and kernel classes depend on it.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,7 +13,7 @@
 
 #include "kernels/op/kernel.h"
 
-// Tests run the kernels on the host and count there what these functions read and write.
+// Tests run the kernels on the host and count the bytes that these functions read and write.
 #ifndef REMATCH_COUNT_READ
 #define REMATCH_COUNT_READ(bytes) static_cast<void>(0)
 #define REMATCH_COUNT_WRITTEN(bytes) static_cast<void>(0)
@@ -20,7 +21,7 @@
 
 namespace rematch::kernels::cuda {
 
-inline constexpr int kThreads = 256;  // of every block: a power of two
+inline constexpr int kThreads = 256;  // of every block; a power of two
 
 template <typename T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -55,23 +56,24 @@ __device__ void store(Sum value, T* to) {
   *to = narrowed<T>(value);
 }
 
-// Elements that one access of 16 bytes moves.
+// The number of elements that one access of 16 bytes moves.
 template <typename T>
 inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
 
-// What kCount elements are aligned to: those of more than 16 bytes are moved in several accesses.
+// The alignment of kCount elements. Elements of more than 16 bytes together are moved in several
+// accesses.
 template <typename T, int kCount>
 inline constexpr std::size_t kAlignment = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
 
-// Elements as they lie in memory.
+// Elements as they are stored in memory.
 template <typename T, int kCount>
 struct alignas(kAlignment<T, kCount>) Lanes {
   T lanes[kCount];
   __device__ SumOf<T> operator[](int lane) const { return widened(lanes[lane]); }
 };
 
-// Two in a register, where the compiler would give each of an array its own. bfloat16 is the upper
-// half of a float.
+// Two elements in a register. The compiler would give each element of an array its own register. A
+// bfloat16 is the upper half of a float.
 template <>
 struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
   std::uint32_t pairs[kLanes<__nv_bfloat16> / 2];
@@ -81,7 +83,7 @@ struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
   }
 };
 
-// kCount elements; `from` is a multiple of their alignment.
+// Loads kCount elements. `from` must have their alignment.
 template <int kCount, typename T>
 __device__ Lanes<T, kCount> load_lanes(const T* from) {
   REMATCH_COUNT_READ(kCount * sizeof(T));
@@ -104,7 +106,7 @@ __device__ void store_lanes(const Sum (&from)[kCount], T* to) {
   *reinterpret_cast<decltype(stored)*>(to) = stored;
 }
 
-// Begin whole vectors of 16 bytes there? So may null, which is not read.
+// Whether all pointers are aligned to 16 bytes. Null counts as aligned, because it is not read.
 template <typename... Pointers>
 bool are_aligned(const Pointers*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
@@ -115,16 +117,17 @@ bool are_multiples(int factor, Sizes... sizes) {
   return ((sizes % factor == 0) && ...);
 }
 
-// Calls f with the number of elements of an access: of 16 bytes, or one.
+// Calls f with the number of elements of an access: 16 bytes of them if `wide`, otherwise one.
 template <typename T, typename Function>
 void with_lanes(bool wide, const Function& f) {
   if (wide) return f(std::integral_constant<int, kLanes<T>>());
   f(std::integral_constant<int, 1>());
 }
 
-// combine over all threads of the block; every thread gets the result. All must call it. A row of
-// threads combines columns, then each thread the row: two waits, and the next call needs no third,
-// for it writes `row` behind its first.
+// Combines values over all threads of the block and returns the result to every thread. All threads
+// must call it. A row of threads combines the columns, then each thread combines the row. This
+// needs two barriers. The next call needs no third one, because it writes `row` after its first
+// barrier.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, const Combine& combine) {
   constexpr int kRow = 16;
@@ -150,10 +153,10 @@ __device__ Sum block_sum(Sum value) {
   return block_reduce(value, [](Sum a, Sum b) { return a + b; });
 }
 
-inline constexpr int kSumColumns = 32;  // of a block that adds partial sums: those of a warp
+inline constexpr int kSumColumns = 32;  // in a block that adds partial sums; the width of a warp
 
 // sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T, in a fixed
-// order. Each warp adds every kWarps-th, the first warp what they have.
+// order. Each warp adds every kWarps-th partial sum. The first warp then adds the warps' results.
 template <typename T>
 __global__ void rematch_add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks,
                                          std::int64_t width, T* sums) {
@@ -185,7 +188,7 @@ inline unsigned blocks_for(std::int64_t size) {
   return static_cast<unsigned>((size + kThreads - 1) / kThreads);
 }
 
-// Calls f with a null pointer of the element's type.
+// Calls f with a null pointer to the element's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

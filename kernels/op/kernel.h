@@ -1,10 +1,10 @@
-// Declares a fused op's kernels, for sources that see no LibTorch header: nvcc would
-// take half a minute for one.
+// Declares a fused op's kernels, for sources that include no LibTorch header. nvcc would take half
+// a minute to compile such a header.
 #pragma once
 
 #include <cstdint>
 
-// For the calls that are declared beside their kernels' arguments.
+// Needed by functions that are declared next to their kernels' arguments.
 namespace at {
 class Tensor;
 }
@@ -16,16 +16,16 @@ namespace rematch::kernels {
 
 enum class Element : std::uint8_t { kFloat32, kBFloat16, kFloat64 };
 
-// The rows whose sums over columns are made together, one partial sum each; fixed, so that bits do
-// not depend on the number of threads.
+// The number of rows that share one partial sum for each column. It is fixed, so that bits do not
+// depend on the number of threads.
 inline constexpr std::int64_t kRowsInBlock = 32;
 
 inline std::int64_t num_row_blocks(std::int64_t rows) {
   return (rows + kRowsInBlock - 1) / kRowsInBlock;
 }
 
-// The kernels that take `Arguments`, plain pointers and sizes. portable: vectorised with what every
-// processor of the kind has. avx2, avx512: null elsewhere than on x86-64. cuda: returns a
+// The kernels that take `Arguments`, which are plain pointers and sizes. portable: vectorised for
+// every processor of the architecture. avx2, avx512: null except on x86-64. cuda: returns a
 // cudaError_t, 0 for success; null in a program that is linked without CUDA.
 template <typename Arguments>
 struct Kernels {
@@ -43,7 +43,7 @@ struct Kernels {
 #define REMATCH_ON_X86(kernel) nullptr
 #endif
 
-// Declares the kernels over `Arguments`: each is called run, in the namespace of what it runs on.
+// Declares the kernels for `Arguments`. Each is called run, in a namespace named after its target.
 // NAME_cpu.cpp and NAME.cu define them.
 #define REMATCH_KERNELS(Arguments)                                                             \
   namespace portable {                                                                         \

@@ -1,6 +1,6 @@
-// Vector arithmetic for CPU kernels: at::vec, with elements widened to what sums are made in.
-// Included only by sources that are compiled once for each instruction set; everything is in
-// the namespace of that set, so that the linker cannot mix them.
+// Vector arithmetic for CPU kernels: at::vec, with elements widened to the type of sums. Included
+// only by sources that are compiled once for each instruction set. Everything is in that set's
+// namespace, so that the linker cannot mix them.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -19,8 +19,8 @@ namespace rematch::kernels::REMATCH_CAPABILITY {
 template <typename T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// As many elements as one register holds of the narrowest of `Types`, each of those types, as sums:
-// two registers of float where one of them is bfloat16.
+// A vector of sums, with as many elements as one register holds of the narrowest of `Types`. It
+// needs two registers of float if one of the types is bfloat16.
 template <typename... Types>
 struct WideLanes {
   using Sum = std::common_type_t<SumOf<Types>...>;
@@ -28,7 +28,7 @@ struct WideLanes {
   static constexpr int kRegisters = kCount / at::vec::Vectorized<Sum>::size();
   using Wide = at::vec::VectorizedN<Sum, kRegisters>;
 
-  // Lanes from `count` on are 0 if there is one type, else not defined.
+  // Lanes from `count` on are 0 if there is one type, otherwise undefined.
   template <typename T>
   static Wide load(const T* from, int count = kCount) {
     if constexpr (std::is_same_v<T, Sum>) {
@@ -50,8 +50,8 @@ struct WideLanes {
     }
   }
 
-  // f(first element, how many) over `size` elements; all but the last time kCount, a constant after
-  // inlining.
+  // Calls f(first element, count) over `size` elements. `count` is kCount in every call but the
+  // last, and there a constant after inlining.
   template <typename Function>
   static void for_each(std::int64_t size, const Function& f) {
     std::int64_t first = 0;
@@ -67,7 +67,7 @@ struct WideLanes {
 template <typename T>
 using Lanes = WideLanes<T>;
 
-// Rows that one thread takes at least: enough elements to be worth waking it.
+// The minimum number of rows for one thread: enough elements to be worth waking it.
 inline std::int64_t row_grain(std::int64_t width) {
   constexpr std::int64_t kElements = 32'768;
   return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, width));
@@ -89,7 +89,7 @@ void add_partial_sums(const SumOf<T>* partial, std::int64_t num_blocks, std::int
   });
 }
 
-// Calls f with a null pointer of the element's type.
+// Calls f with a null pointer to the element's type.
 template <typename Function>
 void with_type(Element element, const Function& f) {
   switch (element) {

@@ -1,5 +1,5 @@
-// Stands in for launch_cuda.cpp in programs that are linked without CUDA. There the ops are
-// registered for CUDA tensors, of which such a program has none.
+// Replaces launch_cuda.cpp in programs that are linked without CUDA. The ops are registered for
+// CUDA tensors there too, but such a program has none.
 #include "kernels/op/op.h"
 
 namespace rematch::kernels {

@@ -17,8 +17,8 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// Written as a Node rather than an autograd::Function, because that saves what it keeps only
-// after its kernel ran.
+// A Node rather than an autograd::Function, because a Function saves tensors only after its kernel
+// has run.
 class OpNode final : public torch::autograd::Node {
  public:
   OpNode(const std::string& name, const Derivative& derivative)

@@ -1,5 +1,5 @@
-// Included by every op's source: how it runs its kernels where its tensors are, and how its
-// description becomes an op of the dispatcher with a graph node around its backward op.
+// Included by every op's source. Runs an op's kernels on the device of its tensors, and turns the
+// op's description into ops of the dispatcher, with a graph node that calls the backward op.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,26 +21,27 @@ namespace rematch::kernels {
 // The state of a node when backward reaches it.
 struct Saved {
   at::Tensor grad;                  // of the op's first output
-  std::vector<at::Tensor> kept;     // as they went in, undefined ones among them
+  std::vector<at::Tensor> kept;     // as given; some may be undefined
   std::vector<at::Tensor> outputs;  // all, or all but the first: see reads_first_output
-  std::vector<bool> needed;         // by input: whether its gradient is asked for
+  std::vector<bool> needed;         // by input: whether its gradient is needed
 };
 
 struct Derivative {
-  std::vector<at::Tensor> inputs;  // that can have a gradient
-  std::vector<at::Tensor> kept;    // that the formula reads
-  // Gradients of the inputs, in their order; undefined where there is none.
+  std::vector<at::Tensor> inputs;  // inputs that can have a gradient
+  std::vector<at::Tensor> kept;    // tensors that the formula reads
+  // Returns the gradients of the inputs, in their order; undefined for an input without one.
   std::function<std::vector<at::Tensor>(const Saved&)> formula;
-  // Most formulas do not, and then nothing holds the op's result for backward.
+  // Most formulas do not read it. Then backward does not hold the op's result.
   bool reads_first_output = false;
 };
 
 // An op is a struct of static members:
 //   kForward, kBackward   schemas, without the namespace rematch
-//   forward, backward     functions of those schemas, for every device: they allocate by their
-//                         tensors' device and launch() by it
-//   derivative(...)       of forward's arguments, a Derivative whose formula is gradients<Op>(...)
-// register_op makes rematch::NAME and rematch::NAME_backward of it.
+//   forward, backward     functions with those schemas, for every device: they allocate and
+//                         launch() on the device of their tensors
+//   derivative(...)       takes forward's arguments; returns a Derivative whose formula is
+//                         gradients<Op>(...)
+// register_op makes rematch::NAME and rematch::NAME_backward from it.
 template <typename Op>
 void register_op(torch::Library& library);
 
@@ -52,42 +53,42 @@ auto call(const Arguments&... arguments);
 template <typename Op, typename... Arguments>
 std::vector<at::Tensor> gradients(const Arguments&... arguments);
 
-// Runs the kernel over `arguments` on the device; on meta there is nothing to run.
+// Runs the kernel for `arguments` on the device. On meta there is nothing to run.
 template <typename Arguments>
 void launch(c10::Device device, const Arguments& arguments);
 
-// Throws c10::Error, naming the op, unless the dtype is one of the three.
+// Throws c10::Error, which names the op, unless the dtype is one of the three.
 Element element_of(const at::Tensor& tensor, const char* op);
 
-// `tensor` itself, or on a device with data a copy of it, with elements of the last dimension side
-// by side.
+// Returns `tensor` if elements of its last dimension are adjacent, otherwise a contiguous copy. On
+// meta it returns `tensor`.
 at::Tensor with_dense_rows(const at::Tensor& tensor);
 
-// The dtype that sums of such elements are made in.
+// The dtype in which elements of this type are summed.
 at::ScalarType sum_dtype(at::ScalarType type);
 
 enum class Capability : std::uint8_t { kPortable, kAvx2, kAvx512 };
 
-// As LibTorch's own kernels choose; ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
+// Chosen as LibTorch's own kernels choose. ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
 Capability capability();
 
-// Calls `kernel` with the device's current stream. Throws c10::Error if it fails, and in a program
-// that is linked without CUDA.
+// Calls `kernel` with the device's current stream. Throws c10::Error if the kernel fails, or if the
+// program is linked without CUDA.
 void launch_on_cuda(c10::Device device, const std::function<int(void* stream)>& kernel);
 
-// Runs `forward` below autograd and, if any input requires it, puts a node on its first output.
-// Inputs are saved before the kernel runs, as generated formulas do: a recompute that stops
-// early then need not execute it.
+// Runs `forward` below autograd. If any input requires a gradient, puts a node on the first output.
+// Saves inputs before the kernel runs, as generated formulas do, so that a recompute that stops
+// early need not execute the kernel.
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward);
 
-// "silu_mul" of "silu_mul(Tensor gate, Tensor up) -> Tensor".
+// Returns "silu_mul" for "silu_mul(Tensor gate, Tensor up) -> Tensor".
 std::string op_name(std::string_view schema);
 
-// "RematchSiluMulBackward" of "silu_mul".
+// Returns "RematchSiluMulBackward" for "silu_mul".
 std::string node_name(std::string_view op_name);
 
-// From here on: the templates above.
+// Definitions of the templates above.
 
 template <typename Arguments>
 void launch(c10::Device device, const Arguments& arguments) {
