@@ -249,6 +249,7 @@ void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch:
       if (is_written(op, record_->uses[i])) copy_constants_before_write(op, record_->uses[i]);
     }
   }
+  if (facts.collective == CollectivePart::kStartWithHandle) note_transfer(facts, *stack);
   std::optional<GeneratorState> generator_state;
   if (facts.may_draw) generator_state = state_before(facts, *stack);
   const HashedArguments hashed = checks_hashes() ? hash_unwritten(op, *stack) : HashedArguments{};

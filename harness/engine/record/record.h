@@ -294,6 +294,8 @@ class Recorder {
   void check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
   void copy_what_is_overwritten(const RecordedOp& op);
+  void copy_what_was_read(std::int32_t storage, std::int32_t version);
+  void note_transfer(const OpFacts& facts, const torch::jit::Stack& stack);
   void copy_outside(const RecordedUse& read);
   bool is_outside(const RecordedUse& use) const;
   using VersionCounters = c10::SmallVector<c10::VariableVersion, 2>;

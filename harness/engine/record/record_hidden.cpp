@@ -40,6 +40,16 @@ bool may_raise_versions_first(const OpFacts& facts) {
          facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
 }
 
+std::vector<at::Tensor> tensors_in(const c10::IValue& argument) {
+  if (argument.isTensor()) return {argument.toTensor()};
+  std::vector<at::Tensor> tensors;
+  if (!argument.isList()) return tensors;
+  for (const c10::IValue& item : argument.toListRef()) {
+    for (at::Tensor& tensor : tensors_in(item)) tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
 }  // namespace
 
 std::size_t Record::program_op(std::size_t index) const {
@@ -125,7 +135,8 @@ bool Recorder::is_unwritten_constant(std::int32_t storage) {
 
 bool Recorder::is_content_read(std::int32_t storage) const {
   for (const RecordedOp& op : record_->ops) {
-    if (op.facts->returns_alias || op.facts->makes_alike) continue;
+    const bool is_transfer = op.facts->collective == CollectivePart::kStartWithHandle;
+    if (op.facts->returns_alias || op.facts->makes_alike || is_transfer) continue;
     for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
       if (record_->values[record_->uses[i].value].storage == storage) return true;
     }
@@ -239,7 +250,19 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
   note_pointer_taken(tensor, PointerUse::kOnce);
   const OptionalIndex storage = storages_.find(storage_address(tensor));
   if (storage.has_value() && record_->storages[*storage].outside) {
+    copy_what_was_read(*storage, record_->storages[*storage].version);
     ++record_->storages[*storage].version;
+  }
+}
+
+// A collective with a handle fills its tensors after its op has returned, and no schema says so.
+// The program waits before it reads them.
+void Recorder::note_transfer(const OpFacts& facts, const torch::jit::Stack& stack) {
+  if (facts.name.starts_with("c10d::send")) return;
+  const std::size_t base = stack.size() - facts.arguments.size();
+  for (std::size_t position = 0; position < facts.arguments.size(); ++position) {
+    if (facts.schema->arguments()[position].name().starts_with("input")) continue;
+    for (const at::Tensor& tensor : tensors_in(stack[base + position])) note_write_ahead(tensor);
   }
 }
 

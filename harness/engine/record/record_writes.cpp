@@ -166,17 +166,20 @@ void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse write = record_->uses[i];
     if (!is_written(op, write) || !(is_outside(write) || has_aliases_)) continue;
-    const std::int32_t storage = record_->values[write.value].storage;
-    for (const RecordedOp& reader : record_->ops) {
-      if (reader.side_effect || reader.facts->returns_alias) continue;
-      for (std::size_t j = reader.first_use; j < reader.first_use + reader.num_uses; ++j) {
-        const RecordedUse read = record_->uses[j];
-        if (record_->values[read.value].storage != storage || read.version != write.version ||
-            is_side_argument(*reader.facts, read)) {
-          continue;
-        }
-        copy_outside(read);
+    copy_what_was_read(record_->values[write.value].storage, write.version);
+  }
+}
+
+void Recorder::copy_what_was_read(std::int32_t storage, std::int32_t version) {
+  for (const RecordedOp& reader : record_->ops) {
+    if (reader.side_effect || reader.facts->returns_alias) continue;
+    for (std::size_t i = reader.first_use; i < reader.first_use + reader.num_uses; ++i) {
+      const RecordedUse read = record_->uses[i];
+      if (record_->values[read.value].storage != storage || read.version != version ||
+          is_side_argument(*reader.facts, read)) {
+        continue;
       }
+      copy_outside(read);
     }
   }
 }

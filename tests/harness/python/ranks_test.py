@@ -2,6 +2,7 @@
 plan, and no byte is left over."""
 
 import gc
+import itertools
 import os
 import re
 import socket
@@ -245,6 +246,24 @@ def one_after_the_other(mine, peer):
     return other
 
 
+def by_a_sum(mine, _):
+    total = mine.clone()
+    torch.distributed.all_reduce(total)
+    return total
+
+
+BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # more than a model has layers
+
+
+def by_a_sum_of_a_buffer(mine, _):
+    """The buffer is read before and after the sum. No schema shows that the sum is a write."""
+    buffer = next(BUFFERS)
+    buffer.copy_(torch.linspace(0, 1, 128))
+    before = torch.sin(mine * buffer.clone())
+    torch.distributed.all_reduce(buffer)
+    return before + torch.sin(mine * buffer.clone())
+
+
 def exchange_between_layers(rank, port, exchange, policy):
     """A plan of a step with messages inside layers is refused by name. In a layer that leaves its plan they are sent once."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -262,7 +281,7 @@ def exchange_between_layers(rank, port, exchange, policy):
             rematch.Checkpoint(planned)
             raise AssertionError("a plan with messages in its regions was not refused")
         except rematch.RematchError as error:
-            assert re.match(r"plan has c10d::(send|recv_) \(scope feed_forward.0\) in a region", str(error)), error
+            assert re.match(r"plan has c10d::(send|recv_|allreduce_) \(scope feed_forward.0\) in a region", str(error)), error
 
         def step(checkpoint):
             model.zero_grad(set_to_none=True)
@@ -300,7 +319,8 @@ class RanksTest(unittest.TestCase):
                 self.run_ranks(distribute, policy, leave_the_plan_on_one_rank)
 
     def test_messages_in_layers(self):
-        for exchange, policy in ((by_handles, "full"), (in_a_batch, "save_mm"), (one_after_the_other, "full")):
+        for exchange, policy in ((by_handles, "full"), (in_a_batch, "save_mm"), (one_after_the_other, "full"), (by_a_sum, "full"),
+                                 (by_a_sum_of_a_buffer, "full")):
             with self.subTest(exchange=exchange.__name__, policy=policy):
                 self.run_ranks(exchange, policy, exchange_between_layers)
 
