@@ -1,6 +1,6 @@
-// The hazards under every family of plans and both schedules, and backward in every form: loss,
-// gradients, buffers, generators and memory as without the engine, or the refusal that is written
-// beside the hazard.
+// Trains every hazard under every family of plans, both schedules, and every form of backward.
+// Loss, gradients, buffers, generators and memory must be as without the engine, or the engine must
+// refuse with the message that the hazard names.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -17,7 +17,7 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Families often come to the same plan; what was tried stands for all of them.
+// Several families often make the same plan. One verdict then serves all of them.
 struct Tried {
   Plan plan;
   Schedule schedule;
@@ -40,7 +40,7 @@ bool same_work(const Plan& a, const Plan& b) {
                     });
 }
 
-// A hazard against its plain run.
+// Compares a hazard with its plain run.
 class Examination {
  public:
   Examination(const Hazard& hazard, Backward backward, int steps)
@@ -51,7 +51,7 @@ class Examination {
 
   const Trial& plain() const { return plain_; }
 
-  // Empty, or what is wrong.
+  // Returns what is wrong, or an empty string.
   std::string verdict(const Plan& plan, Schedule schedule) {
     for (const Tried& tried : tried_) {
       if (tried.schedule == schedule && same_work(tried.plan, plan)) return tried.verdict;
@@ -59,7 +59,7 @@ class Examination {
     const std::int64_t before = cpu_bytes();
     const Checkpoint checkpoint = strict(plan, schedule);
     std::string verdict = verdict_on(plain_, try_to_train(hazard_, &checkpoint, backward_, steps_));
-    // Autograd's own queue holds what was left of a pass that failed.
+    // Autograd's own queue holds the rest of a pass that failed.
     const bool is_clean = !plain_.facts.has_value() || cpu_bytes() <= before;
     if (verdict.empty() && !is_clean) verdict = "memory is left";
     tried_.push_back({plan, schedule, verdict});
@@ -128,7 +128,7 @@ TEST_CASE("hazards of recurrent models") { check(recurrent_hazards()); }
 TEST_CASE("hazards of sharing") { check(sharing_hazards()); }
 TEST_CASE("hazards of views") { check(view_hazards()); }
 
-// Selectors match few models; a family that matches none would be tested by nothing.
+// Selectors match few models. A family that matches no model would not be tested.
 TEST_CASE("every family makes plans for some hazards") {
   prepare_process();
   CHECK(all_hazards().size() >= 250);
@@ -160,7 +160,8 @@ TEST_CASE("hashes of outside tensors refuse no hazard") {
   }
 }
 
-// What plain autograd cannot do (a second derivative that is not there), the engine must not do.
+// Where plain autograd fails, for example because a second derivative is missing, the engine must
+// fail too.
 void check_other_form(Backward backward, int fewest_plain) {
   prepare_process();
   int num_plain = 0;

@@ -1,4 +1,4 @@
-// What the engine refuses, and how it says so. Plain autograd's errors stay errors.
+// Tests what the engine refuses, and with which message. Errors of plain autograd must stay errors.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -42,7 +42,7 @@ class RecomputedNames final : public OpObserver {
   std::set<std::string> names;
 };
 
-// The plan of a network whose layers are all recomputed, made from `like`.
+// Returns a plan that recomputes all layers of a network, made from `like`.
 Plan plan_like(const NamedNetwork& like) {
   return plan_of_blocks(trace_of(like), [](int, int) { return false; });
 }
@@ -142,7 +142,7 @@ TEST_CASE("a stream that differs from the plan") {
   CHECK_THROWS_WITH(run({{.name = "aten::no_such_op"}}), Contains("aten::no_such_op"));
 }
 
-// Collects warnings in place of LibTorch's handler, which prints them.
+// Collects warnings. LibTorch's own handler prints them.
 struct CollectedWarnings final : c10::WarningHandler {
   void process(const c10::Warning& warning) override { messages.push_back(warning.msg()); }
   std::vector<std::string> messages;
@@ -183,7 +183,8 @@ TEST_CASE("a stream that differs from the plan is followed, counted and warned o
   }
 }
 
-// See Note [One op, two names]: the plan was made where a reshape is a view. What ran is run again.
+// See Note [One op, two names]. The plan was made where a reshape is a view. The op that ran is
+// recomputed.
 TEST_CASE("an op that runs under its other name is the op of the plan") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2), {2, 2, 2}));  // rows with gaps
@@ -223,7 +224,7 @@ TEST_CASE("inference mode inside a region, and a recording inside an open region
   Recording recording(strict(plan, Schedule::kOnDemand));
   {
     const c10::InferenceMode inference;
-    const at::AutoGradMode grad(true);  // without it the region is passed through
+    const at::AutoGradMode grad(true);  // without grad mode, ops of the region pass through
     CHECK_THROWS_WITH(Scope("blocks", 1), Contains("region blocks.1 runs in inference mode"));
   }
   {

@@ -135,7 +135,7 @@ TEST_CASE("native_dropout and its backward on meta are laid out as on the CPU") 
   }
 }
 
-// Groups end at 2, 4 and 6. A width of 5 is no multiple of 16 bytes: rows of the product are
+// Groups end at 2, 4 and 6. A width of 5 is no multiple of 16 bytes, so rows of the product are
 // padded.
 TEST_CASE("_grouped_mm on meta is laid out as on the CPU") {
   const at::Tensor ends = at::arange(1, 4, at::TensorOptions().dtype(at::kInt)).mul_(2);

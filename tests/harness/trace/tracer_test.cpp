@@ -1,5 +1,4 @@
-// A trace says what forward holds, op by op: what a run holds and recomputes follows from it, to
-// the byte and the op.
+// A trace determines what a run holds and recomputes, to the byte and the op.
 #include "harness/trace/tracer.h"
 
 #include <ATen/Functions.h>
@@ -43,7 +42,7 @@ NamedNetwork network_of(const std::string& name, const Layer& layer) {
           }};
 }
 
-// A rotary embedding as diffusers writes it: an empty tensor, filled half by half.
+// A rotary embedding as diffusers writes it: fills an empty tensor half by half.
 at::Tensor rotated(const at::Tensor& x) {
   const at::Tensor even = x.slice(1, 0, kDim, 2);
   const at::Tensor odd = x.slice(1, 1, kDim, 2);
@@ -63,7 +62,8 @@ at::Tensor rotate_both(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::mm(at::mm(query, key.t()), x));
 }
 
-// A constant that no op computes: the recorder keeps it, and copies it before it is written to.
+// Uses a constant that no op computes. The recorder keeps the constant, and copies it before a
+// write.
 at::Tensor with_filled_constant(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor scale = at::empty({kDim});
   std::fill_n(scale.data_ptr<float>(), kDim, 0.5F);
@@ -72,7 +72,7 @@ at::Tensor with_filled_constant(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y + at::sin(scale));
 }
 
-// The same, and the program lets go of it before the loss.
+// Uses such a constant and frees it before the loss.
 at::Tensor with_short_lived_constant(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor y;
   {
@@ -83,7 +83,7 @@ at::Tensor with_short_lived_constant(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::mm(y, w));
 }
 
-// List ops: parts that are written to one by one, and stacked again.
+// Writes to parts of a tensor one by one, and joins them again.
 at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor y = at::mm(x, w);
   std::vector<at::Tensor> parts;
@@ -95,7 +95,8 @@ at::Tensor in_parts(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y * at::cat(parts, 1));
 }
 
-// A tensor without a graph that no op made, on a storage that one did, and that outlives it.
+// Uses a tensor without a graph that no op made. It shares the storage of an op's result and
+// outlives that result.
 at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   at::Tensor data;
   at::Tensor sum;
@@ -109,7 +110,7 @@ at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(sum + gate);
 }
 
-// An op with an output that is not asked for, and a buffer that every layer writes to.
+// Every layer writes to this buffer.
 at::Tensor& buffer() {
   static at::Tensor seen = at::zeros({kDim});
   return seen;
@@ -120,7 +121,7 @@ at::Tensor with_side_effect(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(y);
 }
 
-// Factories as Python and <torch/torch.h> call them.
+// Calls factories as Python and <torch/torch.h> do.
 at::Tensor as_variable(at::Tensor made) {
   return torch::autograd::make_variable(std::move(made), /*requires_grad=*/false);
 }
@@ -133,13 +134,13 @@ at::Tensor with_factories(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::index(y, {inverse}) * mask);
 }
 
-// A number that an op takes as a tensor, as `x + 1e-5` in Python is.
+// Adds a number that the op takes as a tensor, like `x + 1e-5` in Python.
 at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::add(at::mm(x, w), at::native::wrapped_scalar_tensor(1e-5)));
 }
 
-// Results that backward never reads: autograd drops what it saved for them while forward runs, for
-// the second when half of the layer has run.
+// Computes results that backward never reads. Autograd drops what it saved for them while forward
+// runs, for the second one after half of the layer.
 at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
   at::mm(at::sigmoid(at::mm(x, w.t())), w);
   at::Tensor unread = at::silu(at::sigmoid(at::mm(x, w)));
@@ -149,7 +150,7 @@ at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
 }
 
 std::vector<NamedNetwork> networks() {
-  buffer();  // is there before any network
+  buffer();  // exists before any network
   return {network_of("rotary embedding in place", &rotate_both),
           network_of("constant let go of", &with_short_lived_constant),
           network_of("parts", &in_parts),
@@ -172,7 +173,7 @@ std::ostream& operator<<(std::ostream& out, const Step& step) {
              << step.recomputed_ops << " ops recomputed";
 }
 
-// The loss is dropped before backward, as record_trace() does with what the model leaves behind.
+// Drops the loss before backward, as record_trace() drops what the model leaves behind.
 Step measured(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
   seed_generator();
   const Network network = named.make();
@@ -216,7 +217,7 @@ TEST_CASE("a step in parts has the trace of the whole one; other orders of the p
 
 TEST_CASE("an op lists a storage that it writes to once") {
   install_counting_allocators();
-  buffer();  // is there before the network
+  buffer();  // exists before the network
   std::size_t num_writes = 0;
   for (const TracedOp& op : trace_of(network_of("side effect", &with_side_effect)).ops) {
     num_writes += op.writes.size();
@@ -230,14 +231,14 @@ at::Tensor times_twice_itself(const at::Tensor& x) {
   return x * y;
 }
 
-// As sharded training fills gathered parameters.
+// Sharded training fills gathered parameters with such an op.
 TEST_CASE("a write into a list of tensors is traced") {
   const NamedNetwork plain =
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w); });
   const Network network = plain.make();
   const Trace trace = record_trace([&] {
     const at::Tensor loss = loss_of(forward_with_scopes(network));
-    const Scope head("head");  // no block, so no region of a policy
+    const Scope head("head");  // not a block, so not in a region of a policy
     return loss + times_twice_itself(network.input).sum();
   });
   const auto found = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
@@ -249,7 +250,7 @@ TEST_CASE("a write into a list of tensors is traced") {
   const StorageId cloned = trace.values[clone.outputs[0]].storage;
   CHECK(found->writes == std::vector<StorageId>{cloned});
   const TracedOp& product = *(found + 1);
-  CHECK(product.inputs.back().version == 1);  // reads what was written
+  CHECK(product.inputs.back().version == 1);  // reads the content after the write
 }
 
 TEST_CASE("what a plain run holds follows from its trace, to the byte") {
@@ -262,7 +263,7 @@ TEST_CASE("what a plain run holds follows from its trace, to the byte") {
   }
 }
 
-// The copy is no op of the trace, so what it holds and what it spares are not predicted.
+// The copy is not an op of the trace, so its memory and the op that it saves are not predicted.
 TEST_CASE("a constant that is written to costs a copy that predictions lack") {
   install_counting_allocators();
   const NamedNetwork network = network_of("constant written to later", &with_filled_constant);
@@ -279,8 +280,8 @@ TEST_CASE("a constant that is written to costs a copy that predictions lack") {
   }
 }
 
-// Self-conditioning: the engine opens no region for the first pass, so the trace counts the second
-// alone.
+// The engine opens no region for the first pass of self-conditioning, so the trace counts only the
+// second.
 TEST_CASE("a pass without grad mode opens no scopes in a trace") {
   install_counting_allocators();
   const auto step_of = [](const Network& network) {

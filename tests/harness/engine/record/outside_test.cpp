@@ -1,5 +1,5 @@
-// Tensors from outside a region that change between forward and backward: what is refused, and what
-// is not the recompute's business.
+// Tests tensors from outside a region that change between forward and backward: which changes are
+// refused, and which do not affect recompute.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -13,8 +13,6 @@ namespace {
 
 using Catch::Contains;
 
-// --- Exchanged data -----------------------------------------------------------------------
-
 TEST_CASE("a parameter whose data was exchanged after forward") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
@@ -23,7 +21,7 @@ TEST_CASE("a parameter whose data was exchanged after forward") {
                 "given other data");
 }
 
-// malloc hands the second tensor the memory of the first: addresses alone do not tell.
+// malloc gives the second tensor the memory of the first, so addresses alone show no change.
 TEST_CASE("a parameter whose data was exchanged twice") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
@@ -95,7 +93,7 @@ TEST_CASE("a result of the region whose data is exchanged within the region") {
   check_equal(given);
 }
 
-// What autograd saved is the tensor, with the data that it has at last.
+// Autograd saves the tensor, and reads the data that the tensor has at the end.
 TEST_CASE("a saved result of the region whose data is exchanged within the region") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
@@ -119,9 +117,7 @@ TEST_CASE("a write through .data into a result of the region") {
   check_equal(given);
 }
 
-// --- Changes that no recomputed op reads ----------------------------------------------------
-
-// A table that every run finds as it was, and a tensor that outlives the region.
+// A table that is reset before every run, and a tensor that outlives the region.
 struct Table {
   at::Tensor ones = at::ones({4, 4});
   std::shared_ptr<at::Tensor> stash = std::make_shared<at::Tensor>();
@@ -134,7 +130,8 @@ struct Table {
   }
 };
 
-// x.view and x.detach read x's sizes; whole_region runs them, and nobody reads what they give.
+// x.view and x.detach read only the sizes of x. whole_region runs them, and no op reads their
+// results.
 TEST_CASE("an outside tensor that is written to after forward, and of which only views are made") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
@@ -162,7 +159,7 @@ TEST_CASE("a likeness of an outside tensor that is written to after forward") {
                table.doubled(), table.reset()});
 }
 
-// whole_region runs it all the same.
+// whole_region runs the op all the same.
 TEST_CASE("an op that reads what was changed, and whose result backward does not need") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
@@ -221,7 +218,7 @@ TEST_CASE("a buffer that takes part in autograd from its write on") {
                      *buffer = at::zeros({4, 4});
                    }};
   check_equal(given);
-  // Without backward its graph leads to the region, which must not hold it in turn.
+  // Without backward, the buffer's graph leads to the region. The region must not hold the buffer.
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   {
     Recording recording(checkpoint);

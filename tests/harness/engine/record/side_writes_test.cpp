@@ -1,5 +1,5 @@
-// Ops that write into arguments beside computing results: which they are, and that recompute leaves
-// buffers alone.
+// Tests ops that write into arguments in addition to computing results: the list of these ops, and
+// that recompute leaves buffers alone.
 #include "harness/engine/record/op_facts.h"
 
 #include <ATen/Functions.h>
@@ -32,14 +32,12 @@ at::Tensor floats(at::IntArrayRef sizes) { return at::randn(sizes); }
 at::Tensor ones(at::IntArrayRef sizes) { return at::ones(sizes); }
 at::Tensor longs(at::IntArrayRef sizes) { return at::ones(sizes, at::TensorOptions(at::kLong)); }
 
-// --- The list against the ops ---------------------------------------------------------------
-
 struct Call {
   std::string op;
   std::vector<c10::IValue> arguments;
 };
 
-// Ops that have something to do with statistics, noise, states or observers, on the CPU.
+// Ops on the CPU that involve statistics, noise, states or observers.
 std::vector<Call> suspects() {
   const c10::IValue none;
   const at::Tensor x = floats({4, 3, 5});
@@ -126,7 +124,7 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Positions of the arguments whose bytes the call changed.
+// Returns the positions of the arguments whose bytes the call changed.
 Positions written_by(const OpFacts& facts, torch::jit::Stack arguments) {
   std::map<std::size_t, at::Tensor> before;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -165,7 +163,7 @@ TEST_CASE("ops write where their schemas or the list of side writes say, and now
   }
 }
 
-// Else scratch memory in their place would give other results.
+// Otherwise scratch memory in place of the argument would change the results.
 TEST_CASE("results do not depend on what a side write overwrites") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
@@ -208,8 +206,6 @@ TEST_CASE("every side write names an op and arguments of LibTorch") {
   }
 }
 
-// --- Networks with buffers ------------------------------------------------------------------
-
 struct Parts {
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> buffers;
@@ -218,7 +214,7 @@ struct Parts {
 using LayerWithBuffers = std::function<at::Tensor(const at::Tensor& x, const Parts& parts)>;
 using MakeBuffers = std::function<std::vector<at::Tensor>()>;
 
-// Two layers in a row, each with its own square weight, scale, shift and buffers.
+// Makes two layers in a row, each with its own square weight, scale, shift and buffers.
 NamedNetwork layers_of(const std::string& name, const MakeBuffers& make_buffers,
                        const LayerWithBuffers& layer, at::ScalarType type = at::kFloat) {
   return {name, [=] {
@@ -488,7 +484,8 @@ TEST_CASE("recompute leaves buffers alone and has the bits of the plain run") {
   }
 }
 
-// The closures stop early before the op that makes the noise which they saved last.
+// Early stop is off, because it would end a closure before the op that makes the noise which was
+// saved last.
 TEST_CASE("a re-run closure with its buffers put back has the bits of the plain run") {
   for (const NamedNetwork& network : all_networks()) {
     CAPTURE(network.name);

@@ -1,5 +1,5 @@
-// Sparse tensors have no storage of their own. Writes to their values, by whatever name, are
-// ordered before and after what reads them.
+// Tests writes to the values of sparse tensors, which have no storage of their own. Writes under
+// any name are ordered before and after the ops that read the values.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -14,7 +14,8 @@
 namespace rematch::testing {
 namespace {
 
-// Writes between the making of a sparse tensor and its product: through what, by the name.
+// A write between the creation of a sparse tensor and its product. `name` says which tensor is
+// written to.
 struct SparseWrite {
   const char* name;
   std::function<at::Tensor(const at::Tensor& indices, const at::Tensor& values)> make;
@@ -27,7 +28,7 @@ at::Tensor by_coordinates(const at::Tensor& indices, const at::Tensor& values) {
 }
 
 at::Tensor by_rows(const at::Tensor& indices, const at::Tensor& values) {
-  const at::Tensor starts = at::arange(5, at::kLong);  // one element a row
+  const at::Tensor starts = at::arange(5, at::kLong);  // one element in each row
   return at::sparse_csr_tensor(starts, indices[1].contiguous(), values, {4, 4},
                                values.options().layout(at::kSparseCsr));
 }
