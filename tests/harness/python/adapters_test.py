@@ -1,4 +1,4 @@
-"""Adapters of PEFT: predicted, switched off and on in a step, merged, and with inputs that require gradients."""
+"""Tests adapters of PEFT: predicted, switched off and on in a step, merged, and with inputs that require gradients."""
 
 import importlib.util
 import unittest
@@ -7,7 +7,7 @@ import rematch
 import torch
 from beside_torch import SCHEDULES, BesideTorch
 
-PEAK_TOLERANCE = 1e-3  # of the bytes of a scalar or two, which the model's own code holds
+PEAK_TOLERANCE = 1e-3  # fraction of the peak; covers a scalar or two that the model's own code holds
 
 
 @unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"), "no peft here")
@@ -56,7 +56,7 @@ class AdaptersTest(BesideTorch):
         self.check(use_dora=True)
 
     def preferences(self, around_reference):
-        """The loss of DPO: the reference is the model without its adapters."""
+        """Returns the loss of DPO. The reference is the model without its adapters."""
         with around_reference(), self.model.disable_adapter():
             reference = -self.loss().detach()
         return -torch.nn.functional.logsigmoid(-self.loss() - reference)
@@ -79,7 +79,7 @@ class AdaptersTest(BesideTorch):
         self.model_with()
         plans = self.plans_of(self.model, self.loss, ["full"])
         self.model.merge_adapter()
-        self.model.model.model.embed_tokens.requires_grad_(True)  # merged adapters learn nothing
+        self.model.model.model.embed_tokens.requires_grad_(True)  # merged adapters have no gradients
         self.compare(self.model, self.train, plans, draws=True, leaves=True)
 
     def test_inputs_that_require_gradients_after_the_trace(self):

@@ -1,4 +1,4 @@
-"""Op times measured on the model's own device, and the plan that rematch.auto chooses with them."""
+"""Tests op times measured on the model's own device, and the plan that rematch.auto chooses with them."""
 
 import contextlib
 import copy
@@ -30,7 +30,7 @@ NUM_STEPS = 3
 
 
 class AddNoise(torch.autograd.Function):
-    """Identity whose backward adds noise from a counter of its own, as kernels do whose blocks race."""
+    """Is the identity. Its backward adds noise from its own counter, like kernels whose blocks race."""
 
     num_calls = 0
 
@@ -55,7 +55,7 @@ class Noisy(torch.nn.Module):
 
 @torch.library.custom_op("rematch_test::scale_by_count", mutates_args=())
 def scale_by_count(x: torch.Tensor) -> torch.Tensor:
-    """An op with a hidden state: a step that begins with num_calls at 0 is repeatable, and a recomputation is not."""
+    """An op with hidden state. A step that begins with num_calls at 0 is repeatable, and a recomputation is not."""
     Counting.num_calls += 1
     return x * (1 + 0.1 * Counting.num_calls)
 
@@ -119,7 +119,7 @@ class ProfileTest(Case):
         with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
             rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
         self.assertNotIn("\n", str(error.exception))
-        self.step().backward()  # nobody watches any longer
+        self.step().backward()  # the watch has ended
 
     def test_a_device_whose_ops_are_not_timed(self):
         with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU only, the model is on meta"):
@@ -263,7 +263,7 @@ class PageTest(Case):
             self.assertIn(baseline["policy"], page)
 
 
-# Ten steps of two thirds of a second: progress is shown from the fourth on.
+# Ten steps of two thirds of a second each. Progress is shown from the fourth step on.
 SLOW_PROFILE = """
 import time, torch, rematch
 from rematch.selftest import Model

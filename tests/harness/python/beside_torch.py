@@ -1,5 +1,5 @@
-"""The bar for a training step. Under rematch it has the bits of the step without checkpointing, as it has under
-torch.utils.checkpoint, it needs no more memory than there, and it leaves no byte behind."""
+"""Compares a training step with torch.utils.checkpoint. Under rematch the step must have the bits of the step without
+checkpointing, need no more memory than under torch.utils.checkpoint, and leave no byte behind."""
 
 import contextlib
 import gc
@@ -19,15 +19,15 @@ NUM_GROWTH_RECORDINGS = 50
 
 
 class Step:
-    """A training step that can be repeated. `train(around)` runs each forward pass inside `with around():`, then backward,
-    and returns tensors. `reset()` restores what else the step changes, such as a cache of the model."""
+    """A repeatable training step. `train(around)` runs each forward pass inside `with around():`, then backward, and returns
+    tensors. `reset()` restores other state that the step changes, such as a cache of the model."""
 
     def __init__(self, models, train, reset):
         self._models, self._train, self._reset = models, train, reset
         self._start = [(tensor, tensor.detach().clone()) for model in models for tensor in (*model.parameters(), *model.buffers())]
 
     def run(self, around):
-        """What the step returned, gradients, buffers, and the generator's state."""
+        """Returns the step's results, gradients, buffers, and the generator's state."""
         self.begin()
         returned = self._train(around)
         found = [each.detach().clone() for each in (returned if isinstance(returned, (list, tuple)) else [returned])]
@@ -37,7 +37,7 @@ class Step:
         return [*found, torch.get_rng_state()]
 
     def watched(self, around):
-        """Number of recomputed ops, and bytes by which the step rose."""
+        """Returns the number of recomputed ops, and the bytes by which memory rose during the step."""
         self.begin()
         gc.collect()
         with rematch.watch(self._models[0]) as figures:
@@ -46,7 +46,7 @@ class Step:
         return sum(figures["ops"].get("recompute", {}).values()), max(figures["peak_bytes"].values()) - figures["before_bytes"]
 
     def held_after(self, around, num_recordings):
-        """Bytes of all tensors after at least so many recordings."""
+        """Returns the bytes of all tensors after at least `num_recordings` recordings."""
         done = []
 
         def counted():
@@ -78,16 +78,17 @@ class BesideTorch(unittest.TestCase):
 
     def compare(self, model, train, plans, *, reset=lambda: None, blocks=None, draws=False, leaves=None, torch_runs=True,
                 torch_layers=None, recomputes=True, beyond_bytes=0):
-        """Holds a Step of a model, or of several models, to the bar, under each plan and in both schedules.
+        """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
-        `draws` says that layers draw random numbers. `leaves` says whether layers leave the plan; None is for either.
-        `torch_runs` is False where torch.utils.checkpoint cannot run the step, so that bytes are held to those of the step
-        without. `torch_layers` are the layers that it checkpoints, if not all. `recomputes` is False for a step in which no
-        layer is checkpointed. `beyond_bytes` may be needed beyond the bar; the caller says why."""
+        `draws`: layers draw random numbers. `leaves`: whether layers leave the plan, or None if both are allowed.
+        `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step without
+        checkpointing. `torch_layers`: the layers that torch.utils.checkpoint runs, if not all. `recomputes`: False if no
+        layer of the step is checkpointed. `beyond_bytes`: bytes allowed beyond the limit, for a reason that the caller
+        states."""
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
-        gc.freeze()  # the many objects of torch make each later collection slow
+        gc.freeze()  # torch's many objects make later collections slow
         expected = step.run(contextlib.nullcontext)
         self.assert_equal(expected, step.run(contextlib.nullcontext))
         if torch_layers is None:
@@ -112,11 +113,11 @@ class BesideTorch(unittest.TestCase):
                     self.assertEqual(num_recomputed > 0, recomputes, num_recomputed)
                     if is_by_layer(plan):
                         self.assertLessEqual(peak, limit + kept_bytes(recorded, report) + beyond_bytes)
-                    if name == list(plans)[-1]:  # the steps take time
+                    if name == list(plans)[-1]:  # for one plan only, because the steps take time
                         self.assertEqual(step.held_after(around, 1), step.held_after(around, NUM_GROWTH_RECORDINGS))
 
     def assert_equal(self, expected, found):
-        """Equal bits, and None in the same places."""
+        """Expects equal bits, and None in the same places."""
         self.assertEqual(len(expected), len(found))
         for index, (want, have) in enumerate(zip(expected, found, strict=True)):
             self.assertEqual(want is None, have is None, index)
@@ -125,7 +126,7 @@ class BesideTorch(unittest.TestCase):
 
 @contextlib.contextmanager
 def checkpointed_by_torch(layers, draws=False):
-    """The layers under torch.utils.checkpoint."""
+    """Runs the layers under torch.utils.checkpoint."""
     def checkpointed(forward):
         def run(*arguments, **keywords):
             if not torch.is_grad_enabled():
@@ -147,7 +148,7 @@ def is_by_layer(plan):
 
 
 def kept_bytes(recorded, report):
-    """What the plan keeps in the passes of a report, and what was kept beyond the plan."""
+    """Returns the bytes that the plan keeps in the passes of a report, plus those kept beyond the plan."""
     total = 0
     for row in report:
         ops = recorded.shapes()[row["shape"]]["types"][row["type"]]["ops"]
@@ -157,7 +158,7 @@ def kept_bytes(recorded, report):
 
 @contextlib.contextmanager
 def silent_but_for_left_plans():
-    """Warnings of rematch fail the test, but for those of steps that leave the plan."""
+    """Turns warnings of rematch into errors, except those of steps that leave the plan."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="rematch")
         warnings.filterwarnings("ignore", message=r"rematch: region .* left its plan")

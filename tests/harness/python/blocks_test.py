@@ -1,4 +1,4 @@
-"""Which modules are taken for the layers of models of many shapes, and that plans govern them with equal bits."""
+"""Tests which modules are chosen as the layers of models of many shapes, and that plans apply to them with equal bits."""
 
 import contextlib
 import importlib.util
@@ -22,7 +22,7 @@ class Mixer(Layer):
 
 
 class Experts(Layer):
-    """A layer with a list of experts, which are no layers of the model."""
+    """A layer with a list of experts, which are not layers of the model."""
 
     def __init__(self, dim, num_experts=6):
         super().__init__(dim)
@@ -50,7 +50,7 @@ class OtherStage(Stage):
 
 
 class Chain(torch.nn.Module):
-    """Runs `order(self)`, modules, one after the other."""
+    """Runs the modules of `order(self)` one after the other."""
 
     def __init__(self, order, **parts):
         super().__init__()
@@ -84,7 +84,8 @@ class Case(unittest.TestCase):
         self.x = torch.randn(16, DIM)
 
     def assert_governed(self, model, names, blocks=None):
-        """The layers of a plan for the model are `names`, as in the trace's order; the plan runs as predicted."""
+        """Checks that the layers of a plan for the model are `names`, in the trace's order, and that the plan runs as
+        predicted."""
         trace = rematch.trace(model, lambda: model(self.x), blocks=blocks)
         plan = rematch.resolve(trace, "full")
         self.assertEqual([region["first_scope"] for region in plan["regions"]], names)
@@ -95,7 +96,8 @@ class Case(unittest.TestCase):
 
 class FoundTest(Case):
     def assert_found(self, model, expected, passed_over=(), names=None):
-        """`expected` is the number of layers by list; `names` are those of a full plan, if other than the lists' in order."""
+        """`expected` maps a list to its number of layers. `names` are the layers of a full plan, if their order differs from
+        that of the lists."""
         taken, others = choose_blocks(model)
         self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
         self.assertEqual(list(others), list(passed_over))
@@ -190,7 +192,7 @@ class WrappedTest(Case):
 
     def test_layers_that_are_wrapped_one_by_one(self):
         class Wrapper(torch.nn.Module):
-            """As FullyShardedDataParallel holds its module, which needs a process group."""
+            """Holds its module like FullyShardedDataParallel, which needs a process group."""
 
             def __init__(self, module):
                 super().__init__()

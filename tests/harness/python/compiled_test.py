@@ -1,5 +1,5 @@
-"""Functions and modules of torch.compile in a recorded step: in a layer they are one opaque op, outside they run as they do.
-Loss and gradients are those of the step without a plan."""
+"""Tests functions and modules of torch.compile in a recorded step. In a layer they are one opaque op. Outside layers they
+run as usual. Loss and gradients are those of the step without a plan."""
 
 import contextlib
 import gc
@@ -183,7 +183,7 @@ class CompiledTest(unittest.TestCase):
                          [str(each.message) for each in said])
 
     def test_flex_attention_in_a_layer(self):
-        """Its gradients need a GPU, so nothing of it asks for one here."""
+        """Gradients of flex attention need a GPU, so this test demands none."""
         class Attends(Layer):
             def forward(self, x):
                 heads = x.detach().reshape(2, 2, 8, 8)

@@ -1,4 +1,5 @@
-"""Copies of a checkpoint, and of a model that holds one or has scopes: by copy, deepcopy, pickle, torch.save and spawn."""
+"""Tests copies of a checkpoint, and of a model that holds one or has scopes: by copy, deepcopy, pickle, torch.save and
+spawn."""
 
 import copy
 import io
@@ -15,7 +16,7 @@ rematch.count_memory()  # before the first tensor
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
-# Runs in a process of its own, because a handle that is freed twice ends the process.
+# Runs in a separate process, because a handle that is freed twice ends the process.
 COPY_AND_DROP = """
 import copy, gc, pickle, sys
 import rematch, torch
@@ -59,7 +60,7 @@ def loss_and_gradients(model, x):
 
 
 def recorded_step(model, checkpoint, x):
-    """Number of recomputed ops, loss and gradients of a step with the checkpoint."""
+    """Returns the number of recomputed ops, the loss and the gradients of a step with the checkpoint."""
     model.zero_grad(set_to_none=True)
     torch.manual_seed(1)
     with rematch.watch() as figures:
@@ -145,7 +146,7 @@ class CopiesTest(unittest.TestCase):
         self.assertEqual(called, ["before", "after"])
         self.assert_runs(self.model, self.checkpoint)
         rematch.remove_scopes(self.model)
-        scopes.remove()  # finds nothing more
+        scopes.remove()  # must have no effect
 
     def test_a_copy_made_while_the_model_runs(self):
         copies = []

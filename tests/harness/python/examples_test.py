@@ -1,4 +1,4 @@
-"""harness/examples/own_model.py runs as it stands there, within its budget and with equal bits."""
+"""Checks that harness/examples/own_model.py runs unchanged, within its budget and with equal bits."""
 
 import os
 import pathlib
@@ -25,7 +25,7 @@ class OwnModelTest(unittest.TestCase):
         peak = re.search(r"predicted: peak ([\d.]+) MiB instead of ([\d.]+) MiB", done.stderr)
         budget = re.search(r'budget="(\d+)MiB"', EXAMPLE.read_text(encoding="utf-8"))
         self.assertLessEqual(float(peak[1]), float(budget[1]))
-        self.assertGreater(float(peak[2]), float(budget[1]))  # else the budget would demand nothing
+        self.assertGreater(float(peak[2]), float(budget[1]))  # otherwise the budget would be no constraint
         losses = [float(loss) for loss in re.findall(r"^step \d: loss ([\d.]+)$", done.stdout, re.MULTILINE)]
         self.assertEqual(len(losses), 3)
         self.assertEqual(losses, sorted(losses, reverse=True))

@@ -1,4 +1,4 @@
-"""Mixtures of experts of transformers, whose ops follow the routing: each batch runs other ops."""
+"""Tests mixtures of experts of transformers. Their ops depend on the routing, so each batch runs other ops."""
 
 import importlib.util
 import unittest
@@ -29,7 +29,7 @@ class ExpertsTest(BesideTorch):
     def check(self, name, experts, leaves):
         model = self.model_of(name, experts)
         batches = [torch.randint(0, 64, (2, 16)) for _ in range(NUM_BATCHES)]
-        batches += [torch.randint(0, 64, (1, 4)), torch.zeros(2, 16, dtype=torch.long)]  # few experts; the same ones
+        batches += [torch.randint(0, 64, (1, 4)), torch.zeros(2, 16, dtype=torch.long)]  # few experts; equal tokens
 
         def train(around):
             losses = []

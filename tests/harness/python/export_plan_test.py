@@ -1,5 +1,5 @@
-"""Files of `rematch export --to torch` under models of torch and transformers: bits are those without checkpointing, and
-what runs again and the peak are as predicted. Needs torch and the binary that REMATCH_BINARY names."""
+"""Tests files of `rematch export --to torch` under models of torch and transformers. Bits must be those without
+checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary that REMATCH_BINARY names."""
 
 import contextlib
 import importlib.util
@@ -28,12 +28,12 @@ from zoo import llama, wan  # noqa: E402
 
 MLP_POLICY = "mlp.json"  # the feed-forward of every layer is a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
-# A dead save is held to its region's end by torch, and by the engine to its last reader.
+# torch holds a dead save to the end of its region, and the engine to its last reader.
 PEAK_TOLERANCE = 0.03
 
 
 class Layer(torch.nn.Module):
-    """With dropout twice, biases and an attention whose heads are not contiguous."""
+    """A layer with two dropouts, biases, and an attention whose heads are not contiguous."""
 
     def __init__(self, dim, heads):
         super().__init__()
@@ -180,7 +180,7 @@ class ExportedPlanTest(unittest.TestCase):
     def test_the_file_that_is_there_is_read(self):
         path = self.folder / "exported.py"
         with unittest.mock.patch.object(sys, "dont_write_bytecode", False):
-            for name in ("one", "two"):  # of one length and one time, by which Python tells bytecode that is stale
+            for name in ("one", "two"):  # same size and time, so that Python cannot see that bytecode is stale
                 path.write_text(f"NAME = '{name}'\n\ndef apply(model):\n    pass\n")
                 os.utime(path, (1, 1))
                 self.assertEqual(load_exported(path).NAME, name)

@@ -1,5 +1,5 @@
-"""scripts/export_trace.py, which needs torch alone, records what the library's tracer records: the same ops and scopes, and
-bytes from which the same peaks follow."""
+"""Tests that scripts/export_trace.py, which needs only torch, records what the library's tracer records: the same ops and
+scopes, and bytes that give the same peaks."""
 
 import importlib.util
 import json
@@ -62,7 +62,7 @@ class ExportTraceTest(unittest.TestCase):
                                      rematch.predict(alone, plans[1], schedule))
 
     def check_file(self, *traces):
-        """Ops, scopes, saved tensors, lifetimes and backward of both, as the files have them."""
+        """Compares ops, scopes, saved tensors, lifetimes and backward in the files of both traces."""
         with tempfile.TemporaryDirectory() as folder:
             files = [pathlib.Path(folder) / name for name in ("library.json", "alone.json")]
             for file, trace in zip(files, traces):
@@ -93,7 +93,7 @@ class ExportTraceTest(unittest.TestCase):
         self.assertFalse(real.pop("recorded")["fake"])
         self.assertEqual(real, fake)
 
-    # transformers masks fake tensors another way, unless it is kept from seeing that they are.
+    # transformers masks fake tensors differently, unless it cannot see that they are fake.
     def test_fake_llama_has_the_peaks_of_the_real_one(self):
         if importlib.util.find_spec("transformers") is None:
             self.skipTest("transformers is not installed")
@@ -107,7 +107,7 @@ class ExportTraceTest(unittest.TestCase):
             peaks = [rematch.predict(trace, rematch.resolve(trace, policy))["peak_bytes"] for trace in (real, fake)]
             self.assertEqual(*peaks, policy)
 
-    # The figures of reports/results/full_size_traces.md.
+    # The expected figures are those of reports/results/full_size_traces.md.
     def test_full_size_models_are_traced_without_data(self):
         for name, package, parameter_bytes, num_layers, peak_bytes in (
                 ("llama3_8b", "transformers", 2 * 8_030_261_248, 32, 130_585_527_952),

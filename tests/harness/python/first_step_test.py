@@ -1,4 +1,4 @@
-"""State that is born in the first steps: counters, tables that grow, tensors that are None at first."""
+"""Tests state that is created in the first steps: counters, tables that grow, tensors that are None at first."""
 
 import unittest
 
@@ -9,7 +9,7 @@ from torch import nn
 
 
 class Counting(Layer):
-    """The load of a router: made in the first step, then added to in place."""
+    """Counts the load of a router. The counter is created in the first step, and later steps add to it in place."""
 
     load = None
 
@@ -31,7 +31,7 @@ class Warming(Layer):
 
 
 class Initialized(Layer):
-    """A scale that the first batch sets, as in ActNorm and codebooks."""
+    """Has a scale that the first batch sets, like ActNorm and codebooks."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +47,7 @@ class Initialized(Layer):
 
 
 class Rotated(Layer):
-    """Tables of cosines and sines, made anew where a batch is longer than any before."""
+    """Has tables of cosines and sines, which are made again for a batch longer than all before it."""
 
     length = 0
 
@@ -72,7 +72,7 @@ class Masked(Layer):
 
 
 class Cached(Layer):
-    """Attends to the last batch, which is None at first."""
+    """Attends to the previous batch, which is None at first."""
 
     memory = None
 
@@ -90,7 +90,8 @@ class FirstStepTest(BesideTorch):
         torch.manual_seed(0)
 
     def check(self, kind, lengths=(8,) * 5, **options):
-        """Plans of a fresh model and of one that has run, for steps of a fresh model and of one that has run."""
+        """Makes plans of a fresh model and of one that has run. Uses them for steps of a fresh model and of one that has
+        run."""
         names = ("load", "num_calls", "length", "cos", "sin", "mask", "memory")
         self.model = model = Stack(kind, num_layers=2)
 
@@ -126,12 +127,13 @@ class FirstStepTest(BesideTorch):
         self.check(Counting)
 
     def test_a_counter_that_switches_a_branch(self):
-        self.check(Warming, torch_runs=False)  # it counts on when it runs layers again
+        self.check(Warming, torch_runs=False)  # torch.utils.checkpoint also counts when it runs a layer again
 
     def test_a_scale_that_the_first_batch_sets(self):
         self.check(Initialized)
 
-    # Recompute makes a layer's table again, though the layer still holds it; torch.utils.checkpoint finds it there.
+    # Recompute makes a layer's table again, although the layer still holds it. torch.utils.checkpoint reuses that
+    # table.
 
     def test_tables_that_grow(self):
         self.check(Rotated, LENGTHS, beyond_bytes=2 * 4 * max(LENGTHS) * WIDTH // 2)
@@ -140,7 +142,7 @@ class FirstStepTest(BesideTorch):
         self.check(Masked, LENGTHS, beyond_bytes=max(LENGTHS)**2)
 
     def test_a_tensor_that_is_none_at_first(self):
-        self.check(Cached, torch_runs=False)  # it runs layers again with the memory of a later step
+        self.check(Cached, torch_runs=False)  # torch.utils.checkpoint runs layers again with the memory of a later step
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Steps that run other ops than the plan was made for: bits are those of the step without a plan, it is said once, and no
-byte is left over. Where there is a GPU, the steps run on it."""
+"""Tests steps that run other ops than the plan was made for. Bits must be those of the step without a plan, with one warning
+and no byte left over. The steps run on a GPU if there is one."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ import warnings
 import rematch
 
 rematch.count_memory()  # before the first tensor
-# cuBLAS repeats its bits with a workspace of this size alone.
+# cuBLAS repeats its bits only with a workspace of this size.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402
@@ -40,7 +40,7 @@ class Layer(torch.nn.Module):
 
 
 class Steps(torch.nn.Module):
-    """A model that runs, in step i, what `kinds[i % len(kinds)]` says; plans are made for the first kind."""
+    """Runs the kind `kinds[i % len(kinds)]` in step i. Plans are made for the first kind."""
 
     def __init__(self, kinds, num_layers=4, width=16):
         super().__init__()
@@ -84,7 +84,7 @@ def made(kinds):
 
 
 def train(model, checkpoint, steps):
-    """Losses and gradients of all steps."""
+    """Returns losses and gradients of all steps."""
     torch.manual_seed(3)
     found = []
     for index, x in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Parameters whose content comes and goes between forward and backward."""
+"""Tests parameters whose content comes and goes between forward and backward."""
 
 import itertools
 import unittest
@@ -13,7 +13,8 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class Swapped(torch.nn.Module):
-    """A layer whose weight lives in `store` and is on the device while its forward or its backward runs: block swap."""
+    """A layer for block swapping. Its weight is in `store`, and on the device only during the layer's forward and
+    backward."""
 
     def __init__(self, dim, learns):
         super().__init__()
@@ -131,7 +132,7 @@ class BlockSwapTest(Case):
 
 
 class Shared(Swapped):
-    """One buffer holds the weight of the layer that runs."""
+    """A layer whose weight is in a buffer that all layers share. The buffer holds the weight of the layer that runs."""
 
     buffer = torch.zeros(16, 16)
 

@@ -1,5 +1,5 @@
-"""Saved-tensor hooks of the program around a recorded step and inside it: loss and gradients are those of the step without a
-plan, the memory is that of the plan, and torch.utils.checkpoint is the bar."""
+"""Tests the program's saved-tensor hooks around a recorded step and inside it. Loss and gradients must be those of the step
+without a plan. Memory must be that of the plan, and at most that of torch.utils.checkpoint."""
 
 import contextlib
 import gc
@@ -23,7 +23,7 @@ saved_tensors_hooks = torch.autograd.graph.saved_tensors_hooks
 
 
 class Layer(torch.nn.Module):
-    """Saves transposed and sliced tensors too, whose layout hooks may change."""
+    """Also saves transposed and sliced tensors, whose layout hooks may change."""
 
     hooks_inside = staticmethod(contextlib.nullcontext)
 
@@ -53,8 +53,8 @@ class Model(torch.nn.Module):
 
 
 class Offloader:
-    """Holds what autograd saves elsewhere, and hands out numbers for it, as the offloaders of trainers do. Every number is
-    taken back once, and the last one empties the store."""
+    """Stores what autograd saves and returns numbers for it, like the offloaders of trainers. Every number is returned once,
+    and the last one empties the store."""
 
     def __init__(self):
         self.held = {}
@@ -85,7 +85,7 @@ def logging_detached_hooks():
 
 
 def rounding_hooks():
-    """Holds half of the bits."""
+    """Keeps half of the bits."""
     return saved_tensors_hooks(lambda tensor: (tensor.dtype, tensor.to(torch.bfloat16)), lambda held: held[1].to(held[0]))
 
 
@@ -157,19 +157,19 @@ class HooksAroundTest(unittest.TestCase):
                 forward = type(layer).forward.__get__(layer)
                 layer.forward = lambda x, forward=forward: torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
 
-        self.x = torch.randn(8, 32, 16)  # for a peak in the layers, not among the gradients
+        self.x = torch.randn(8, 32, 16)  # so that the peak is in the layers, not among the gradients
         for name, around in HOOKS.items():
             with self.subTest(hooks=name):
                 checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "full"))
                 with rematch.scopes(self.model, checkpoint):
-                    self.step(around, checkpoint)  # the pair's trial
+                    self.step(around, checkpoint)  # the trial of the pair of hooks
                     found = self.rise(around, checkpoint)
                 checkpointed()
                 bar = self.rise(around)
                 for layer in self.model.layers:
                     del layer.forward
                 self.assertLessEqual(found, bar)
-                if name != "an offloader":  # whose memory is not counted
+                if name != "an offloader":  # the offloader's memory is not counted
                     self.assertLess(found, 0.8 * self.rise(around))
 
     def test_nothing_is_left_over(self):
@@ -227,7 +227,7 @@ class HooksAroundTest(unittest.TestCase):
             def forward(self, x):
                 return x + torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=self.use_reentrant)
 
-        self.x.requires_grad_()  # which a reentrant checkpoint needs
+        self.x.requires_grad_()  # a reentrant checkpoint needs this
         checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "save_mm"))
         for use_reentrant in (False, True):
             with self.subTest(use_reentrant=use_reentrant), warnings.catch_warnings():
@@ -247,7 +247,7 @@ class HooksAroundTest(unittest.TestCase):
 
 
 class HooksThatDecideTest(unittest.TestCase):
-    """Hooks that no plan can be joined with; each process says so once."""
+    """Tests hooks that cannot be combined with a plan. Each process must warn about them once."""
 
     SCRIPT = """
         import sys, torch, hooks_around_test as here, rematch

@@ -1,4 +1,4 @@
-"""Hooks, parametrizations and adapters that a program adds to modules inside layers after the trace."""
+"""Tests hooks, parametrizations and adapters that a program adds to modules inside layers after the trace."""
 
 import contextlib
 import unittest
@@ -10,7 +10,7 @@ from torch.nn.utils import parametrizations
 
 
 class Adapted(torch.nn.Module):
-    """A linear layer with an adapter of low rank."""
+    """A linear layer with a low-rank adapter."""
 
     def __init__(self, linear):
         super().__init__()
@@ -23,7 +23,7 @@ class Adapted(torch.nn.Module):
 
 class HooksTest(BesideTorch):
     def check(self, change, leaves):
-        """`change(model)` may return a context, which is around the steps."""
+        """`change(model)` may return a context that is entered around the steps."""
         torch.manual_seed(0)
         model = Stack(num_layers=3)
         plans = self.plans_of(model, lambda: model(batch().requires_grad_()))
@@ -39,7 +39,7 @@ class HooksTest(BesideTorch):
             self.compare(model, train, plans, leaves=leaves)
 
     def test_hooks_of_backward(self):
-        """They wrap the module's inputs and results in views."""
+        """Hooks of backward wrap the module's inputs and results in views."""
         hooks = {"full backward": lambda module: module.register_full_backward_hook(lambda *_: None),
                  "full backward pre": lambda module: module.register_full_backward_pre_hook(lambda *_: None)}
         for name, register in hooks.items():

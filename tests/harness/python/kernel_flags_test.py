@@ -1,4 +1,5 @@
-"""Flags that choose kernels, or what they compute, set inside a layer and gone when backward runs it again."""
+"""Tests flags that choose kernels, or what they compute. A layer sets them, and they are reset when backward recomputes
+it."""
 
 import contextlib
 import unittest
@@ -45,7 +46,7 @@ class InDouble(Flagged):
 
 
 class Deterministic(Flagged):
-    """torch.empty is filled with NaN."""
+    """In this mode torch.empty is filled with NaN."""
 
     def flagged(self, x):
         with set_for_a_while(torch.use_deterministic_algorithms, True, False):
@@ -54,7 +55,7 @@ class Deterministic(Flagged):
 
 
 class OnTwoThreads(Flagged):
-    """A sum of many numbers is taken in another order."""
+    """The order in which many numbers are summed depends on the number of threads."""
 
     def flagged(self, x):
         with set_for_a_while(torch.set_num_threads, 2, 1):
@@ -84,7 +85,7 @@ class KernelFlagsTest(BesideTorch):
         self.check(InDouble)
 
     def test_deterministic_algorithms(self):
-        unset = 3 * 32 * WIDTH * 4  # of the three layers; what torch.empty returns is kept, whatever the plan says
+        unset = 3 * 32 * WIDTH * 4  # of the three layers; the result of torch.empty is kept, whatever the plan says
         self.check(Deterministic, beyond_bytes=unset)
 
     def test_the_number_of_threads(self):

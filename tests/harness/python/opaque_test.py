@@ -1,4 +1,4 @@
-"""Calls that are one op of the record: opaque functions, modules, and the autograd functions of known libraries."""
+"""Tests calls that are one op of the record: opaque functions, modules, and the autograd functions of known libraries."""
 
 import copy
 import ctypes
@@ -17,7 +17,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 def scale_unseen(x, factor):
-    """The kernel of a library, which neither torch nor Python sees: it scales float32 numbers in memory."""
+    """Scales float32 numbers in memory, like a library's kernel that neither torch nor Python sees."""
     address = torch._C._to_dlpack(x)
     capsule = ctypes.pythonapi.PyCapsule_GetPointer
     capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -28,7 +28,7 @@ def scale_unseen(x, factor):
 
 
 class ScaleInPlace(torch.autograd.Function):
-    """Scales its argument in place and returns it, and says nothing of that to torch."""
+    """Scales its argument in place and returns it, without telling torch about the write."""
 
     @staticmethod
     def forward(_, x):
@@ -41,7 +41,7 @@ class ScaleInPlace(torch.autograd.Function):
 
 
 def rotated(q, k):
-    """A rotary kernel: writes to k in place, returns a result of its own and views of its arguments."""
+    """Stands for a rotary kernel: writes to k in place, and returns a new result and views of its arguments."""
     scale_unseen(k.detach(), 0.25)
     halves = (q * k.detach()).sin()
     return halves, k.view(-1, k.shape[-1]), halves[..., ::2], {"none": None, "q": q}
@@ -69,7 +69,7 @@ class Stack(torch.nn.Module):
 
 
 class Counting(torch.nn.Module):
-    """A module with a state that no op sees."""
+    """A module with state that no op sees."""
 
     num_calls = 0
 
@@ -88,7 +88,7 @@ class Case(unittest.TestCase):
         self.x = torch.randn(4, 8, 8)
 
     def check(self, call, policies=("full", "save_mm")):
-        """Bits, counts and peaks under named plans. Returns the trace."""
+        """Checks bits, counts and peaks under named plans. Returns the trace."""
         model = call if isinstance(call, torch.nn.Module) and hasattr(call, "layers") else Stack(call)
 
         def step():
@@ -163,7 +163,7 @@ class FunctionTest(Case):
         with rematch.scopes(model, checkpoint):
             with self.assertRaisesRegex(KeyError, "second"), rematch.recording(checkpoint):
                 model(self.x)
-            with rematch.recording(checkpoint):  # nothing is left of the failed call
+            with rematch.recording(checkpoint):  # the failed call must leave nothing behind
                 model(self.x).backward()
 
     def test_what_is_no_argument(self):
@@ -209,12 +209,12 @@ class KnownLibraryTest(Case):
         self.assertIn("rematch::opaque", self.ops_of(trace))
         self.assertNotIn("aten::tanh", self.ops_of(trace))
         run, predicted = self.last
-        self.assertEqual(run["executed_ops"]["recompute"], predicted["recomputed_ops"])  # the trace saw that it writes nothing
+        self.assertEqual(run["executed_ops"]["recompute"], predicted["recomputed_ops"])  # the trace saw no write
 
 
 @torch.library.custom_op("rematch_test::scale_silently", mutates_args=())
 def scale_silently(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Writes to y, which its schema does not mark."""
+    """Writes to y, which the op's schema does not mark."""
     scale_unseen(y, 0.5)
     return x * y
 
@@ -235,7 +235,7 @@ class SilentWriterTest(Case):
         trace = self.check(call)
         self.assertIn("rematch::opaque", self.ops_of(trace))
         self.assertEqual(Rotate._rematch_overwrites, {0})
-        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))  # outside of steps as before
+        self.assertTrue(torch.equal(Rotate.apply(torch.ones(2)), torch.full((2,), 0.5)))  # unchanged outside recorded steps
 
     def test_an_autograd_function_that_writes_nothing_is_recomputed(self):
         class Twice(torch.autograd.Function):

@@ -1,4 +1,5 @@
-"""Recordings that do not end as a `with` block in a plain function does: in another order, on another thread, interrupted."""
+"""Tests recordings that end unlike a `with` block in a plain function: in another order, on another thread, or
+interrupted."""
 
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from rematch._in_torch import is_in_recorded_step  # noqa: E402
 from rematch._library import LIBRARY  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
-# Runs in a process of its own, because a listener that was freed ends the process.
+# Runs in a separate process, because use of a freed listener ends the process.
 CHILD = """
 import sys, unittest
 sys.path.insert(0, sys.argv[1])
@@ -56,7 +57,7 @@ class Steps:
         return sum(figures["ops"]["recompute"].values())
 
     def assert_sound(self):
-        """Nothing is open any longer, and a step runs with its plan."""
+        """Checks that nothing is open, and that a step runs with its plan."""
         assert not is_in_recorded_step()
         assert LIBRARY.rematch_is_in_scope() == 0
         assert self.num_recomputed(recorded=True) > 0
@@ -68,7 +69,7 @@ def close_in_another_order():
     first, second, third = steps.open_step(), steps.open_step(), steps.open_step()
     second.close()
     first.close()
-    assert steps.num_recomputed(recorded=False) > 0  # the third one is open
+    assert steps.num_recomputed(recorded=False) > 0  # the third recording is still open
     third.close()
     steps.assert_sound()
 

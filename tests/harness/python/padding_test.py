@@ -1,4 +1,5 @@
-"""Batches of transformers that have padding, one row or one token, where the trace had none of it, or the other way."""
+"""Tests batches of transformers that have padding, one row or one token, under a plan of a trace without it, and the
+reverse."""
 
 import importlib.util
 import unittest

@@ -1,4 +1,4 @@
-"""Kernels that write through raw pointers into results of a region, where no op and no version counter tells."""
+"""Tests kernels that write through raw pointers into results of a region, which no op and no version counter shows."""
 
 import ctypes
 import sys
@@ -20,7 +20,7 @@ NUM_ELEMENTS = 16 * 128
 
 
 def halve_at(address, num_elements=NUM_ELEMENTS):
-    """The kernel of a library: it halves float32 numbers in memory."""
+    """Halves float32 numbers in memory, like a library's kernel."""
     numbers = (ctypes.c_float * num_elements).from_address(address)
     for index in range(num_elements):
         numbers[index] *= 0.5
@@ -53,7 +53,7 @@ def halve_by_dlpack_protocol(x):
 
 
 def halve_as_triton(x):
-    """A launcher of Triton asks each argument for its address."""
+    """Asks each argument for its address, like a launcher of Triton."""
     sys.modules["triton.runtime.jit"].JITFunction().run(x, grid=(1,), warmup=False)
 
 
@@ -199,7 +199,7 @@ class WriteTest(Case):
 
 
 class Rotate(torch.autograd.Function):
-    """Rotates its first argument in its memory and returns it, as rotary kernels do, and tells torch nothing."""
+    """Rotates its first argument in place and returns it, without telling torch, like rotary kernels."""
 
     @staticmethod
     def forward(context, x, cos, sin):
@@ -218,7 +218,7 @@ class Rotate(torch.autograd.Function):
 
 
 class HalveAndTell(torch.autograd.Function):
-    """Says that it writes."""
+    """Tells torch that it writes."""
 
     @staticmethod
     def forward(context, x):
@@ -235,7 +235,7 @@ NUM_TOKENS = 4 * 8
 
 
 class Writing(Layer):
-    """`rotated(q)` and `activated(h)` may write to what they are given. `kept_bytes` are those of the results whose pointers
+    """`rotated(q)` and `activated(h)` may write to their arguments. `kept_bytes` are the bytes of the results whose pointers
     they take, which are kept."""
 
     def __init__(self):
@@ -304,7 +304,7 @@ class MarksDirty(Writing):
 
 
 class IncrementsVersion(Writing):
-    """As torch.autograd.graph.increment_version() is documented."""
+    """Uses torch.autograd.graph.increment_version() as its documentation says."""
 
     kept_bytes = 4 * NUM_TOKENS * 4 * WIDTH
 

@@ -1,4 +1,5 @@
-"""Precisions that differ between the trace and the step, between passes of a step, and between forward and backward."""
+"""Tests precisions that differ between the trace and the step, between passes of a step, and between forward and
+backward."""
 
 import copy
 import unittest
@@ -27,13 +28,13 @@ class Case(BesideTorch):
         return self.plans_of(self.model, self.loss)
 
     def cast_bytes(self, module):
-        """Its weights as bfloat16."""
+        """Returns the bytes of the module's weights in bfloat16."""
         return sum(2 * each.numel() for each in module.parameters())
 
 
 class CachedCastTest(Case):
-    """Autocast casts a weight once and caches the result, so a second pass runs other ops. It is an input of the second
-    pass, which its record holds; torch.utils.checkpoint casts the weight again."""
+    """Autocast casts a weight once and caches the cast, so a second pass runs other ops. The cast is an input of the second
+    pass, so the pass's record holds it. torch.utils.checkpoint casts the weight again."""
 
     def test_a_pass(self):
         def train(around):
@@ -152,7 +153,7 @@ class OtherPrecisionTest(Case):
             with autocast():
                 return self.train(around)
 
-        # Where autocast is around backward too, its cache holds a cast while recompute makes another one.
+        # If autocast is around backward too, its cache holds a cast while recompute makes another.
         self.compare(self.model, train, plans, leaves=True, beyond_bytes=self.cast_bytes(self.model.layers[0]))
 
     def test_float32_after_a_trace_under_autocast(self):
@@ -178,7 +179,7 @@ class OtherPrecisionTest(Case):
             optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=1)
             scales = []
-            for _ in range(8):  # some steps overflow, and are left out
+            for _ in range(8):  # some steps overflow and are skipped
                 optimizer.zero_grad(set_to_none=True)
                 with around():
                     loss = forward()
@@ -193,7 +194,7 @@ class OtherPrecisionTest(Case):
 
 
 class Convolutions(nn.Module):
-    """Runs in float32, whatever the precision around it is."""
+    """Runs in float32, whatever the surrounding precision."""
 
     def __init__(self):
         super().__init__()
@@ -208,7 +209,7 @@ class Convolutions(nn.Module):
 
 
 class Distances(Layer):
-    """The kernel of cdist calls other ops, which autocast may cast."""
+    """Uses cdist, whose kernel calls other ops that autocast may cast."""
 
     repeats = 1
 
@@ -219,7 +220,7 @@ class Distances(Layer):
 
 
 class ManyDistances(Distances):
-    """Where there are many rows, cdist multiplies matrices."""
+    """Has so many rows that cdist multiplies matrices."""
 
     repeats = 4
 
@@ -236,7 +237,7 @@ class Recurrent(nn.Module):
 
 
 class BackwardTest(Case):
-    """Backward runs under another autocast than forward did."""
+    """Runs backward under another autocast than forward."""
 
     def check(self, make_layer):
         self.model = Stack(make_layer, num_layers=2)

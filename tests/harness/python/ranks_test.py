@@ -1,5 +1,5 @@
-"""Layers that are replicated, sharded or split over two ranks: loss and gradients have the bits of the step without a
-plan, and no byte is left over."""
+"""Tests layers that are replicated, sharded or split over two ranks. Loss and gradients must have the bits of the step
+without a plan, and no byte may be left over."""
 
 import gc
 import itertools
@@ -21,9 +21,9 @@ NUM_RANKS = 2
 NUM_LEAK_STEPS = 20
 SCHEDULES = ("whole_region", "on_demand")
 PEAK_TOLERANCE = 1e-4
-# Gloo's two threads drop what they sent or received at a moment of their own, in the traced step and in the measured one.
+# Gloo's two threads release what they sent or received at arbitrary times, in the traced step and in the measured one.
 MOST_HELD_BY_GLOO = 2 * 2 * 64 * 32 * 4
-LEAST_SAVING = 0.9  # of the peak without checkpointing, in layers whose parameters are much of it
+LEAST_SAVING = 0.9  # fraction of the peak without checkpointing, in layers with many parameters
 
 
 def replicated(model):
@@ -44,13 +44,13 @@ def split(model):
 
     mesh = init_device_mesh("cpu", (NUM_RANKS,), mesh_dim_names=("tensor",))
     for layer in model.layers:
-        layer.feed_forward[2].p = 0.0  # ranks would draw masks of their own
+        layer.feed_forward[2].p = 0.0  # each rank would draw its own mask
         parallelize_module(layer, mesh, {"feed_forward.0": ColwiseParallel(), "feed_forward.3": RowwiseParallel()})
     return model
 
 
 def split_with_sequence(model):
-    """Norms on a part of the tokens each, gathered for the linears and scattered behind them."""
+    """Runs each norm on a part of the tokens. The tokens are gathered for the linear layers and scattered after them."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
@@ -89,7 +89,7 @@ def assert_tracing_warns_of_sharding(model, x):
 
 
 def compare_bytes(model, x, trace, plan):
-    """The peak of each schedule is the predicted one, and below that without checkpointing."""
+    """Checks that the peak of each schedule is the predicted one, and below the peak without checkpointing."""
     for schedule in SCHEDULES:
         predicted = rematch.predict(trace, plan, schedule)
         found = rematch.check(model, lambda: model(x), rematch.Checkpoint(plan, schedule))
@@ -102,7 +102,7 @@ def compare_bytes(model, x, trace, plan):
 
 
 def recompute_collectives(plan):
-    """Named policies keep what a collective gives."""
+    """Recomputes collectives, whose results named policies keep."""
     for region_type in plan["types"]:
         for op in region_type["ops"]:
             if op["name"].startswith("_c10d_functional::"):
@@ -125,7 +125,7 @@ def compare_on_one_rank(rank, port, distribute, policy):
         torch.manual_seed(0)
         model = Model()
         x = torch.randn(64, 32) + (0 if distribute in TENSOR_PARALLEL else rank)
-        if distribute in TENSOR_PARALLEL:  # other ops run on split layers; replicated and sharded ones run the same
+        if distribute in TENSOR_PARALLEL:  # split layers run other ops; replicated and sharded layers run the same ops
             model = distribute(model)
             trace = rematch.trace(model, lambda: model(x))
             plan = rematch.resolve(trace, policy)
@@ -173,7 +173,7 @@ def compare_steps(model, x, plan, recomputes_collectives):
 
 
 def leave_the_plan_on_one_rank(rank, port, distribute, policy):
-    """The last rank runs an op more in each layer, as with a padded batch of its own. Collectives still meet."""
+    """Runs one more op in each layer on the last rank, as for a padded batch of its own. Collectives must still match."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
     try:
@@ -209,7 +209,7 @@ def leave_the_plan_on_one_rank(rank, port, distribute, policy):
 
 
 class Exchange(torch.nn.Module):
-    """Adds what the other rank sends, behind a linear layer."""
+    """Adds the other rank's message after a linear layer."""
 
     def __init__(self, linear):
         super().__init__()
@@ -256,7 +256,7 @@ BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # more than a 
 
 
 def by_a_sum_of_a_buffer(mine, _):
-    """The buffer is read before and after the sum. No schema shows that the sum is a write."""
+    """Reads the buffer before and after the sum. No schema shows that the sum is a write."""
     buffer = next(BUFFERS)
     buffer.copy_(torch.linspace(0, 1, 128))
     before = torch.sin(mine * buffer.clone())
@@ -265,7 +265,8 @@ def by_a_sum_of_a_buffer(mine, _):
 
 
 def exchange_between_layers(rank, port, exchange, policy):
-    """A plan of a step with messages inside layers is refused by name. In a layer that leaves its plan they are sent once."""
+    """A plan of a step with messages inside layers must be rejected by name. A layer that leaves its plan must send them
+    once."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
     try:

@@ -1,4 +1,4 @@
-"""The programs of harness/python/README.md run as they stand there."""
+"""Runs the programs of harness/python/README.md unchanged."""
 
 import importlib.util
 import os
@@ -13,7 +13,7 @@ README = pathlib.Path(__file__).resolve().parents[3] / "harness" / "python" / "R
 
 
 def programs():
-    """Those that stand alone: they begin with their imports."""
+    """Returns the programs that are complete: they begin with their imports."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     return [block for block in blocks if block.startswith("import rematch")]
 
@@ -25,7 +25,7 @@ class ReadmeTest(unittest.TestCase):
                 self.skipTest(f"{package} is not installed")
 
     def done_after(self, program):
-        """The program's end. It must have written the pages that it renders."""
+        """Runs the program to its end. The program must have written the pages that it renders."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, os.environ.get(
             "PYTHONPATH", "").split(os.pathsep))))}
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""Layers that run several times in a step, with and without grad mode, and values that backward never reads: what is
-predicted, for policies and searched plans, is measured to the byte."""
+"""Tests layers that run several times in a step, with and without grad mode, and values that backward never reads.
+Predictions must equal measurements to the byte, for policies and searched plans."""
 
 import unittest
 
@@ -24,7 +24,7 @@ class Layer(nn.Module):
 
 
 class DeadBranches(Layer):
-    """Drops one result at once, and one when the layer has run: the score of a router, a stream that ends."""
+    """Drops one result at once and one at the end of the layer, like a router's score or a stream that ends."""
 
     def forward(self, x):
         self.down(torch.sigmoid(self.up(x)))
@@ -62,7 +62,7 @@ class Case(unittest.TestCase):
         return predicted["peak_bytes"]
 
     def check_step(self, model, step):
-        """Named policies and points of a front; a searched plan needs no more than `full`."""
+        """Checks named policies and points of a front. A searched plan must need no more than `full`."""
         trace = rematch.trace(model, step, blocks={"layers": list(model.layers)})
         peaks = [self.check_plan(model, step, trace, rematch.resolve(trace, name)) for name in ("none", "full", "save_mm")]
         points = rematch.search(trace, device="h100", optimizer="none")["points"]

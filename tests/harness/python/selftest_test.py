@@ -1,4 +1,4 @@
-"""The package in a process that has just been started: its self-test, and traces where nobody counts memory."""
+"""Tests the package in a fresh process: its self-test, and traces without memory counting."""
 
 import json
 import os
@@ -27,14 +27,14 @@ class LibraryTest(unittest.TestCase):
 
 class SelfTestTest(unittest.TestCase):
     def test_it_passes_without_numpy(self):
-        """A bare virtual environment with torch has none."""
+        """A bare virtual environment with torch has no numpy."""
         script = "import sys; sys.modules['numpy'] = None; from rematch.selftest import main; sys.exit(main())"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line[:3] for line in done.stdout.splitlines()], ["ok:"] * 6)
 
     def test_a_trace_is_the_same_where_nobody_counts_memory(self):
-        """In training the allocators are torch's; a trace counts backward's bytes all the same, and puts them back."""
+        """In training the allocators are torch's. A trace must still count backward's bytes, and restore the allocators."""
         script = """
 import json, sys, rematch
 if sys.argv[1] == "counted":

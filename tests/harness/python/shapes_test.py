@@ -1,4 +1,4 @@
-"""Steps of several shapes, such as padded and unpadded batches, under one plan that was made for all of them."""
+"""Tests steps of several shapes, such as padded and unpadded batches, under one plan for all of them."""
 
 import contextlib
 import copy
@@ -32,7 +32,7 @@ def steps_of(model):
 
 
 def combined(kinds, policies):
-    """The plan, and the traces that it was made for."""
+    """Returns the plan, and the traces that it was made for."""
     model = made(kinds)
     traces = rematch.trace(model, steps_of(model))
     return rematch.combine(traces, [rematch.resolve(trace, policy) for trace, policy in zip(traces, policies, strict=True)]), traces
@@ -195,7 +195,7 @@ class ShapesTest(unittest.TestCase):
 
 @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
 class LlamaTest(unittest.TestCase):
-    """Its attention takes another path where a batch is padded."""
+    """Attention of Llama takes another path if a batch is padded."""
 
     def setUp(self):
         from transformers import LlamaConfig, LlamaForCausalLM

@@ -1,4 +1,5 @@
-"""Steps in which a plan has no effect: evaluation is silent, and each fault of the program is said once."""
+"""Tests steps in which a plan has no effect. Evaluation must be silent, and each fault of the program must be reported
+once."""
 
 import contextlib
 import unittest
@@ -13,7 +14,7 @@ from rematch.selftest import Model  # noqa: E402
 
 
 class DirectModel(Model):
-    """Calls the forward of some layers, which runs no hook."""
+    """Calls the forward of some layers directly, which runs no hooks."""
 
     direct = (1, 3)
 
@@ -49,7 +50,7 @@ class Case(unittest.TestCase):
         self.assertEqual(self.warnings_of(run), [])
 
     def assert_said_once(self, run, *words):
-        """Three times the same fault is one warning, of one line."""
+        """Repeats a fault three times and expects one warning of one line."""
         found = self.warnings_of(lambda: [run() for _ in range(3)])
         self.assertEqual(len(found), 1, found)
         self.assertTrue(found[0].startswith("rematch: "), found)
@@ -152,7 +153,7 @@ class FaultTest(Case):
 
 
 class TwoModelsTest(unittest.TestCase):
-    """Models whose layers have the same names and run other ops, in one step."""
+    """Uses models in one step whose layers have the same names and run other ops."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -171,7 +172,7 @@ class TwoModelsTest(unittest.TestCase):
         return sum(self.models[index](self.inputs[index]) for index in indices)
 
     def run_step(self, forward):
-        """Number of recomputed ops, loss and gradients."""
+        """Returns the number of recomputed ops, the loss and the gradients."""
         for model in self.models:
             model.zero_grad(set_to_none=True)
         torch.manual_seed(1)
@@ -224,7 +225,7 @@ class TwoModelsTest(unittest.TestCase):
 
 
 class EvaluationTest(Case):
-    """Without grad mode there is nothing to checkpoint, and nothing to say."""
+    """Without grad mode there is nothing to checkpoint and nothing to report."""
 
     def bare_evaluation(self, around):
         with around(), rematch.recording(self.checkpoint):
@@ -243,7 +244,7 @@ class EvaluationTest(Case):
 
     def test_before_scopes_are_set(self):
         self.assert_silent(lambda: self.bare_evaluation(torch.no_grad))
-        self.assertEqual(len(self.warnings_of(self.step)), 1)  # training is told all the same
+        self.assertEqual(len(self.warnings_of(self.step)), 1)  # training still gets the warning
 
     def test_grad_mode_off_inside_the_recording(self):
         def generate():

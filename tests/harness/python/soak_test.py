@@ -1,6 +1,7 @@
-"""A long run of a mixture of experts: padded and unpadded batches, an evaluation every 50 steps, autocast and gradient
-accumulation, under one plan of two shapes. Every loss and the final parameters have the bits of the run without a plan, and
-no step leaves a byte behind. 1,000 steps under REMATCH_SEEDS=3000 or more, which scripts/test --deep sets, else 100."""
+"""Trains a mixture of experts for many steps: padded and unpadded batches, an evaluation every 50 steps, autocast and
+gradient accumulation, under one plan of two shapes. Every loss and the final parameters must have the bits of the run
+without a plan, and no step may leave a byte behind. Runs 1,000 steps under REMATCH_SEEDS=3000 or more, which scripts/test
+--deep sets, and 100 otherwise."""
 
 import contextlib
 import gc
@@ -21,7 +22,7 @@ BATCH, TOKENS, WIDTH, EXPERTS, LAYERS, VOCABULARY = 4, 12, 16, 4, 3, 32
 
 
 class Experts(torch.nn.Module):
-    """Each token goes to one expert; an expert without tokens runs no op."""
+    """Sends each token to one expert. An expert without tokens runs no op."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +78,7 @@ class Mixture(torch.nn.Module):
 
 
 def batch_of(number):
-    """About every third batch is padded."""
+    """Returns a batch. About every third batch is padded."""
     generator = torch.Generator().manual_seed(number)
     ids = torch.randint(0, VOCABULARY, (BATCH, TOKENS), generator=generator)
     lengths = torch.randint(3, TOKENS, (BATCH, 1), generator=generator)
@@ -104,7 +105,7 @@ class Run:
         return contextlib.nullcontext() if self.checkpoint is None else rematch.recording(self.checkpoint)
 
     def step(self, number):
-        """The losses of the step, of an evaluation too."""
+        """Returns the losses of the step, and of an evaluation if there is one."""
         torch.set_rng_state(self.generator_state)
         losses = []
         for micro_batch in range(MICRO_BATCHES):

@@ -43,7 +43,7 @@ class Layer(torch.nn.Module):
 
 
 class Stack(torch.nn.Module):
-    """Returns a loss. `make_layer` is called once for each layer."""
+    """Returns a loss. Calls `make_layer` once for each layer."""
 
     def __init__(self, make_layer=Layer, num_layers=4, width=WIDTH):
         super().__init__()
@@ -57,5 +57,5 @@ class Stack(torch.nn.Module):
 
 
 def batch(length=16, size=4, width=WIDTH):
-    """[size, length, width], the same each time."""
+    """Returns a batch [size, length, width], the same in every call."""
     return torch.randn(size, length, width, generator=torch.Generator().manual_seed(length))

@@ -1,4 +1,4 @@
-"""Parts of a model that only some batches run, such as a vision tower beside a text model."""
+"""Tests parts of a model that only some batches run, such as a vision tower beside a text model."""
 
 import unittest
 
@@ -33,7 +33,7 @@ class TowersTest(BesideTorch):
         self.text, self.image = batch(8), batch(16)
 
     def train_with(self, *batches):
-        """One step, in which gradients of all batches are accumulated."""
+        """Returns one step that accumulates gradients over all batches."""
         def train(around):
             losses = []
             for arguments in batches:

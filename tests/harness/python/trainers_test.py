@@ -1,5 +1,5 @@
-"""Other people's training loops, with rematch.recording around their forward: parameters after some steps have the bits
-of the loop without it, and no byte is left over."""
+"""Tests training loops of other packages with rematch.recording around their forward. Parameters after some steps must have
+the bits of the loop without it, and no byte may be left over."""
 
 import functools
 import gc
@@ -50,7 +50,7 @@ class LoopTest(unittest.TestCase):
         return rematch.resolve(rematch.trace(model, lambda: model(input_ids=ids, labels=ids).loss), "full")
 
     def check(self, train):
-        """`train(model, num_steps, checkpoint)` trains the model; a checkpoint of None stands for no plan."""
+        """`train(model, num_steps, checkpoint)` trains the model, without a plan if checkpoint is None."""
         expected = small_llama()
         train(expected, 3, None)
         plan = self.plan()
@@ -92,7 +92,7 @@ class LoopTest(unittest.TestCase):
         options = {self.trained_by_hugging_face: {"bf16": True}, self.trained_by_accelerate: {"mixed_precision": "bf16"}}
         for train, precision in options.items():
             with self.subTest(train=train.__name__), unittest.mock.patch.dict(os.environ), warnings.catch_warnings():
-                AcceleratorState._reset_state(reset_partial_state=True)  # precisions are global, also by the environment
+                AcceleratorState._reset_state(reset_partial_state=True)  # precisions are global, also in the environment
                 self.addCleanup(AcceleratorState._reset_state, reset_partial_state=True)
                 warnings.filterwarnings("ignore", message="rematch: region .* left its plan")
                 self.check(functools.partial(train, **precision))

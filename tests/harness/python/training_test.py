@@ -1,5 +1,5 @@
-"""The engine under the ways people train in PyTorch: loss and every gradient have the bits of the step without it,
-and nothing is left behind."""
+"""Tests the engine under common ways of training in PyTorch. Loss and every gradient must have the bits of the step without
+the engine, and nothing may be left behind."""
 
 import contextlib
 import copy
@@ -28,7 +28,7 @@ def gradients_of(model):
 
 
 class Case(unittest.TestCase):
-    """A model with dropout, its trace, and runs from the same seed with and without a plan."""
+    """A model with dropout and its trace, run from the same seed with and without a plan."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -266,7 +266,7 @@ class TrainingTest(Case):
             optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=1)
             scales = []
-            for _ in range(4):  # the first steps overflow, and are left out
+            for _ in range(4):  # the first steps overflow and are skipped
                 optimizer.zero_grad(set_to_none=True)
                 scaler.scale(recorded(forward)).backward()
                 scaler.step(optimizer)
@@ -361,7 +361,8 @@ class RefusalTest(Case):
             return self.model(self.x)
 
     def assert_refused(self, run, words, kind=RuntimeError):
-        """In one line; no byte, gradient, scope or hook is left behind, and a sound model steps."""
+        """Expects an error of one line. No byte, gradient, scope or hook may be left behind, and a sound model must still
+        step."""
         gc.collect()
         before = rematch.allocated_bytes()
         with self.assertRaisesRegex(kind, words) as error:
@@ -542,7 +543,7 @@ class RefusalTest(Case):
 
 
 class WatchTest(Case):
-    """What a watched step executed and held, by phase and holder."""
+    """Tests what a watched step executed and held, by phase and holder."""
 
     def step_with_optimizer(self, recorded=contextlib.nullcontext):
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
@@ -593,7 +594,7 @@ class WatchTest(Case):
 
     def test_without_a_model_parameters_are_others(self):
         with rematch.watch(self.model):
-            pass  # what it was told is not what the next one knows
+            pass  # the next watch must not know this one's model
         with rematch.watch() as figures:
             self.model(self.x).backward()
         self.assertEqual(figures["holders_at_peak_bytes"]["parameters"], 0)
@@ -635,7 +636,7 @@ class WatchTest(Case):
 
 
 class LeftAsItWasTest(Case):
-    """What the package's own steps leave of a model with statistics and hooks."""
+    """Tests that the package's own steps leave a model with statistics and hooks as it was."""
 
     def setUp(self):
         super().setUp()
@@ -699,7 +700,8 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_each_op_kept_alone_where_layers_call_factories(self):
-        """torch.empty_like and its like hand on another tensor than their op's, if somebody else holds that."""
+        """Factories such as torch.empty_like return another tensor than their op's result, if somebody else holds that
+        result."""
         class Permuting(torch.nn.Module):
             def __init__(self):
                 super().__init__()

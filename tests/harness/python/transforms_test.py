@@ -1,4 +1,5 @@
-"""torch.func above a model with scopes, forward-mode gradients, and gradients of gradients, inside a recorded step."""
+"""Tests torch.func around a model with scopes, forward-mode gradients, and gradients of gradients, inside a recorded
+step."""
 
 import unittest
 
@@ -12,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 class Case(BesideTorch):
     def setUp(self):
-        self.enterContext(sdpa_kernel(SDPBackend.MATH))  # the others have no second derivative
+        self.enterContext(sdpa_kernel(SDPBackend.MATH))  # the other backends have no second derivative
         torch.manual_seed(0)
         self.model, self.x = Stack(num_layers=3), batch(length=8, size=3)
         self.plans = self.plans_of(self.model, lambda: self.model(self.x))
@@ -34,7 +35,8 @@ class FunctionalCallTest(Case):
         self.compare(self.model, train, self.plans, leaves=False)
 
     def test_other_parameters(self):
-        """torch.utils.checkpoint runs the layers again with the model's own parameters, so these get no gradient."""
+        """torch.utils.checkpoint runs the layers again with the model's own parameters, so the other parameters get no
+        gradient."""
         others = {name: (1.01 * each).requires_grad_() for name, each in self.values.items()}
 
         def train(around):
@@ -46,7 +48,7 @@ class FunctionalCallTest(Case):
 
 
 class TransformTest(Case):
-    """torch.func disables saved-tensor hooks, so that layers inside its transforms are not checkpointed."""
+    """torch.func disables saved-tensor hooks, so layers inside its transforms are not checkpointed."""
 
     def compare_transform(self, train):
         self.compare(self.model, train, self.plans, torch_runs=False, recomputes=False)

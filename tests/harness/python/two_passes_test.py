@@ -1,4 +1,4 @@
-"""Backward in several passes: gradients of inputs first and of weights later, and steps inside hooks of backward."""
+"""Tests backward in several passes: gradients of inputs first and of weights later, and steps inside hooks of backward."""
 
 import unittest
 
@@ -8,7 +8,7 @@ from stack import Stack, batch
 
 
 class InputsFirstTest(BesideTorch):
-    """As pipelines split backward, to fill their bubbles with the gradients of weights."""
+    """Splits backward like pipelines that fill their bubbles with the gradients of weights."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -80,8 +80,8 @@ class Encoder(Stack):
 
 
 class HookTest(BesideTorch):
-    """GradCache: representations of all batches without grad mode; then, inside a hook of the loss's backward, a step for
-    each batch with the gradients of its representations."""
+    """Tests GradCache. It makes representations of all batches without grad mode. Inside a hook of the loss's backward it
+    then runs a step for each batch, with the gradients of its representations."""
 
     def setUp(self):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The package, and a user's program against it, as mypy sees them."""
+"""Checks the package, and a user's program that imports it, with mypy."""
 
 import importlib.util
 import pathlib
@@ -21,7 +21,7 @@ rematch.render(None, "page.html")
 @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
 class TypingTest(unittest.TestCase):
     def test_every_function_says_its_types(self):
-        """All that --strict asks, but for what torch itself leaves untyped: backward(), and what a module returns."""
+        """Checks all that --strict asks, except what torch itself leaves untyped: backward(), and what a module returns."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [sys.executable, "-m", "mypy", "--strict", "--allow-untyped-calls", "--no-warn-return-any", "--no-error-summary",

@@ -1,4 +1,4 @@
-"""Recomputed ops whose results are compared with those of forward."""
+"""Tests the comparison of recomputed results with those of forward."""
 
 import unittest
 import warnings
@@ -14,7 +14,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class State:
-    """What hides in the ops below."""
+    """The hidden state of the ops below."""
 
     num_calls = 0
 

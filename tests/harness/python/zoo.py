@@ -1,5 +1,4 @@
-"""Models that others wrote, from their own packages, with small configurations and random weights: each function returns
-a model and its step."""
+"""Models of other packages, with small configurations and random weights. Each function returns a model and its step."""
 
 import torch
 

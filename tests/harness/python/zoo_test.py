@@ -1,5 +1,5 @@
-"""Models that others wrote, from their own packages, with small configurations and random weights: under every policy and
-a searched front, in both schedules, bits, executed ops and peaks are as they must be."""
+"""Tests models of other packages, with small configurations and random weights. Runs every policy and a searched front in
+both schedules, and checks bits, executed ops and peaks."""
 
 import importlib.util
 import unittest
