@@ -143,7 +143,7 @@ at::Tensor Frame::unpack_alone(const Slot& slot) {
   return replay.take(slot.wanted.value);
 }
 
-// A pass that left the plan runs what backward needs, because its plan's forward did not run.
+// A pass that left the plan recomputes what backward needs, because it did not run the plan's ops.
 ReplayExtent Frame::extent() const {
   const bool as_forward = type_->extent == ReplayExtent::kPrefix;
   return has_left_plan_ && as_forward ? ReplayExtent::kWholeClosure : type_->extent;

@@ -1,4 +1,4 @@
-// Tells whether the ops of this thread are being recorded. Callers must then run no op unseen.
+// Tells whether the ops of this thread are being recorded. A caller must not run ops unseen then.
 #pragma once
 
 namespace rematch {

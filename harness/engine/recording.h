@@ -39,17 +39,17 @@ struct Refused : std::runtime_error {
 // In a region, while forward runs:
 // - giving other data to a result of the region (set_data, x.data = y) after autograd saved it;
 // - filling a tensor through a raw pointer again, after it was filled like this and then read;
-// - a collective that the region does not wait for, or that returns a handle to wait on;
+// - a collective that the region does not wait for, or a planned one that returns a handle;
 // - an op on another stream of its device than the ops before it;
 // - inference mode, and a Recording that begins inside the region.
 //
 // When backward needs a tensor from outside that was written to or given other data since it was
 // read, it is refused if autograd saved the tensor, or if an op that must be recomputed read its
-// content. There are exceptions:
+// content. Details:
 // - Making a view of the tensor, or a tensor of its sizes, reads no content.
 // - An op whose result backward does not need is left out.
 // - A tensor that the region itself overwrites after an op read it is copied first.
-// - A tensor that the plan offloads is always refused.
+// - A changed tensor that the plan offloads is always refused.
 //
 // Also refused:
 // - a demand for a result that was filled through a raw pointer in the region, or that an op with a
@@ -64,11 +64,10 @@ struct Refused : std::runtime_error {
 //   detects it. So does a trace, and records of its process then treat the argument as written.
 // - An op of another library that has a state of its own, or that draws numbers without a generator
 //   argument and without the tag nondeterministic_seeded. Verify::kRecomputedOps finds such ops.
-// - A write through a raw pointer into a result of the region. There are three exceptions. The
-//   tensor's version is raised after the write (increment_version, mark_dirty). Or
-//   note_pointer_taken() was called for the tensor (record/pointer_taken.h), as Python does for
-//   numpy(), data_ptr(), __dlpack__ and Triton. Or an `empty` made the tensor and no op wrote to
-//   it.
+// - A write through a raw pointer into a result of the region. It is seen in three cases: the
+//   tensor's version is raised after the write (increment_version, mark_dirty), an `empty` made the
+//   tensor and no op wrote to it, or note_pointer_taken() was called for it
+//   (record/pointer_taken.h). Python calls it for numpy(), data_ptr(), __dlpack__ and Triton.
 // - Kernels that give other bits each time. Use LibTorch's deterministic mode.
 
 // How the engine detects that a tensor from outside a region changed between forward and backward.
@@ -109,10 +108,9 @@ struct Departures {
   int type = 0;   // index into the types of the shape
   std::int64_t passes = 0;
   std::int64_t left = 0;
-  std::string region;  // of the first pass that left
-  std::string
-      first_difference;        // of that pass: "op 3: the plan expects aten::mm, the model ran ..."
-  std::int64_t extra_ops = 0;  // ops that ran and are not planned, over all passes
+  std::string region;            // of the first pass that left
+  std::string first_difference;  // there: "op 3: the plan expects aten::mm, the model ran ..."
+  std::int64_t extra_ops = 0;    // ops that ran and are not planned, over all passes
   std::int64_t missing_ops = 0;  // planned ops that did not run, over all passes
   Bytes kept_beyond_plan;        // the maximum over all passes
 };

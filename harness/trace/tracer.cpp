@@ -417,7 +417,7 @@ struct TraceSession::Step {
   Tracer tracer;
   OpModeGuard watch{&tracer};
   BackwardThreadsGuard watch_backward{&tracer};
-  BackwardAsWithData as_with_data;  // outside the tracer, which sees the op that really runs
+  BackwardAsWithData as_with_data;  // runs before the tracer, which sees the op that really runs
   OpModeGuard accumulate{&as_with_data};
   std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // during forward
   std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};

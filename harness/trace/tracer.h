@@ -14,8 +14,8 @@ namespace rematch {
 // Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. On meta
 // this takes milliseconds for any size. The caller fills in model, dimensions, dtype and
 // parameter_bytes. Backward events carry bytes. On the CPU and on meta they need counting
-// allocators (harness/measure/memory.h), and are 0 without. The caller clears the gradients that
-// the run leaves behind.
+// allocators (harness/measure/memory.h), and are 0 without. On an accelerator they count results of
+// ops (backward_holds.h). The caller clears the gradients that the run leaves behind.
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
 // Does the same for a caller that runs forward and backward itself, each once and on this thread.

@@ -26,8 +26,8 @@ class GatheredTensors {
 
  private:
   struct Entry {
-    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>
-        tensor;  // weak: prevents reuse of the address
+    // Weak: prevents reuse of the address.
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
     IsBack is_back;
   };
 

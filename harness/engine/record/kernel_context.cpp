@@ -68,8 +68,7 @@ c10::DispatchKeySet current_autocast_off() {
 }
 
 #if defined(__SSE__)
-constexpr std::uint32_t kFloatExceptions =
-    0x3F;  // status flags of past operations, which do not affect results
+constexpr std::uint32_t kFloatExceptions = 0x3F;  // status flags, which do not affect results
 std::uint32_t current_float_control() { return _mm_getcsr() & ~kFloatExceptions; }
 void set_float_control(std::uint32_t control) {
   _mm_setcsr((_mm_getcsr() & kFloatExceptions) | control);

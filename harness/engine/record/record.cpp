@@ -443,8 +443,8 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   for (RecordedWait& started : record_->waits) {
     if (started.wait.has_value() || record_->values[started.value].storage != storage) continue;
     started.wait = static_cast<std::int32_t>(record_->ops.size());
-    if (std::exchange(is_first, false))
-      use.value = started.value;  // the wait completes later starts too
+    // The wait completes later starts too.
+    if (std::exchange(is_first, false)) use.value = started.value;
   }
   for (RecordedValue& value : record_->values) {
     if (value.storage != storage) continue;

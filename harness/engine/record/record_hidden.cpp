@@ -243,8 +243,8 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// Raises the version of an outside storage. Ops that read it before the write would read other
-// content when recomputed.
+// Copies what ops have read of an outside storage, and raises its version. Recompute would find
+// other content there.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);
@@ -255,8 +255,8 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
   }
 }
 
-// A collective with a handle fills its tensors after its op has returned, and no schema says so.
-// The program waits before it reads them.
+// Notes the tensors that a collective with a handle fills after its op has returned. No schema
+// marks them. The program waits before it reads them.
 void Recorder::note_transfer(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (facts.name.starts_with("c10d::send")) return;
   const std::size_t base = stack.size() - facts.arguments.size();

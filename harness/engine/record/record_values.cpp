@@ -118,10 +118,10 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
                 "recomputed; use copy_, or a separate tensor");
 }
 
-// Parameters and gathered tensors are held as they are. Other tensors are held without their graph,
-// even if they have none yet, because region and graph would keep each other alive. An outside
-// tensor on a storage of the region's own is also held as a copy, so that whoever counts the
-// storage's holders can tell the record from the program.
+// Parameters, gathered tensors and wrapped numbers are held as they are. Other tensors are held
+// without their graph, even if they have none yet, because region and graph would otherwise keep
+// each other alive. An outside tensor on a storage of the region's own is also held that way, so
+// that code which counts the storage's holders can tell the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});
