@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "kernels/libtorch/versions.h"
+
 namespace rematch {
 namespace {
 
@@ -57,8 +59,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   call_next(op, keys, stack, modes.size());
 }
 
-// A std::shared_ptr up to LibTorch 2.12, a c10::intrusive_ptr from 2.13 on.
-using NodePointer = decltype(torch::autograd::Edge::function);
+using libtorch::NodePointer;
 
 // Overriding get_default_saved_variable_hooks() is the only way to supply default saved-tensor
 // hooks without Python. Everything else goes to the engine that was the default before. That engine
@@ -109,7 +110,7 @@ void install_fallback() {
   TORCH_CHECK(
       !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::Fake),
       "rematch: dispatch key Fake already has a fallback; the engine needs it to see ops below "
-      "autograd. Is another library that intercepts ops, or a LibTorch other than 2.11, loaded?");
+      "autograd. Is another library that intercepts ops, or an unsupported LibTorch, loaded?");
   static auto* library =
       new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
   library->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());

@@ -4,10 +4,11 @@
 // nothing while it has none of the guards below.
 //
 // Note [Dispatch key Fake]
-// On LibTorch 2.11 the key DispatchKey::Fake is directly below ADInplaceOrView, sees factories, and
-// has no fallback of its own. Ops arrive as the leaf ops that autograd differentiates;
-// CompositeImplicit ops are already decomposed. Their results have the TensorImpl that autograd
-// continues to use. Later releases use the key themselves, so the engine is bound to 2.11.
+// DispatchKey::Fake is below ADInplaceOrView, sees factories, and has no fallback of its own. Ops
+// arrive as the leaf ops that autograd differentiates; CompositeImplicit ops are already
+// decomposed. Their results have the TensorImpl that autograd continues to use.
+// kernels/libtorch/versions.h checks the key's place, and installing checks that nobody else took
+// the key.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -109,8 +109,7 @@ at::Tensor scattered(const at::Tensor& x, std::int64_t size) {
 }
 
 // The kernels are boxed, because a typed kernel must match the schema's types, and they change
-// between versions. Groups are strings in LibTorch 2.11 and of any type from 2.12 on; reductions
-// are of any type from 2.15 on.
+// between versions: see Note [LibTorch versions].
 
 using Arguments = const c10::IValue*;
 

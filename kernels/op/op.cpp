@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/op/autograd_node.h"
+#include "kernels/libtorch/versions.h"
 
 namespace rematch::kernels {
 namespace {
@@ -38,7 +38,7 @@ class OpNode final : public torch::autograd::Node {
     saved.grad = gradients[0];
     for (const SavedVariable& tensor : kept_) saved.kept.push_back(tensor.unpack());
     for (const SavedVariable& output : outputs_) {
-      saved.outputs.push_back(output.unpack(pointer_to(*this)));
+      saved.outputs.push_back(output.unpack(libtorch::pointer_to(*this)));
     }
     for (std::size_t i = 0; i < num_outputs(); ++i) {
       saved.needed.push_back(task_should_compute_output(i));
@@ -63,9 +63,9 @@ class OpNode final : public torch::autograd::Node {
 
 std::vector<at::Tensor> differentiate(const std::string& node_name, const Derivative& derivative,
                                       const std::function<std::vector<at::Tensor>()>& forward) {
-  decltype(make_node<OpNode>(node_name, derivative)) node;
+  decltype(libtorch::make_node<OpNode>(node_name, derivative)) node;
   if (torch::autograd::compute_requires_grad(at::ArrayRef<at::Tensor>(derivative.inputs))) {
-    node = make_node<OpNode>(node_name, derivative);
+    node = libtorch::make_node<OpNode>(node_name, derivative);
   }
   std::vector<at::Tensor> outputs;
   {

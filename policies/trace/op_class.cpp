@@ -19,6 +19,7 @@ constexpr ClassRow kRows[] = {
      "aten::vdot aten::matmul aten::linear aten::linear_backward aten::_addmm_activation "
      "aten::_grouped_mm aten::_scaled_mm aten::_scaled_mm_v2 aten::_scaled_grouped_mm "
      "aten::_scaled_grouped_mm_v2 aten::_int_mm "
+     "aten::_foreach_mm "
      "aten::matmul_backward aten::mkldnn_linear aten::mkldnn_linear_backward "
      "aten::mkldnn_linear_backward_input aten::mkldnn_linear_backward_weights "
      "mkldnn::_linear_pointwise mkl::_mkl_linear "
@@ -30,7 +31,9 @@ constexpr ClassRow kRows[] = {
      "aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps "
      "aten::_scaled_dot_product_fused_attention_overrideable aten::scaled_dot_product_attention "
      "aten::_flash_attention_forward aten::_efficient_attention_forward "
-     "aten::_cudnn_attention_forward aten::_triton_scaled_dot_attention "
+     "aten::_flash_attention_forward_no_dropout_inplace "
+     "aten::_cudnn_attention_forward aten::_cudnn_attention_forward_no_dropout_inplace "
+     "aten::_triton_scaled_dot_attention "
      "aten::_native_multi_head_attention aten::_triton_multi_head_attention "
      "flash_attn::_flash_attn_forward flash_attn::_flash_attn_varlen_forward flash_attn_3::fwd "
      "flash_attn_3::_flash_attn_forward "
@@ -165,7 +168,8 @@ constexpr ClassRow kRows[] = {
      "c10d::barrier c10d::send c10d::recv_ c10d::recv_any_source_ "
      "deepep::dispatch deepep::combine hybridep::dispatch hybridep::combine"},
     // Multi-tensor ops serve optimizers and gradient clipping, so the whole _foreach_ family
-    // belongs to this class. op_class_of finds it by its prefix.
+    // belongs to this class, except _foreach_mm of LibTorch 2.13. op_class_of finds it by its
+    // prefix.
     {OpClass::kOptimizer,
      "aten::_fused_adamw aten::_fused_adam aten::_fused_sgd aten::_fused_adagrad "
      "aten::_amp_foreach_non_finite_check_and_unscale aten::_amp_update_scale"},

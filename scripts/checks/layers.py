@@ -40,15 +40,19 @@ PARTS = {
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
     "models/preset": (["policies/base", "policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean
-    "kernels": ([], ["libtorch", "cuda"]),
+    "kernels/libtorch": ([], ["libtorch"]),
+    "kernels": (["kernels/libtorch"], ["libtorch", "cuda"]),
     "models": (["kernels", "models"], ["libtorch"]),
-    "harness/engine": (["models/scope", "policies/base", "policies/trace", "policies/plan", "policies/replay"], ["libtorch", "cuda"]),
+    "harness/engine": (["kernels/libtorch", "models/scope", "policies/base", "policies/trace", "policies/plan", "policies/replay"], ["libtorch", "cuda"]),
     "harness/progress": ([], []),
     "harness": (["policies", "reports", "kernels", "models", "harness"],
                 ["libtorch", "cuda", "fmt", "cupti", "nvtx", "nvml", "nccl", "cli11", "json",
                  "openssl"]),
     "tests": (["policies", "reports", "kernels", "models", "harness", "tests"], EVERY_LIBRARY),
 }
+
+VERSIONS_HEADER = "kernels/libtorch/versions.h"
+VERSION_MACRO = re.compile(r"\bTORCH_VERSION_(MAJOR|MINOR|PATCH)\b")
 
 # (where, header, reason)
 FORBIDDEN = [
@@ -67,8 +71,15 @@ def run(tree):
             reason = forbidden(tree, name, kind, header)
             if reason:
                 problems.append(f"{name}:{line}: {reason}")
-    problems += unpublished(tree)
+    problems += unpublished(tree) + version_macros(tree)
     return f"{len(files)} files", problems
+
+
+def version_macros(tree):
+    """Uses of LibTorch's version numbers outside the one header that may depend on them."""
+    return [f"{name}:{number}: LibTorch's version numbers are for {VERSIONS_HEADER} alone: name the difference there"
+            for name in tree.code() if name != VERSIONS_HEADER
+            for number, line in enumerate(tree.lines(name), 1) if VERSION_MACRO.search(line)]
 
 
 def unpublished(tree):

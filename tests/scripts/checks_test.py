@@ -104,6 +104,13 @@ class LayersTest(CheckoutTest):
         self.write("harness/engine/record.cpp", "#include <chrono>\n")
         self.expect_problem("layers", "harness/engine/record.cpp:1:", "no clock")
 
+    def test_libtorchs_version_numbers_are_for_one_header(self):
+        line = "#if TORCH_VERSION_MINOR >= 13\n#endif\n"
+        self.write("kernels/libtorch/versions.h", GOOD_HEADER + line)
+        self.expect_clean("layers")
+        self.write("harness/run/point.cpp", line)
+        self.expect_problem("layers", "harness/run/point.cpp:1:", "are for kernels/libtorch/versions.h alone")
+
     def test_what_a_folder_does_not_publish_is_its_own(self):
         self.write("policies/plan/CMakeLists.txt",
                    "rematch_public_headers(count.h)\nrematch_add_library(plan SOURCES count.cpp)\n")

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "harness/engine/interception.h"
+#include "kernels/libtorch/versions.h"
 #include "tests/support/catch.h"
 #include "tests/support/networks.h"
 #include "tests/support/schedules.h"
@@ -38,8 +39,7 @@ struct OtherEngine final : Engine {
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
       const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-      std::shared_ptr<torch::autograd::Node> graph_root,
-      torch::autograd::InputBuffer&& input_buffer) override {
+      libtorch::NodePointer graph_root, torch::autograd::InputBuffer&& input_buffer) override {
     ++num_graph_tasks;
     return Engine::execute_with_graph_task(graph_task, std::move(graph_root),
                                            std::move(input_buffer));
@@ -49,8 +49,7 @@ struct OtherEngine final : Engine {
     return Engine::make_anomaly_metadata();
   }
   void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& graph_task,
-                           const std::shared_ptr<torch::autograd::Node>& node,
-                           std::exception& error) override {
+                           const libtorch::NodePointer& node, std::exception& error) override {
     ++num_exceptions;
     Engine::thread_on_exception(graph_task, node, error);
   }

@@ -1,0 +1,61 @@
+// The differences between the LibTorch versions that the sources build against. Only this header
+// may depend on the version; scripts/check layers holds all other files to that.
+//
+// Note [LibTorch versions]
+// Sources avoid most differences instead of naming them:
+// - 2.12: functional collectives take groups of any type, not strings. Meta kernels are boxed.
+// - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
+// - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
+// - Each: at::Context has other flags. They are copied as bytes, up to the table behind them.
+#pragma once
+
+#include <c10/core/DispatchKey.h>
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/headeronly/version.h>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace rematch::libtorch {
+
+// The engine takes dispatch key Fake, which is below autograd and ADInplaceOrView in each version.
+// 2.13 moved it below Python, so that Python's modes and tensor subclasses see an op first.
+static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11 && TORCH_VERSION_MINOR <= 15,
+              "supported are LibTorch 2.11 to 2.15: see scripts/libtorch");
+static_assert(c10::DispatchKey::Fake < c10::DispatchKey::ADInplaceOrView,
+              "dispatch key Fake is not below ADInplaceOrView: the engine would see ops too early");
+constexpr bool kFakeIsBelowPython = c10::DispatchKey::Fake < c10::DispatchKey::Python;
+static_assert(kFakeIsBelowPython == (TORCH_VERSION_MINOR >= 13),
+              "dispatch key Fake has another place among the keys than this version is known for");
+
+// 2.13 holds a Node by c10::intrusive_ptr, earlier versions by std::shared_ptr.
+using NodePointer = decltype(torch::autograd::Edge::function);
+
+template <class SomeNode>
+constexpr bool is_shared_v = std::is_same_v<NodePointer, std::shared_ptr<torch::autograd::Node>>&&
+    std::is_base_of_v<torch::autograd::Node, SomeNode>;
+
+// Makes a node. A long graph is freed in a loop, not by recursion.
+template <class SomeNode, class... Arguments>
+auto make_node(Arguments&&... arguments) {
+  if constexpr (is_shared_v<SomeNode>) {
+    return std::shared_ptr<SomeNode>(new SomeNode(std::forward<Arguments>(arguments)...),
+                                     [](SomeNode* node) { deleteNode(node); });
+  } else {
+    return c10::make_intrusive<SomeNode>(std::forward<Arguments>(arguments)...);
+  }
+}
+
+// Adds an owner to a node that has owners.
+template <class SomeNode, class Pointer = NodePointer>
+Pointer pointer_to(SomeNode& node) {
+  if constexpr (is_shared_v<SomeNode>) {
+    return node.shared_from_this();
+  } else {
+    return Pointer::unsafe_reclaim_from_nonowning(&node);
+  }
+}
+
+}  // namespace rematch::libtorch
