@@ -39,8 +39,11 @@ class ConfigureTest(unittest.TestCase):
         self.assertIn("no LibTorch in LIBTORCH_ROOT=/nowhere: run scripts/setup", output)
 
     def test_another_version_is_named(self):
-        output = self.configure(f"-DLIBTORCH_ROOT={self.libtorch('2.10.1')}")
-        self.assertIn("holds LibTorch 2.10.1; the engine is bound to 2.11", output)
+        for version in ["2.10.1", "2.1.1", "2.16.0"]:
+            with self.subTest(version):
+                output = self.configure(f"-DLIBTORCH_ROOT={self.libtorch(version)}")
+                self.assertIn(f"holds LibTorch {version}; supported are 2.11, 2.12, 2.13, 2.14, 2.15: "
+                              "run scripts/setup --torch VERSION", output)
 
     def test_cuda_without_libtorch_is_refused(self):
         output = self.configure("-DREMATCH_LIBTORCH=OFF", "-DREMATCH_CUDA=ON")
@@ -50,6 +53,15 @@ class ConfigureTest(unittest.TestCase):
         output = self.configure(f"-DLIBTORCH_ROOT={self.libtorch('2.11.0')}", "-DREMATCH_DRY=ON",
                                 "-DREMATCH_DRY_ROOT=/nowhere")
         self.assertIn("CUDA libraries in /nowhere: run scripts/setup dry", output)
+
+    def test_a_dry_device_of_another_version_is_refused(self):
+        (self.work / "stamp").write_text("")
+        (self.work / "torch-2.12.1.dist-info").mkdir()
+        for version, refused in [("2.11.0", True), ("2.12.1", False)]:
+            with self.subTest(version):
+                output = self.configure(f"-DLIBTORCH_ROOT={self.libtorch(version)}", "-DREMATCH_DRY=ON",
+                                        f"-DREMATCH_DRY_ROOT={self.work}", "-DCMAKE_CUDA_COMPILER=/nowhere/nvcc")
+                self.assertEqual("are not of LibTorch 2.11.0: run scripts/setup dry" in output, refused, output)
 
     def test_a_dry_device_beside_real_cuda_is_refused(self):
         (self.work / "stamp").write_text("")

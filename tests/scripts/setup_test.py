@@ -6,12 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLAIN_TOOLS = ("bash cat sha256sum flock grep head sort tr mkdir rm mv uname cut wc env dirname ls ln "
-               "unzip chmod").split()
+               "unzip chmod sed").split()
 
 
 class SetupTest(unittest.TestCase):
@@ -25,8 +26,8 @@ class SetupTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.root)
         (self.root / "scripts").mkdir()
         (self.root / "bin").mkdir()
-        for name in ("setup", "libtorch-cpu.txt", "libtorch-nvcc.txt", "libtorch-cuda.txt"):
-            shutil.copy(ROOT / "scripts" / name, self.root / "scripts" / name)
+        shutil.copy(ROOT / "scripts/setup", self.root / "scripts/setup")
+        shutil.copytree(ROOT / "scripts/libtorch", self.root / "scripts/libtorch")
         for tool in PLAIN_TOOLS:
             (self.root / "bin" / tool).symlink_to(shutil.which(tool))
         for program in "ninja git ccache clang-format-14 clang-tidy-14".split():
@@ -110,7 +111,7 @@ cp() {{ {cp} "$@"; }}
             "torch-2.11.0.dist-info/licenses/LICENSE", "nvidia/cu13/lib/libcudart.so.13",
             "nvidia/cu13/lib/libcupti.so.13", "nvidia/cu13/include/cupti.h", "x.dist-info/METADATA",
             "y.dist-info/METADATA", "stamp"})
-        pins = (ROOT / "scripts/libtorch-cpu.txt").read_bytes()
+        pins = (ROOT / "scripts/libtorch/2.11/cpu.txt").read_bytes()
         self.assertEqual((self.root / ".libtorch/stamp").read_text().strip(),
                          hashlib.sha256(pins).hexdigest())
         self.assertEqual(self.leftovers(), [])
@@ -147,6 +148,62 @@ cp() {{ {cp} "$@"; }}
             "nvidia/cu13/nvvm/bin/cicc", "nvidia/cu13/lib/libcublas.so.13", "stamp"})
         self.assertFalse((self.root / ".libtorch").exists())
 
+    def stamp(self, folder):
+        return (self.root / folder / "stamp").read_text().strip()
+
+    def pins(self, *names):
+        return hashlib.sha256(b"".join((ROOT / "scripts/libtorch" / name).read_bytes() for name in names)).hexdigest()
+
+    def test_another_version_has_folders_of_its_own_and_is_kept(self):
+        self.assertEqual(self.setup()[0], 0)
+        self.assertEqual(self.setup("--torch", "2.15")[0], 0)
+        self.assertEqual(self.stamp(".libtorch"), self.pins("2.11/cpu.txt"))
+        self.assertEqual(self.stamp(".libtorch-2.15"), self.pins("2.15/cpu.txt"))
+        self.assertEqual((self.root / ".libtorch-version").read_text(), "2.15\n")
+        self.assertEqual(self.setup("dry")[0], 0)
+        self.assertEqual(self.stamp(".libtorch-dry-2.15"), self.pins("2.15/cpu.txt", "2.15/nvcc.txt"))
+        self.assertNotIn("nvidia/cu13/lib/libcupti.so.13", self.unpacked(".libtorch-dry-2.15"))
+        self.assertEqual(self.setup("cuda", "--torch", "2.13")[0], 0)
+        self.assertEqual(self.stamp(".libtorch-cuda-2.13"), self.pins("2.13/cpu.txt", "2.13/nvcc.txt", "2.13/cuda.txt"))
+        self.assertEqual(self.setup("--torch", "2.11"), (0, ""))
+        self.assertFalse((self.root / ".libtorch-version").exists())
+        self.assertEqual(self.setup("dry", "--torch", "2.15"), (0, ""))
+
+    def test_a_version_that_cannot_be_fetched_is_not_kept(self):
+        self.pip("exit 1")
+        self.assertEqual(self.setup("--torch", "2.14")[0], 1)
+        self.assertFalse((self.root / ".libtorch-version").exists())
+
+    def test_an_unknown_version_is_refused_with_those_that_there_are(self):
+        for arguments in (["--torch", "2.10"], ["--torch"], ["--torch", "2.1"]):
+            with self.subTest(arguments):
+                status, output = self.setup(*arguments)
+                self.assertEqual(status, 2)
+                self.assertIn("--torch takes 2.11 2.12 2.13 2.14 2.15 - not", output)
+        status, output = self.setup("--torch", "2.15", LIBTORCH_ROOT="/nowhere")
+        self.assertEqual(status, 2)
+        self.assertIn("give one of them", output)
+        self.assertEqual(self.calls(), [])
+
+    def test_the_wheel_gets_every_version(self):
+        self.assertEqual(self.setup("versions")[0], 0)
+        for version in ("2.12", "2.13", "2.14", "2.15"):
+            self.assertEqual(self.stamp(f".libtorch-{version}"), self.pins(f"{version}/cpu.txt"))
+        self.assertEqual(self.stamp(".libtorch"), self.pins("2.11/cpu.txt"))
+        self.assertFalse((self.root / ".libtorch-version").exists())
+
+    def test_a_version_beside_the_chosen_one_leaves_the_choice_alone(self):
+        self.setup("--torch", "2.15")
+        self.assertEqual(self.setup("--beside", "2.12")[0], 0)
+        self.assertEqual(self.stamp(".libtorch-2.12"), self.pins("2.12/cpu.txt"))
+        self.assertEqual((self.root / ".libtorch-version").read_text(), "2.15\n")
+        self.assertFalse((self.root / ".libtorch").exists())
+
+    def test_headers_are_newer_than_what_was_built_with_others(self):
+        before = time.time() - 10
+        self.assertEqual(self.setup()[0], 0)
+        self.assertGreater((self.root / ".libtorch/torch/include/ATen/Tensor.h").stat().st_mtime, before)
+
     def test_a_second_start_fetches_and_installs_nothing(self):
         self.setup()
         self.assertEqual(self.setup(), (0, ""))
@@ -156,7 +213,7 @@ cp() {{ {cp} "$@"; }}
         self.setup()
         stale = self.root / ".libtorch" / "stale"
         stale.write_text("")
-        with open(self.root / "scripts/libtorch-cpu.txt", "a", encoding="utf-8") as pins:
+        with open(self.root / "scripts/libtorch/2.11/cpu.txt", "a", encoding="utf-8") as pins:
             pins.write("another==1 --hash=sha256:0\n")
         self.assertEqual(self.setup()[0], 0)
         self.assertFalse(stale.exists())
@@ -266,7 +323,7 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
     def test_an_unknown_mode_is_a_usage_error(self):
         status, output = self.setup("gpu")
         self.assertEqual(status, 2)
-        self.assertIn("usage: scripts/setup [cpu|lite|dry|cuda|fuzz]", output)
+        self.assertIn("usage: scripts/setup [cpu|lite|dry|cuda|fuzz|versions] [--torch VERSION] [--beside VERSION]", output)
 
 
 if __name__ == "__main__":
