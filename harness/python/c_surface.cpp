@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <c10/core/Device.h>
+#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <memory>
@@ -84,6 +85,8 @@ using namespace rematch::c_call;
 extern "C" {
 
 const char* rematch_error() { return error().c_str(); }
+
+const char* rematch_torch_version() { return TORCH_VERSION; }
 
 int rematch_install(int counts_memory) {
   return call_or(-1, [&] {

@@ -24,6 +24,9 @@ struct RematchOpTimes;
 // The last error of this thread, one line.
 REMATCH_PYTHON_EXPORT const char* rematch_error();
 
+// The version of LibTorch that the library was built for, as "2.11.0".
+REMATCH_PYTHON_EXPORT const char* rematch_torch_version();
+
 // Hooks into LibTorch, once per process. `counts_memory` replaces the CPU's and meta's allocators
 // by counting ones: before the first tensor, and for measuring only.
 REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);

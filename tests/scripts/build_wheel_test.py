@@ -1,4 +1,4 @@
-"""The wheel has the metadata and files that an installer needs. The wheel's library is a stand-in."""
+"""The wheel has the metadata and files that an installer needs. Its libraries are copies of a program of the system."""
 
 import base64
 import csv
@@ -7,6 +7,8 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,7 @@ import unittest
 import zipfile
 
 sys.dont_write_bytecode = True
+PROGRAM = pathlib.Path(shutil.which("true")).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -30,10 +33,14 @@ class BuildWheelTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
-        script = build_wheel()
-        script.LIBRARY = self.folder / script.LIBRARY.name
-        script.LIBRARY.write_bytes(b"a library")
-        self.path = script.write_wheel(self.folder)
+        self.script = build_wheel()
+        self.write("2.11", "2.15")
+
+    def write(self, *versions):
+        """A wheel with a library for each version."""
+        library = self.folder / "librematch_python.so"
+        shutil.copy(PROGRAM, library)
+        self.path = self.script.write_wheel(self.folder, {version: library for version in versions})
         with zipfile.ZipFile(self.path) as wheel:
             self.files = {name: wheel.read(name) for name in wheel.namelist()}
 
@@ -50,6 +57,28 @@ class BuildWheelTest(unittest.TestCase):
         # PEP 639 puts the license file here, and requires metadata version 2.4.
         self.assertEqual(metadata["Metadata-Version"], "2.4")
         self.assertEqual(self.only(".dist-info/licenses/LICENSE").decode(), license_text)
+
+    def test_it_has_a_library_for_each_version(self):
+        self.assertEqual([name for name in self.files if name.endswith(".so")],
+                         ["rematch/librematch_python-2.11.so", "rematch/librematch_python-2.15.so"])
+        self.assertIn("rematch/__init__.py", self.files)
+        self.assertIn("rematch/py.typed", self.files)
+
+    def test_it_requires_torch_alone_of_a_version_that_has_a_library(self):
+        for versions, wanted in ((self.script.VERSIONS, "torch>=2.11,<2.16"), (["2.13"], "torch>=2.13,<2.14"),
+                                 (["2.11", "2.14"], "torch>=2.11,<2.15,!=2.12.*,!=2.13.*")):
+            with self.subTest(versions):
+                self.write(*versions)
+                metadata = email.message_from_bytes(self.only(".dist-info/METADATA"))
+                self.assertEqual(metadata.get_all("Requires-Dist"), [wanted])
+
+    def test_the_tag_names_the_oldest_glibc_that_the_libraries_run_with(self):
+        tag = self.path.stem.split("-", 2)[2]
+        self.assertRegex(tag, r"^py3-none-manylinux_2_\d+_x86_64$")
+        self.assertEqual(email.message_from_bytes(self.only(".dist-info/WHEEL"))["Tag"], tag)
+        symbols = subprocess.run(["readelf", "--version-info", "--wide", PROGRAM], capture_output=True, text=True, check=True).stdout
+        newest = max(int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", symbols))
+        self.assertEqual(int(tag.split("_")[2]), max(newest, 28))
 
     def test_record_lists_every_file_with_its_hash(self):
         rows = list(csv.reader(self.only(".dist-info/RECORD").decode().splitlines()))

@@ -21,7 +21,7 @@ Or step by step, with times of a card that is not here:
     print(rematch.predict(trace, plan)["peak_bytes"])
     print(rematch.check(model, lambda: model(batch).loss, rematch.Checkpoint(plan)))
 
-Needs torch 2.11.0: the engine is bound to its dispatcher. Import it before `rematch` or not at all.
+Needs a torch that it has a library for, see `pip show rematch`. Import torch before `rematch` or not at all.
 """
 
 from rematch._library import RematchError, allocated_bytes, count_memory

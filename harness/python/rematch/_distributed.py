@@ -2,7 +2,7 @@
 
 An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute, which no op reads: so where a
 layer goes from plain tensors to DTensors and back, and where one is redistributed, recorded steps run ops in its place.
-These are private classes of torch 2.11.0; outside recorded steps they do what they did."""
+These are private classes of torch; outside recorded steps they do what they did."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where torch's own Python has to know that a step is recorded.
 
 What cannot be recorded is refused where it begins, and collectives are waited for there. These are private functions of
-torch 2.11.0, the one release that the package runs with; outside recorded steps they do what they did."""
+torch; outside recorded steps they do what they did."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_frame_callback
 
-from rematch import _distributed, _pointers, _program_hooks
+from rematch import _distributed, _pointers, _private, _program_hooks
 from rematch._library import LIBRARY, RematchError, call
 from rematch.opaque import register_known_libraries
 
@@ -99,12 +99,16 @@ def refuse_in_recorded_step(what: str) -> None:
 
 def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
     """Puts make(what is there) in its place, once; not before somebody has imported the module."""
-    holder = sys.modules.get(module_name)
+    if module_name not in sys.modules:
+        return
+    holder: Any = sys.modules[module_name]
     *owners, name = path.split(".")
     for owner in owners:
         holder = getattr(holder, owner, None)
     found = getattr(holder, name, None)
-    if found is not None and not hasattr(found, "of_rematch"):
+    if found is None:
+        raise RematchError(_private.missing(f"{module_name}.{path}"))
+    if not hasattr(found, "of_rematch"):
         setattr(holder, name, make(found))
         getattr(holder, name).of_rematch = True
 
@@ -155,7 +159,7 @@ def _refuse_checkpointed_functions() -> None:
         return refusing
 
     _replaced("torch.utils.checkpoint", "CheckpointFunction.apply", make)
-    _replaced("torch.utils.checkpoint", "_checkpoint_without_reentrant_generator", make)
+    _replaced("torch.utils.checkpoint", _private.checkpoint_beginning(), make)
 
 
 def _warn_of_checkpoint() -> None:

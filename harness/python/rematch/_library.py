@@ -10,23 +10,59 @@ from typing import Any
 
 import torch
 
-TORCH_VERSION = "2.11.0"
-LIBRARY_NAME = "librematch_python.so"
+from rematch._private import require
 
-_found = torch.__version__.split("+")[0]
-if _found != TORCH_VERSION:
-    raise ImportError(f"rematch needs torch {TORCH_VERSION}, this is torch {torch.__version__}: "
-                      f"pip install torch=={TORCH_VERSION}")
+# The wheel has one library for each release of torch, such as "2.11". A copy for one machine may have a single library,
+# without a release in its name.
+LIBRARY_NAME = "librematch_python-{}.so"
+SINGLE_LIBRARY_NAME = "librematch_python.so"
+OVERRIDE = "REMATCH_PYTHON_LIBRARY"
 
 
 class RematchError(RuntimeError):
     """What the engine, the tracer or the search refuses: one line that says what and where."""
 
 
+def _release_of(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _library_path() -> pathlib.Path:
+    """The library for the torch that is imported. Raises ImportError with one line that says what to do."""
+    if os.environ.get(OVERRIDE):
+        return pathlib.Path(os.environ[OVERRIDE])
+    folder = pathlib.Path(__file__).parent
+    for name in (LIBRARY_NAME.format(_release_of(torch.__version__)), SINGLE_LIBRARY_NAME):
+        if (folder / name).exists():
+            return folder / name
+    releases = sorted((path.stem.rpartition("-")[2] for path in folder.glob(LIBRARY_NAME.format("*"))),
+                      key=lambda release: int(release.rpartition(".")[2]))
+    if not releases:
+        raise ImportError(f"this copy of rematch has no library: install the wheel of scripts/build_wheel, or name a library "
+                          f"with {OVERRIDE}")
+    raise ImportError(f"rematch has libraries for torch {', '.join(releases)}; this is torch {torch.__version__}: "
+                      f"pip install 'torch=={releases[-1]}.*', or use scripts/export_trace.py, which needs no library")
+
+
 def _load() -> ctypes.PyDLL:
-    path = os.environ.get("REMATCH_PYTHON_LIBRARY") or pathlib.Path(__file__).with_name(LIBRARY_NAME)
+    path = _library_path()
     # PyDLL keeps the interpreter's lock: calls are short, and tensors that Python knows may die in them.
-    library = ctypes.PyDLL(str(path))
+    try:
+        library = ctypes.PyDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"{path} cannot be loaded into torch {torch.__version__}; was it built for another one? "
+                          f"{error}") from None
+    library.rematch_torch_version.restype = ctypes.c_char_p
+    built_for = library.rematch_torch_version().decode()
+    if _release_of(built_for) != _release_of(torch.__version__):
+        raise ImportError(f"{path} is built for torch {built_for}, this is torch {torch.__version__}: "
+                          f"build the library for this torch (scripts/build_wheel), or name another one with {OVERRIDE}")
+    _declare(library)
+    return library
+
+
+def _declare(library: ctypes.PyDLL) -> None:
+    """Gives the C functions their types."""
     handle, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     functions: list[tuple[str, Any, list[Any]]] = [
             ("error", text, []), ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
@@ -53,9 +89,9 @@ def _load() -> ctypes.PyDLL:
     for name, result, arguments in functions:
         function = getattr(library, f"rematch_{name}")
         function.restype, function.argtypes = result, arguments
-    return library
 
 
+require()
 LIBRARY = _load()
 
 
@@ -94,4 +130,7 @@ def allocated_bytes(device: str = "cpu") -> int:
     return int(call("allocated_bytes", device))
 
 
-call("install", 0)
+try:
+    call("install", 0)
+except RematchError as error:
+    raise ImportError(str(error)) from None

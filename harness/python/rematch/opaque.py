@@ -132,7 +132,7 @@ def writers_noticed() -> Iterator[list[str]]:
 
     def apply(function: type[torch.autograd.Function], *arguments: Any, **keywords: Any) -> Any:
         before = [_contents(each) for each in arguments]
-        result = original.__func__(function, *arguments, **keywords)
+        result = original.__get__(None, function)(*arguments, **keywords)
         seen.setdefault(function, set()).update(
             index for index, each in enumerate(arguments) if _has_silent_change(before[index], _contents(each)))
         return result

@@ -1,8 +1,6 @@
 """Tests the package in a fresh process: its self-test, and traces without memory counting."""
 
 import json
-import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -10,6 +8,7 @@ import sys
 import unittest
 
 import rematch
+from rematch._library import LIBRARY
 
 
 class LibraryTest(unittest.TestCase):
@@ -17,8 +16,7 @@ class LibraryTest(unittest.TestCase):
         readelf = shutil.which("readelf")
         if readelf is None:
             self.skipTest("no readelf here")
-        library = os.environ.get("REMATCH_PYTHON_LIBRARY") or pathlib.Path(rematch.__file__).with_name("librematch_python.so")
-        done = subprocess.run([readelf, "-d", library], capture_output=True, text=True, check=True)
+        done = subprocess.run([readelf, "-d", LIBRARY._name], capture_output=True, text=True, check=True)
         needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout))
         self.assertLessEqual({"libtorch_cpu.so", "libc10.so"}, needed)
         self.assertEqual([name for name in needed if "python" in name or "cuda" in name], [])

@@ -5,8 +5,6 @@ import contextlib
 import copy
 import gc
 import pathlib
-import subprocess
-import sys
 import tempfile
 import threading
 import unittest
@@ -428,13 +426,6 @@ class RefusalTest(Case):
             for layer in self.model.layers:
                 x = layer(x)
             loss(x).backward()
-
-    def test_another_torch(self):
-        script = "import torch; torch.__version__ = '2.12.1+cpu'; import rematch"
-        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-        self.assertEqual(found.returncode, 1)
-        self.assertEqual(found.stderr.splitlines()[-1], "ImportError: rematch needs torch 2.11.0, this is torch 2.12.1+cpu: "
-                                                        "pip install torch==2.11.0")
 
     def test_another_model_than_the_plans(self):
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()

@@ -1,0 +1,56 @@
+"""The private names of torch that the package uses, and what differs between its releases.
+
+No release of torch promises these names. They are looked up when the package is imported. Names of modules that torch
+imports later are looked up in the first recorded step after that."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# What `import torch` brings.
+NAMES = (
+    "torch._C._dynamo.eval_frame.get_eval_frame_callback", "torch._C._dynamo.eval_frame.set_code_exec_strategy",
+    "torch._C._dynamo.eval_frame._FrameExecStrategy", "torch._C._dynamo.eval_frame._FrameAction.SKIP",
+    "torch._C._dynamo.eval_frame._FrameAction.DEFAULT", "torch._C._autograd._saved_tensors_hooks_is_enabled",
+    "torch._C._dispatch_key_parse", "torch._ops._higher_order_ops",
+    "torch._C._ExcludeDispatchKeyGuard", "torch._C.DispatchKeySet", "torch._C.DispatchKey.ADInplaceOrView",
+    "torch._C.DispatchKey.AutogradFunctionality", "torch._C.TensorBase._cdata", "torch.utils._pytree.tree_leaves",
+    "torch.utils.checkpoint.CheckpointFunction.apply")
+# Where a checkpoint that is not reentrant begins. From 2.14 on it is the first one, which the second one calls.
+CHECKPOINT_BEGINNINGS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
+
+
+def require() -> None:
+    """Raises ImportError for the first name that torch does not have."""
+    for name in NAMES:
+        if look_up(name) is None:
+            raise ImportError(missing(name))
+    checkpoint_beginning()
+
+
+def checkpoint_beginning() -> str:
+    """Which of CHECKPOINT_BEGINNINGS torch.utils.checkpoint calls. Raises ImportError where it has none."""
+    names = [name for name in CHECKPOINT_BEGINNINGS if look_up(f"torch.utils.checkpoint.{name}") is not None]
+    if not names:
+        raise ImportError(missing(f"torch.utils.checkpoint.{CHECKPOINT_BEGINNINGS[-1]}"))
+    return names[0]
+
+
+def look_up(name: str) -> Any:
+    """What the dotted name stands for, in a module that is imported; None if there is no such thing."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:length]))
+        if found is None:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        return found
+    return None
+
+
+def missing(name: str) -> str:
+    version = sys.modules["torch"].__version__
+    return (f"rematch uses {name}, which torch {version} does not have: "
+            "install a torch that this release of rematch supports, without changes to it")
