@@ -22,6 +22,9 @@ class TestCommandTest(unittest.TestCase):
         (self.root / "scripts").mkdir()
         (self.root / "bin").mkdir()
         shutil.copy(ROOT / "scripts" / "test", self.root / "scripts" / "test")
+        for version in ("2.9", "2.11"):
+            (self.root / "scripts/libtorch" / version).mkdir(parents=True)
+        (self.root / "scripts/libtorch/default.txt").write_text("2.9\n")
         self.stand_in("scripts/setup", "exit 0")
         self.stand_in("scripts/check", "echo 'checks: 5 passed, 0 failed, 0 skipped'")
         self.stand_in("scripts/test_page", "exit 0")
@@ -126,6 +129,23 @@ class TestCommandTest(unittest.TestCase):
         self.stand_in("scripts/test_python", "exit 1")
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "123 passed, 1 failed, 4 skipped"))
+
+    def test_the_oldest_libtorch_is_tested_beside_a_newer_one_that_was_chosen(self):
+        (self.root / ".libtorch-version").write_text("2.11\n")
+        self.presets(**{"dev": (20, 0, 0, 0), "torch-2.9": (5, 1, 0, 0)})
+        self.stand_in("scripts/test_python", "echo $* >>python_arguments")
+        self.stand_in("scripts/setup", "echo $* >>setup_arguments")
+        status, lines = self.run_test()
+        self.assertEqual((status, lines[-1]), (1, "133 passed, 1 failed, 0 skipped"))
+        self.assertEqual((self.root / "python_arguments").read_text(), "--small\n--small --torch 2.9\n")
+        self.assertEqual((self.root / "setup_arguments").read_text(), "dry\n--beside 2.9\n")
+
+    def test_a_libtorch_that_cannot_be_fetched_is_a_failure(self):
+        (self.root / ".libtorch-version").write_text("2.11\n")
+        self.stand_in("scripts/setup", "[ $1 = dry ]")
+        status, lines = self.run_test()
+        self.assertEqual(status, 1)
+        self.assertIn("LibTorch 2.9: 0 passed, 1 failed, 0 skipped in 0 s", lines)
 
     def test_the_driver_runs_a_hundred_seeds_from_the_one_asked_for(self):
         self.run_test()
