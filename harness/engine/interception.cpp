@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "harness/engine/python_ops.h"
 #include "kernels/libtorch/versions.h"
 
 namespace rematch {
@@ -133,13 +134,21 @@ void install_interception() {
               "longer be intercepted. Load it before the first Recording, or not at all");
 }
 
+void install_python_interception() {
+  static const bool installed = [] {
+    see_python_ops(&fallback);
+    return true;
+  }();
+  (void)installed;
+}
+
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                std::size_t depth) {
   if (depth > 0) {
     modes[depth - 1]->run(op, keys, stack, depth - 1);
     return;
   }
-  const c10::DispatchKeySet below = keys & kBelowFake;
+  const c10::DispatchKeySet below = keys_below_interception(keys);
   run_observed(op, *stack, &phase_of_thread, [&] { op.redispatchBoxed(below, stack); });
 }
 
@@ -202,6 +211,10 @@ void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 
 bool take_recompute_failure() { return recompute_failed.exchange(false); }
 
-c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys) { return keys & kBelowFake; }
+// What Python runs goes to Python, see Note [Ops that Python runs].
+c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys) {
+  const bool is_pythons = libtorch::kFakeIsBelowPython && keys.has(c10::DispatchKey::Python);
+  return is_pythons ? keys : keys & kBelowFake;
+}
 
 }  // namespace rematch

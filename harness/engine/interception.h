@@ -28,6 +28,9 @@ namespace rematch {
 // replaced the autograd engine afterwards. The guards call it, and repeated calls are cheap.
 void install_interception();
 
+// In a process with Python, also sees ops that Python runs, see harness/engine/python_ops.h.
+void install_python_interception();
+
 // Whether the thread runs a node of a backward pass.
 bool in_backward();
 

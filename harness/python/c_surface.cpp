@@ -92,6 +92,7 @@ int rematch_install(int counts_memory) {
   return call_or(-1, [&] {
     if (counts_memory != 0) install_counting_allocators();
     install_interception();
+    install_python_interception();
     return 0;
   });
 }
