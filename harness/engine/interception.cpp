@@ -211,7 +211,7 @@ void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 
 bool take_recompute_failure() { return recompute_failed.exchange(false); }
 
-// What Python runs goes to Python, see Note [Ops that Python runs].
+// Keeps all keys of an op that Python runs: see Note [Ops that Python runs].
 c10::DispatchKeySet keys_below_interception(c10::DispatchKeySet keys) {
   const bool is_pythons = libtorch::kFakeIsBelowPython && keys.has(c10::DispatchKey::Python);
   return is_pythons ? keys : keys & kBelowFake;

@@ -28,7 +28,7 @@ namespace rematch {
 // replaced the autograd engine afterwards. The guards call it, and repeated calls are cheap.
 void install_interception();
 
-// In a process with Python, also sees ops that Python runs, see harness/engine/python_ops.h.
+// Also intercepts ops that Python runs, in a process with Python: see harness/engine/python_ops.h.
 void install_python_interception();
 
 // Whether the thread runs a node of a backward pass.

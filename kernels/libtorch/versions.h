@@ -1,12 +1,13 @@
 // The differences between the LibTorch versions that the sources build against. Only this header
-// may depend on the version; scripts/check layers holds all other files to that.
+// may depend on the version; scripts/check layers enforces this.
 //
 // Note [LibTorch versions]
-// Sources avoid most differences instead of naming them:
+// The sources avoid most differences:
 // - 2.12: functional collectives take groups of any type, not strings. Meta kernels are boxed.
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
 // - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
-// - Each: at::Context has other flags. They are copied as bytes, up to the table behind them.
+// - All: at::Context has other flags in each version. They are copied as bytes, up to the table
+//   behind them.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -20,8 +21,8 @@
 
 namespace rematch::libtorch {
 
-// The engine takes dispatch key Fake, which is below autograd and ADInplaceOrView in each version.
-// 2.13 moved it below Python, so that Python's modes and tensor subclasses see an op first.
+// The engine uses dispatch key Fake, which is below autograd and ADInplaceOrView in every version.
+// 2.13 moved it below Python, so Python's modes and tensor subclasses see an op first.
 static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11 && TORCH_VERSION_MINOR <= 15,
               "supported are LibTorch 2.11 to 2.15: see scripts/libtorch");
 static_assert(c10::DispatchKey::Fake < c10::DispatchKey::ADInplaceOrView,
@@ -30,7 +31,7 @@ constexpr bool kFakeIsBelowPython = c10::DispatchKey::Fake < c10::DispatchKey::P
 static_assert(kFakeIsBelowPython == (TORCH_VERSION_MINOR >= 13),
               "dispatch key Fake has another place among the keys than this version is known for");
 
-// 2.13 holds a Node by c10::intrusive_ptr, earlier versions by std::shared_ptr.
+// From 2.13 on a Node is held by c10::intrusive_ptr, before by std::shared_ptr.
 using NodePointer = decltype(torch::autograd::Edge::function);
 
 template <class SomeNode>
