@@ -58,10 +58,11 @@ class ScopeGroup:
 class Scope:
     """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets a scope of its own."""
 
-    __slots__ = ("__weakref__", "_encoded", "_index", "_num_entered", "group", "was_recorded", "whole")
+    __slots__ = ("__weakref__", "_encoded", "_index", "_num_entered", "_parent", "group", "was_recorded", "whole")
 
-    def __init__(self, whole: str, name: str, index: int, group: ScopeGroup):
+    def __init__(self, whole: str, name: str, index: int, group: ScopeGroup, parent: Scope | None = None):
         self.whole = whole
+        self._parent = parent  # the scope that this one is named in; None: it stands alone
         self.group = group
         self.was_recorded = False
         self._encoded = name.encode()
@@ -70,13 +71,15 @@ class Scope:
         _scopes.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Scope, (self.whole, self._encoded.decode(), self._index, self.group)
+        return Scope, (self.whole, self._encoded.decode(), self._index, self.group, self._parent)
 
     # Every step calls both for every block.
     def enter(self, module: torch.nn.Module, *_: object) -> None:
         if self.group.is_closed() or (is_compiled() and self._is_told_to_stay_closed()):
             return
-        result = _enter_scope(self._encoded, self._index)
+        parent = self._parent
+        is_inside = parent is None or parent._num_entered > 0
+        result = _enter_scope(self._encoded if is_inside else self._name_in_running_scope(), self._index)
         if result == 0:
             self.was_recorded = self.group.is_recorded = True
         elif result < 0:
@@ -84,6 +87,13 @@ class Scope:
         elif torch.is_grad_enabled():
             self._notice_unrecorded_call(module)
         self._num_entered += 1
+
+    def _name_in_running_scope(self) -> bytes:
+        """A container may be iterated and never called. Its scope does not open, so its name becomes part of this one."""
+        name, parent = self._encoded, self._parent
+        while parent is not None and parent._num_entered == 0:
+            name, parent = parent._encoded + b"." + name, parent._parent
+        return name
 
     def leave(self, *_: object) -> None:
         if self._num_entered > 0:
@@ -122,7 +132,7 @@ def _never_compile(hook: Any) -> None:
     _eval_frame.set_code_exec_strategy(hook.__code__, strategy)
 
 
-for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told_to_stay_closed,
+for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told_to_stay_closed, Scope._name_in_running_scope,
               Scope._notice_unrecorded_call):
     _never_compile(_hook)
 

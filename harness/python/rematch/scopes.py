@@ -35,7 +35,7 @@ class BlockScopes:
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
         self._visited: set[int] = set()
-        self._visit(model, "", "")
+        self._visit(model, "", "", None)
         note_change()
         if only is not None and not only <= self._opened:
             self.remove()
@@ -56,8 +56,8 @@ class BlockScopes:
     def __exit__(self, *_: object) -> None:
         self.remove()
 
-    def _visit(self, module: torch.nn.Module, scope: str, name: str) -> None:
-        """`scope` is around the module, `name` is the module's in it."""
+    def _visit(self, module: torch.nn.Module, scope: str, name: str, parent: Scope | None) -> None:
+        """`scope` is the path of the scope around the module, which is `parent` if it opens. `name` is the module's in it."""
         is_block = id(module) in self._index_of
         block, index = self._index_of.get(id(module), ("", NO_INDEX))
         if is_block:
@@ -66,11 +66,12 @@ class BlockScopes:
         if self._is_scope(module, whole) and (self._only is None or whole in self._only):
             self._opened.add(whole)
             if id(module) not in self._visited:  # a module of two layers opens one scope
-                self._hook(module, Scope(whole, block if is_block else name, index, self._group), is_block)
+                parent = Scope(whole, block if is_block else name, index, self._group, None if is_block else parent)
+                self._hook(module, parent, is_block)
             scope, name = whole, ""
         self._visited.add(id(module))
         for child_name, child in children_of(module):
-            self._visit(child, scope, _joined(name, child_name))
+            self._visit(child, scope, _joined(name, child_name), parent)
 
     def _is_scope(self, module: torch.nn.Module, whole: str) -> bool:
         if id(module) in self._index_of:

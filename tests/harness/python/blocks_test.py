@@ -1,6 +1,7 @@
 """Tests which modules are chosen as the layers of models of many shapes, and that plans apply to them with equal bits."""
 
 import contextlib
+import functools
 import importlib.util
 import io
 import unittest
@@ -182,6 +183,23 @@ class NamedTest(Case):
         self.assert_governed(model, ["layers.0", "layers.1"])
         with rematch.scopes(model):
             self.assertEqual(len(first.norm._forward_pre_hooks), 1)
+
+
+class ContainersTest(Case):
+    def test_points_of_a_search_where_a_container_is_iterated_and_never_called(self):
+        stages = [Chain(lambda chain: chain.parts, parts=Sequential(*layers(2))) for _ in range(2)]
+        for stage in stages:
+            stage.forward = lambda x, parts=stage.parts: functools.reduce(lambda y, part: part(y), parts, x)
+        model = Chain(lambda chain: chain.stages, stages=ModuleList(stages))
+        blocks = {"stages": stages}
+        trace = rematch.trace(model, lambda: model(self.x), blocks=blocks)
+        points = rematch.search(trace, device="h100", optimizer="none", points=12)["points"]
+        begun = {region["first_scope"] for point in points for region in point["plan"]["regions"]}
+        self.assertTrue(any(scope.startswith("stages.0.parts.") for scope in begun), begun)
+        for point in points:
+            found = rematch.check(model, lambda: model(self.x), rematch.Checkpoint(point["plan"]), blocks=blocks)
+            self.assertTrue(found["bits_equal"])
+            self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], point["predicted_recomputed_ops"])
 
 
 class WrappedTest(Case):
