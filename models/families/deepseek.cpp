@@ -13,6 +13,7 @@
 #include "kernels/attention/attention.h"
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
+#include "models/scope/names.h"
 
 namespace rematch::deepseek {
 namespace {
@@ -85,7 +86,7 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
 }
 
 at::Tensor LatentAttention::forward(const at::Tensor& x_TD, const RotaryTable& table) const {
-  const Scope scope("attention");
+  const Scope scope(scope_names::kAttention);
   Heads heads;
   {
     const at::Tensor input_TD = enter(x_TD, parallel_);
@@ -93,7 +94,7 @@ at::Tensor LatentAttention::forward(const at::Tensor& x_TD, const RotaryTable& t
     make_keys_and_values(input_TD, table, heads);
   }
   at::Tensor out = attend(std::move(heads));
-  const Scope output("output");
+  const Scope output(scope_names::kOutput);
   if (!ulysses_.is_split()) out = out.transpose(1, 2);
   out = out.narrow(3, 0, value_dim_);
   out = out.reshape({batch_ * tokens_, heads_ * value_dim_});
@@ -103,7 +104,7 @@ at::Tensor LatentAttention::forward(const at::Tensor& x_TD, const RotaryTable& t
 }
 
 at::Tensor LatentAttention::make_queries(const at::Tensor& x_TD, const RotaryTable& table) const {
-  const Scope scope("query");
+  const Scope scope(scope_names::kQuery);
   at::Tensor q = apply_linear(wq_, x_TD);
   q = q.view({batch_, tokens_, heads_, nope_dim_ + rope_dim_});
   std::vector<at::Tensor> parts = at::split_with_sizes(q, {nope_dim_, rope_dim_}, -1);
@@ -115,14 +116,14 @@ void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryT
                                            Heads& heads) const {
   std::vector<at::Tensor> latent;  // the latent, then the rotated key part
   {
-    const Scope scope("kv_down");
+    const Scope scope(scope_names::kKvDown);
     const at::Tensor down = apply_linear(wkv_a_, x_TD);
     latent = at::split_with_sizes(down, {latent_dim_, rope_dim_}, -1);
     latent[1] = latent[1].view({batch_, tokens_, 1, rope_dim_});
     latent[1] = apply_rotary(latent[1], table, ops_);
   }
-  latent[0] = language_norm("kv_norm", latent[0], kv_norm_, ops_);
-  const Scope scope("kv_up");
+  latent[0] = language_norm(scope_names::kKvNorm, latent[0], kv_norm_, ops_);
+  const Scope scope(scope_names::kKvUp);
   at::Tensor up = apply_linear(wkv_b_, latent[0]);
   up = up.view({batch_, tokens_, heads_, nope_dim_ + value_dim_});
   std::vector<at::Tensor> parts = at::split_with_sizes(up, {nope_dim_, value_dim_}, -1);
@@ -132,7 +133,7 @@ void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryT
 }
 
 at::Tensor LatentAttention::attend(Heads heads) const {
-  const Scope scope("core");
+  const Scope scope(scope_names::kCore);
   heads.q = tokens_to_heads(std::move(heads.q), ulysses_);
   heads.k = tokens_to_heads(std::move(heads.k), ulysses_);
   heads.v = tokens_to_heads(std::move(heads.v), ulysses_);

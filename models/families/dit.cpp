@@ -5,6 +5,7 @@
 #include <ATen/ops/mul.h>
 
 #include "models/layers/norm.h"
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 #include "models/video/video_model.h"
 
@@ -79,27 +80,27 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
                              const RotaryTable& table) const {
   std::vector<at::Tensor> table_B1D;
   {
-    const Scope scope("modulation");
+    const Scope scope(scope_names::kModulation);
     at::Tensor sum_B6D = modulation_.value().to(at::kFloat);
     sum_B6D = at::add(sum_B6D, conditions.modulation_B6D);
     table_B1D = at::chunk(sum_B6D, 6, /*dim=*/1);
   }
   at::Tensor branch_BND;
   {
-    const Scope scope("self_attention_norm");
+    const Scope scope(scope_names::kSelfAttentionNorm);
     branch_BND = modulate(x_BND, table_B1D[0], table_B1D[1], self_.ops);
   }
   branch_BND = self_attend(branch_BND, table);
   x_BND = add_gated(x_BND, std::move(branch_BND), table_B1D[2]);
   {
-    const Scope scope("cross_attention_norm");
+    const Scope scope(scope_names::kCrossAttentionNorm);
     branch_BND = layer_norm_float32(x_BND, cross_norm_weight_, cross_norm_bias_, kEps);
     branch_BND = branch_BND.to(x_BND.scalar_type());
   }
   branch_BND = cross_attend(branch_BND, conditions);
   x_BND = at::add(x_BND, branch_BND);
   {
-    const Scope scope("ffn_norm");
+    const Scope scope(scope_names::kFfnNorm);
     branch_BND = modulate(x_BND, table_B1D[3], table_B1D[4], self_.ops);
   }
   branch_BND = feed_forward(ffn_, branch_BND);
@@ -107,11 +108,11 @@ at::Tensor WanBlock::forward(at::Tensor x_BND, const Conditions& conditions,
 }
 
 at::Tensor WanBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {
-  const Scope scope("self_attention");
+  const Scope scope(scope_names::kSelfAttention);
   Projected projected = project(self_, x_BND, x_BND);
   split_heads(self_, projected);
   {
-    const Scope rotary("rotary");
+    const Scope rotary(scope_names::kRotary);
     projected.q = apply_rotary(projected.q, table, self_.ops);
     projected.k = apply_rotary(projected.k, table, self_.ops);
   }
@@ -119,7 +120,7 @@ at::Tensor WanBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
 }
 
 at::Tensor WanBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
-  const Scope scope("cross_attention");
+  const Scope scope(scope_names::kCrossAttention);
   Projected projected = project(cross_, x_BND, conditions.text_BLD);
   split_heads(cross_, projected);
   return attend(cross_, std::move(projected), conditions.text_mask_B11L);

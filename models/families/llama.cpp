@@ -5,6 +5,7 @@
 #include "models/language/attention.h"
 #include "models/language/feed_forward.h"
 #include "models/language/language_model.h"
+#include "models/scope/names.h"
 
 namespace rematch::llama {
 namespace {
@@ -17,7 +18,7 @@ class LlamaFfn {
         dropout_ratio_(dropout_ratio(spec)) {}
 
   at::Tensor forward(const at::Tensor& x_TD) const {
-    const Scope scope("ffn");
+    const Scope scope(scope_names::kFfn);
     return dropout(part_.forward(x_TD), dropout_ratio_);
   }
 

@@ -12,6 +12,7 @@
 
 #include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 #include "models/video/video_model.h"
 
@@ -117,13 +118,13 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
                              const RotaryTable& table) const {
   std::vector<at::Tensor> table_B1D;
   {
-    const Scope scope("modulation");
+    const Scope scope(scope_names::kModulation);
     const at::Tensor sum_B6D = at::add(modulation_, conditions.modulation_B6D);
     table_B1D = at::chunk(sum_B6D, 6, /*dim=*/1);
   }
   at::Tensor branch_BND;
   {
-    const Scope scope("self_attention_norm");
+    const Scope scope(scope_names::kSelfAttentionNorm);
     branch_BND = modulate_rms(x_BND, table_B1D[0], table_B1D[1], self_.ops);
   }
   branch_BND = self_attend(branch_BND, table);
@@ -131,7 +132,7 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
   branch_BND = cross_attend(x_BND, conditions);
   x_BND = at::add(x_BND, branch_BND);
   {
-    const Scope scope("ffn_norm");
+    const Scope scope(scope_names::kFfnNorm);
     branch_BND = modulate_rms(x_BND, table_B1D[3], table_B1D[4], self_.ops);
   }
   branch_BND = feed_forward(ffn_, branch_BND);
@@ -139,10 +140,10 @@ at::Tensor LtxBlock::forward(at::Tensor x_BND, const Conditions& conditions,
 }
 
 at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& table) const {
-  const Scope scope("self_attention");
+  const Scope scope(scope_names::kSelfAttention);
   Projected projected = project(self_, x_BND, x_BND);
   {
-    const Scope rotary("rotary");
+    const Scope rotary(scope_names::kRotary);
     projected.q = rotate(projected.q, table, self_.ops);
     projected.k = rotate(projected.k, table, self_.ops);
   }
@@ -152,7 +153,7 @@ at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
 
 // Reads the residual stream without a norm.
 at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
-  const Scope scope("cross_attention");
+  const Scope scope(scope_names::kCrossAttention);
   Projected projected = project(cross_, x_BND, conditions.text_BLD);
   split_heads(cross_, projected);
   return attend(cross_, std::move(projected), conditions.text_mask_B11L);

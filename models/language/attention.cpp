@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/attention/attention.h"
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -30,17 +31,17 @@ GroupedQueryAttention::GroupedQueryAttention(Parameters& parameters, const std::
 }
 
 at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTable& table) const {
-  const Scope scope("attention");
+  const Scope scope(scope_names::kAttention);
   at::Tensor q, k, v;
   {
-    const Scope qkv("qkv");
+    const Scope qkv(scope_names::kQkv);
     const at::Tensor input_TD = enter(x_TD, parallel_);
     q = apply_linear(wq_, input_TD);
     k = apply_linear(wk_, input_TD);
     v = apply_linear(wv_, input_TD);
   }
   {
-    const Scope rotary("rotary");
+    const Scope rotary(scope_names::kRotary);
     q = q.view({batch_, tokens_, heads_, head_dim_});
     k = k.view({batch_, tokens_, kv_heads_, head_dim_});
     v = v.view({batch_, tokens_, kv_heads_, head_dim_});
@@ -49,7 +50,7 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
   }
   at::Tensor out;
   {
-    const Scope core("core");
+    const Scope core(scope_names::kCore);
     q = tokens_to_heads(std::move(q), ulysses_);
     k = tokens_to_heads(std::move(k), ulysses_);
     v = tokens_to_heads(std::move(v), ulysses_);
@@ -59,7 +60,7 @@ at::Tensor GroupedQueryAttention::forward(const at::Tensor& x_TD, const RotaryTa
     out = std::get<0>(attention(q, k, v, /*causal=*/true));
     if (ulysses_.is_split()) out = heads_to_tokens(out.transpose(1, 2), ulysses_);
   }
-  const Scope output("output");
+  const Scope output(scope_names::kOutput);
   if (!ulysses_.is_split()) out = out.transpose(1, 2);
   out = out.reshape({batch_ * tokens_, heads_ * head_dim_});
   at::Tensor result = apply_linear(wo_, out);

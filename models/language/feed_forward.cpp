@@ -23,6 +23,7 @@
 #include <optional>
 
 #include "kernels/fused/silu_mul.h"
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -127,7 +128,7 @@ at::Tensor Mixture::forward(const at::Tensor& x_TD) const {
 }
 
 Mixture::Routing Mixture::route(const at::Tensor& x_TD) const {
-  const Scope scope("router");
+  const Scope scope(scope_names::kRouter);
   const at::Tensor scores_TE = scores(x_TD);
   const auto [best_Tk, experts_Tk] = choose_experts(scores_TE);
   const at::Tensor experts_R = experts_Tk.view(-1);
@@ -160,7 +161,7 @@ std::pair<at::Tensor, at::Tensor> Mixture::choose_experts(const at::Tensor& scor
 at::Tensor Mixture::scores(const at::Tensor& x_TD) const {
   at::Tensor logits_TE;
   {
-    const Scope scope("gate");
+    const Scope scope(scope_names::kGate);
     const at::Tensor wide_TD = x_TD.to(at::kFloat);
     const at::Tensor wide_gate_ED = gate_.value().to(at::kFloat);
     logits_TE = at::linear(wide_TD, wide_gate_ED);
@@ -170,7 +171,7 @@ at::Tensor Mixture::scores(const at::Tensor& x_TD) const {
 }
 
 at::Tensor Mixture::dispatch(const at::Tensor& x_TD, Routing& routing) const {
-  const Scope scope("dispatch");
+  const Scope scope(scope_names::kDispatch);
   at::Tensor x_RD = at::gather(x_TD, 0, routing.tokens_RD);
   if (applied_ == ScoreApplied::kBeforeExperts) x_RD = weigh(x_RD, routing.scores_R1);
   if (!exchange_.is_split()) return x_RD;
@@ -180,7 +181,7 @@ at::Tensor Mixture::dispatch(const at::Tensor& x_TD, Routing& routing) const {
 }
 
 at::Tensor Mixture::run_experts(const at::Tensor& x_RD, const at::Tensor& row_ends_E) const {
-  const Scope scope("experts");
+  const Scope scope(scope_names::kExperts);
   at::Tensor hidden_RF = grouped_linear(x_RD, w1_, row_ends_E);
   if (ops_ == Ops::kFused) {
     const at::Tensor up_RF = grouped_linear(x_RD, w3_, row_ends_E);
@@ -194,13 +195,13 @@ at::Tensor Mixture::run_experts(const at::Tensor& x_RD, const at::Tensor& row_en
 }
 
 at::Tensor Mixture::run_shared_experts(const at::Tensor& x_TD) const {
-  const Scope scope("shared_experts");
+  const Scope scope(scope_names::kSharedExperts);
   return shared_.forward(x_TD);
 }
 
 at::Tensor Mixture::combine(at::Tensor routed_RD, const at::Tensor& shared_TD,
                             const Routing& routing) const {
-  const Scope scope("combine");
+  const Scope scope(scope_names::kCombine);
   if (exchange_.is_split()) {
     routed_RD = exchange_.from_experts(std::move(routed_RD), routing.here);
   }
@@ -221,10 +222,10 @@ DenseOrMoe DenseOrMoe::moe(Parameters& parameters, const std::string& name, cons
 
 at::Tensor DenseOrMoe::forward(const at::Tensor& x_TD) const {
   if (const auto* mixture = std::get_if<Mixture>(&part_)) {
-    const Scope scope("moe");
+    const Scope scope(scope_names::kMoe);
     return dropout(mixture->forward(x_TD), dropout_ratio_);
   }
-  const Scope scope("ffn");
+  const Scope scope(scope_names::kFfn);
   return dropout(std::get<FeedForward>(part_).forward(x_TD), dropout_ratio_);
 }
 

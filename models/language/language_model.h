@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/rotary.h"
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -22,7 +24,7 @@ namespace rematch {
 inline constexpr double kLanguageNormEps = 1e-5;
 
 // RMSNorm in its own scope.
-inline at::Tensor language_norm(const char* scope_name, const at::Tensor& x_TD,
+inline at::Tensor language_norm(std::string_view scope_name, const at::Tensor& x_TD,
                                 const at::Tensor& weight, Ops ops) {
   const Scope scope(scope_name);
   return rms_norm(x_TD, weight, kLanguageNormEps, ops);
@@ -39,10 +41,10 @@ class LanguageBlock {
       : LanguageBlock(parameters, "blocks." + std::to_string(layer), spec, layer) {}
 
   at::Tensor forward(at::Tensor x_TD, const RotaryTable& table) const {
-    at::Tensor branch_TD = language_norm("attention_norm", x_TD, attention_norm_, ops_);
+    at::Tensor branch_TD = language_norm(scope_names::kAttentionNorm, x_TD, attention_norm_, ops_);
     branch_TD = attention_.forward(branch_TD, table);
     x_TD = at::add(x_TD, branch_TD);
-    branch_TD = language_norm("ffn_norm", x_TD, ffn_norm_, ops_);
+    branch_TD = language_norm(scope_names::kFfnNorm, x_TD, ffn_norm_, ops_);
     branch_TD = ffn_.forward(branch_TD);
     return at::add(x_TD, branch_TD);
   }
@@ -108,7 +110,7 @@ class LanguageModel final : public Model {
   at::Tensor loss(const Batch& batch) override {
     at::Tensor x = embed(batch.tensors.at(0));
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-      const Scope scope("blocks", static_cast<int>(layer));
+      const Scope scope(scope_names::kBlocks, static_cast<int>(layer));
       x = run_block(
           [this, layer](at::Tensor input) {
             const GatheredWeights gathered(block_weights_[layer]);
@@ -118,7 +120,7 @@ class LanguageModel final : public Model {
     }
     if (ops_ == Ops::kFused) return fused_loss(std::move(x), batch.tensors.at(1));
     x = logits(std::move(x));
-    const Scope scope("loss");
+    const Scope scope(scope_names::kLoss);
     x = x.to(at::kFloat);
     return at::cross_entropy_loss(x, tokens_of_rank(batch.tensors.at(1)));
   }
@@ -130,7 +132,7 @@ class LanguageModel final : public Model {
 
  private:
   at::Tensor embed(const at::Tensor& tokens_T) const {
-    const Scope scope("embed");
+    const Scope scope(scope_names::kEmbed);
     const GatheredWeights gathered(embed_weights_);
     at::Tensor x_TD = at::embedding(embedding_, tokens_of_rank(tokens_T));
     return own_rows(std::move(x_TD), sequence_);
@@ -145,7 +147,7 @@ class LanguageModel final : public Model {
   }
 
   at::Tensor logits(at::Tensor x_TD) const {
-    const Scope scope("head");
+    const Scope scope(scope_names::kHead);
     const GatheredWeights gathered(head_weights_);
     x_TD = gather_alike(std::move(x_TD), sequence_);
     x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
@@ -156,12 +158,12 @@ class LanguageModel final : public Model {
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
     std::optional<GatheredWeights> gathered;
     {
-      const Scope scope("head");
+      const Scope scope(scope_names::kHead);
       gathered.emplace(head_weights_);
       x_TD = gather_alike(std::move(x_TD), sequence_);
       x_TD = rms_norm(x_TD, head_norm_, kLanguageNormEps, ops_);
     }
-    const Scope scope("loss");
+    const Scope scope(scope_names::kLoss);
     return fused::linear_cross_entropy(x_TD, head_.weight, tokens_of_rank(targets_T));
   }
 

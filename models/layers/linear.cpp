@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 
 namespace rematch {
@@ -82,7 +83,7 @@ AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& nam
 
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x) {
   if (!linear.down.defined()) return apply_linear(linear.base, x);
-  const Scope scope("adapted");
+  const Scope scope(scope_names::kAdapted);
   at::Tensor result = apply_linear(linear.base, x);
   at::Tensor correction = at::linear(x, linear.down.value());
   correction = at::linear(correction, linear.up.value());

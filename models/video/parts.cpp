@@ -10,6 +10,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/fused/modulate.h"
 #include "models/layers/norm.h"
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 
 namespace rematch::video {
@@ -58,7 +59,7 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
                   const at::Tensor& context_BLD) {
   Projected result;
   {
-    const Scope scope("qkv");
+    const Scope scope(scope_names::kQkv);
     const at::Tensor input_BND = enter(x_BND, attention.parallel);
     const at::Tensor context = context_BLD.is_same(x_BND)
                                    ? input_BND
@@ -67,7 +68,7 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
     result.k = apply_linear(attention.key, context);
     result.v = apply_linear(attention.value, context);
   }
-  const Scope scope("qk_norm");
+  const Scope scope(scope_names::kQkNorm);
   result.q = norm_over_heads(attention, result.q, attention.query_norm);
   result.k = norm_over_heads(attention, result.k, attention.key_norm);
   return result;
@@ -82,7 +83,7 @@ void split_heads(const Attention& attention, Projected& projected) {
 at::Tensor attend(const Attention& attention, Projected projected, const at::Tensor& mask) {
   at::Tensor out;
   {
-    const Scope scope("core");
+    const Scope scope(scope_names::kCore);
     projected.q = tokens_to_heads(std::move(projected.q), attention.exchange);
     projected.k = tokens_to_heads(std::move(projected.k), attention.exchange);
     projected.v = tokens_to_heads(std::move(projected.v), attention.exchange);
@@ -99,7 +100,7 @@ at::Tensor attend(const Attention& attention, Projected projected, const at::Ten
       out = heads_to_tokens(out.transpose(1, 2), attention.exchange);
     }
   }
-  const Scope scope("output");
+  const Scope scope(scope_names::kOutput);
   if (!attention.exchange.is_split()) out = out.transpose(1, 2);
   out = out.reshape({out.size(0), out.size(1), out.size(2) * out.size(3)});
   return dropout(apply_and_leave(attention.output, out, attention.parallel),
@@ -120,7 +121,7 @@ FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
 }
 
 at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND) {
-  const Scope scope("ffn");
+  const Scope scope(scope_names::kFfn);
   at::Tensor hidden_BNF = apply_linear(ffn.up, enter(x_BND, ffn.parallel));
   hidden_BNF = at::gelu(hidden_BNF, "tanh");
   return dropout(apply_and_leave(ffn.down, hidden_BNF, ffn.parallel), ffn.dropout_ratio);

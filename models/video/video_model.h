@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 #include "models/video/parts.h"
 
@@ -102,7 +103,7 @@ class VideoModel final : public Model {
     Embedded embedded = embed(batch);
     at::Tensor x_BND = std::move(embedded.video_BND);
     for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-      const Scope scope("blocks", static_cast<int>(layer));
+      const Scope scope(scope_names::kBlocks, static_cast<int>(layer));
       x_BND = run_block(
           [this, layer, conditions = embedded.conditions](at::Tensor x) {
             const GatheredWeights gathered(block_weights_[layer]);
@@ -133,7 +134,7 @@ class VideoModel final : public Model {
   std::int64_t patch_values() const { return grid_.channels * patch_extent_ * patch_extent_; }
 
   Embedded embed(const Batch& batch) const {
-    const Scope scope("embed");
+    const Scope scope(scope_names::kEmbed);
     const GatheredWeights gathered(embed_weights_);
     Embedded embedded;
     embedded.video_BND = embed_video(batch.tensors.at(0), batch.tensors.at(1), batch.tensors.at(2));
@@ -151,7 +152,7 @@ class VideoModel final : public Model {
   // its stride.
   at::Tensor embed_video(const at::Tensor& latents, const at::Tensor& noise,
                          const at::Tensor& time_B) const {
-    const Scope scope("patch");
+    const Scope scope(scope_names::kPatch);
     const at::Tensor time = time_B.view({grid_.batch, 1, 1, 1, 1});
     at::Tensor step = at::sub(noise, latents);
     step = at::mul(step, time);
@@ -179,7 +180,7 @@ class VideoModel final : public Model {
   }
 
   void embed_time(const at::Tensor& time_B, Embedded& embedded) const {
-    const Scope scope("time");
+    const Scope scope(scope_names::kTime);
     at::Tensor angle = time_B.view({grid_.batch, 1});
     angle = at::mul(angle, kTimeScale);
     angle = at::mul(angle, time_frequencies_);
@@ -201,7 +202,7 @@ class VideoModel final : public Model {
   }
 
   at::Tensor embed_text(const at::Tensor& text) const {
-    const Scope scope("text");
+    const Scope scope(scope_names::kText);
     at::Tensor x = text.to(dtype_);
     x = apply_linear(text_in_, x);
     x = at::gelu(x, "tanh");
@@ -210,7 +211,7 @@ class VideoModel final : public Model {
 
   // Returns 0 for a word and a large negative number for padding.
   at::Tensor embed_mask(const at::Tensor& mask_BL) const {
-    const Scope scope("mask");
+    const Scope scope(scope_names::kMask);
     at::Tensor bias = at::sub(mask_BL, 1);
     bias = at::mul(bias, kMasked);
     bias = bias.to(dtype_);
@@ -220,7 +221,7 @@ class VideoModel final : public Model {
   // Returns the predicted velocity in float32, as latents or as tokens. Values of a patch are
   // ordered (y, x, c), as in Wan.
   at::Tensor head(at::Tensor x_BND, const at::Tensor& time_BD) const {
-    const Scope scope("head");
+    const Scope scope(scope_names::kHead);
     const GatheredWeights gathered(head_weights_);
     x_BND = gather_alike(std::move(x_BND), sequence_);
     at::Tensor table_B2D = head_modulation_.value().to(at::kFloat);
@@ -241,7 +242,7 @@ class VideoModel final : public Model {
   // Mean squared error against noise - latents.
   at::Tensor flow_matching_loss(const at::Tensor& velocity, const at::Tensor& latents,
                                 const at::Tensor& noise) const {
-    const Scope scope("loss");
+    const Scope scope(scope_names::kLoss);
     at::Tensor error = at::sub(noise, latents);
     if (loss_is_on_tokens()) error = tokens_of_rank(cut_patches(std::move(error), head_order()));
     error = at::sub(velocity, error);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "models/scope/names.h"
 #include "policies/base/text.h"
 #include "policies/trace/collective.h"
 
@@ -157,7 +158,7 @@ std::vector<PlacedRegion> root_region(const Trace& trace) {
   std::optional<ScopeId> first;
   ScopeId last;
   for (const ScopeId id : trace.scopes.ids()) {
-    if (trace.scopes[id].parent || trace.scopes[id].path == "loss") continue;
+    if (trace.scopes[id].parent || trace.scopes[id].path == scope_names::kLoss) continue;
     if (!first) first = id;
     last = id;
   }

@@ -4,6 +4,7 @@
 #include <set>
 #include <variant>
 
+#include "models/scope/names.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 #include "policies/catalogue/place_regions.h"
@@ -49,8 +50,9 @@ bool has_biases(const Trace& trace) {
 }
 
 bool has_experts(const Trace& trace) {
+  const std::string ending = "." + std::string(scope_names::kMoe);
   return std::any_of(trace.scopes.begin(), trace.scopes.end(),
-                     [](const TracedScope& scope) { return scope.path.ends_with(".moe"); });
+                     [&](const TracedScope& scope) { return scope.path.ends_with(ending); });
 }
 
 bool concerns(Policy::Concern concern, const Trace& trace) {

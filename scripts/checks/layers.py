@@ -33,7 +33,7 @@ PARTS = {
     "policies/plan": (["policies/base", "policies/trace"], []),
     "policies/replay": (["policies/base", "policies/trace", "policies/plan"], []),
     "policies/predict": (["policies/base", "policies/trace", "policies/plan", "policies/replay"], []),
-    "policies/catalogue": (["policies/base", "policies/trace", "policies/plan", "policies/predict"], []),
+    "policies/catalogue": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "models/scope"], []),
     "policies/export": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "policies/search": (["policies/base", "policies/trace", "policies/plan", "policies/predict"], []),
     "policies/planners": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "models/scope/names.h"
 #include "models/scope/scope.h"
 #include "tests/models/model_checks.h"
 #include "tests/support/catch.h"
@@ -121,11 +122,13 @@ class ScopeNames final : public ScopeListener {
     if (open_.empty()) outermost.push_back(path);
     open_.push_back(path);
     all.insert(path);
+    single.insert(std::string(name));
   }
   void leave() noexcept override { open_.pop_back(); }
 
   std::vector<std::string> outermost;
-  std::set<std::string> all;
+  std::set<std::string> all;     // paths
+  std::set<std::string> single;  // names alone
 
  private:
   std::vector<std::string> open_;
@@ -177,6 +180,20 @@ TEST_CASE("a model is the same every time it is made") {
     const at::Tensor second = make_model(spec, at::kCPU)->loss(batch);
     CHECK(first.equal(second));
   }
+}
+
+// Scopes that only ranks open are covered by tests/models/scope/names_test.cpp.
+TEST_CASE("models open the scopes of scope/names.h, all of them and no others") {
+  std::set<std::string> opened;
+  for (const Shape& shape : shapes()) {
+    const ModelSpec spec = spec_of(shape.preset, shape.overrides);
+    const auto model = make_model(spec, at::kMeta);
+    const Batch batch = make_data(spec, "", 1, at::kMeta)->batch(0);
+    ScopeNames names;
+    model->loss(batch);
+    opened.insert(names.single.begin(), names.single.end());
+  }
+  CHECK(opened == std::set<std::string>(scope_names::kAll.begin(), scope_names::kAll.end()));
 }
 
 TEST_CASE("scopes open as embed, blocks by index, head, loss, and name the parts of a block") {

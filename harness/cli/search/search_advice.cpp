@@ -7,6 +7,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "models/preset/parallel.h"
+#include "models/scope/names.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -129,7 +130,8 @@ std::optional<std::string> dtype_hint(const FrontRecord& record) {
 }
 
 bool is_in_loss(const FrontPoint& point) {
-  return point.figures.peak_place == "loss" || point.figures.peak_place == "head";
+  return point.figures.peak_place == scope_names::kLoss ||
+         point.figures.peak_place == scope_names::kHead;
 }
 
 std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontRecord& record) {

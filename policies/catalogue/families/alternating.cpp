@@ -34,7 +34,8 @@ constexpr const char* kHostCopies =
 Alternation every_second(const Texts& counted, Keep keep = Keep::kOdd) {
   Alternation alternate;
   alternate.selectors = selectors(counted);
-  alternate.exclude = selectors({"*.moe.router.gate::aten::mm"});
+  alternate.exclude = selectors(
+      {in_scope({scope_names::kMoe, scope_names::kRouter, scope_names::kGate}, "aten::mm")});
   alternate.exclude_same_shapes = true;
   alternate.keep = keep;
   return alternate;

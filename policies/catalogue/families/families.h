@@ -2,9 +2,12 @@
 // policies/catalogue; other code includes catalogue.h.
 #pragma once
 
+#include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "models/scope/names.h"
 #include "policies/catalogue/catalogue.h"
 
 namespace rematch {
@@ -24,8 +27,24 @@ std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);
 
+// Returns the text of a selector inside scopes: in_scope({kMoe, kExperts}, "matmul#1") is
+// "*.moe.experts::matmul#1".
+inline std::string in_scope(std::initializer_list<std::string_view> names, std::string_view op) {
+  return "*." + scope_names::path(names) + "::" + std::string(op);
+}
+
+// The same for every scope whose name ends in the first of `names`: "*attention.output::result"
+// also stands for self_attention and cross_attention.
+inline std::string in_any_scope(std::initializer_list<std::string_view> names,
+                                std::string_view op) {
+  return "*" + scope_names::path(names) + "::" + std::string(op);
+}
+
 // Parses the catalogue's own selectors, written as text: "*.ffn::matmul#1".
 std::vector<Selector> selectors(const std::vector<std::string_view>& texts);
+
+// Selects what attention reads: query and key after norm and rotary embedding, and value.
+const std::vector<Selector>& query_key_value();
 
 // Returns a policy under which every block is a region that keeps the selected ops and recomputes
 // the rest.

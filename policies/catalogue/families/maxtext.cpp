@@ -19,54 +19,68 @@
 namespace rematch {
 namespace {
 
-using Texts = std::vector<std::string_view>;
+using scope_names::kAdapted;
+using scope_names::kAttention;
+using scope_names::kFfn;
+using scope_names::kMoe;
+using scope_names::kOutput;
+using scope_names::kSharedExperts;
 
-const Texts& qkv() {
-  static const Texts texts = {"*attention.rotary::result", "*.attention.query::result",
-                              "*.attention.kv_up::result", "*attention.qkv::result#3",
-                              "*.cross_attention.qk_norm::result"};
-  return texts;
-}
+using Selectors = std::vector<Selector>;
+
+// The result of the attention's output projection.
+std::string out_projection() { return in_any_scope({kAttention, kOutput}, "result"); }
 
 Policy on_host(Policy policy) {
   policy.offload_saved = true;
   return policy;
 }
 
-Policy keeping_qkv_and(const Texts& more) {
-  Texts texts = qkv();
-  append(texts, more);
-  return keeping(texts);
+Policy keeping_qkv_and(const Selectors& more) {
+  Policy policy;
+  policy.save = query_key_value();
+  append(policy.save, more);
+  return policy;
 }
 
 // Also keeps the dense feed-forward's matmuls.
-Policy minimal(Texts more) {
-  append(more, {"*attention.output::result", "*.ffn::matmul", "*.ffn.adapted::result",
-                "*.moe.shared_experts::matmul"});
+Policy minimal(Selectors more) {
+  append(more, selectors({out_projection(), in_scope({kFfn}, "matmul"),
+                          in_scope({kFfn, kAdapted}, "result"),
+                          in_scope({kMoe, kSharedExperts}, "matmul")}));
   Policy policy = keeping_qkv_and(more);
-  policy.exclude = selectors({"*.ffn.adapted::matmul"});
+  policy.exclude = selectors({in_scope({kFfn, kAdapted}, "matmul")});
   return policy;
 }
 
 }  // namespace
 
+const std::vector<Selector>& query_key_value() {
+  using namespace scope_names;
+  static const std::vector<Selector> all = selectors(
+      {in_any_scope({kAttention, kRotary}, "result"), in_scope({kAttention, kQuery}, "result"),
+       in_scope({kAttention, kKvUp}, "result"), in_any_scope({kAttention, kQkv}, "result#3"),
+       in_scope({kCrossAttention, kQkNorm}, "result")});
+  return all;
+}
+
 std::vector<CatalogueEntry> maxtext_policies() {
   return {
       {"remat_save_out_proj", "keep the attention's output projection",
-       [] { return keeping({"*attention.output::result"}); }},
+       [] { return keeping({out_projection()}); }},
       {"remat_save_qkv_proj", "keep query and key after rotary embedding, and value",
-       [] { return keeping(qkv()); }},
+       [] { return keeping_qkv_and({}); }},
       {"remat_save_dot_except_mlp", "keep query, key, value and the output projection",
-       [] { return keeping_qkv_and({"*attention.output::result"}); }},
+       [] { return keeping_qkv_and(selectors({out_projection()})); }},
       {"remat_save_dot_except_mlpwi", "the same, and the output of dense feed-forwards",
        [] {
-         return keeping_qkv_and(
-             {"*attention.output::result", "*.ffn::result", "*.moe.shared_experts::result"});
+         return keeping_qkv_and(selectors({out_projection(), in_scope({kFfn}, "result"),
+                                           in_scope({kMoe, kSharedExperts}, "result")}));
        }},
       {"remat_save_dot_with_context_except_mlp",
        "keep all of attention, nothing of the feed-forward",
        [] {
-         return keeping_qkv_and({"attention_forward", "*attention.output::result"});
+         return keeping_qkv_and(selectors({"attention_forward", out_projection()}));
        }},
       {"remat_minimal",
        "keep query, key, value, the output projection and the matmuls of dense feed-forwards",
@@ -74,9 +88,9 @@ std::vector<CatalogueEntry> maxtext_policies() {
       {"remat_minimal_offloaded", "what remat_minimal keeps, kept on the host",
        [] { return on_host(minimal({})); }},
       {"remat_qkv_proj_offloaded", "query, key and value, kept on the host",
-       [] { return on_host(keeping(qkv())); }},
+       [] { return on_host(keeping_qkv_and({})); }},
       {"remat_minimal_with_context", "the same, and attention's output",
-       [] { return minimal({"attention_forward"}); }},
+       [] { return minimal(selectors({"attention_forward"})); }},
   };
 }
 

@@ -23,26 +23,32 @@ struct Module {
 };
 
 const std::vector<Module>& modules() {
+  using namespace scope_names;
   static const std::vector<Module> all = {
-      {"core_attn", true, {"attention.core", "self_attention.core", "cross_attention.core"}, {}},
-      {"mlp", true, {"ffn"}, {}},
-      {"moe", true, {"moe"}, {}},
-      {"shared_experts", true, {"moe.shared_experts"}, {}},
+      {"core_attn",
+       true,
+       {path({kAttention, kCore}), path({kSelfAttention, kCore}), path({kCrossAttention, kCore})},
+       {}},
+      {"mlp", true, {path({kFfn})}, {}},
+      {"moe", true, {path({kMoe})}, {}},
+      {"shared_experts", true, {path({kMoe, kSharedExperts})}, {}},
       {"layernorm",
        false,
-       {"attention_norm", "self_attention_norm", "cross_attention_norm", "ffn_norm"},
+       {path({kAttentionNorm}), path({kSelfAttentionNorm}), path({kCrossAttentionNorm}),
+        path({kFfnNorm})},
        {}},
       {"moe_act",
        false,
        {},
-       selectors({"*.moe.experts::aten::silu", "*.moe.experts::aten::mul",
-                  "*.moe.experts::rematch::silu_mul"})},
+       selectors({in_scope({kMoe, kExperts}, "aten::silu"), in_scope({kMoe, kExperts}, "aten::mul"),
+                  in_scope({kMoe, kExperts}, "rematch::silu_mul")})},
       // Includes the query's projection and both rotary embeddings. The key's rotary embedding is
       // in kv_down, whose projection is kept.
       {"mla_up_proj",
        false,
-       {"attention.query", "attention.kv_up"},
-       selectors({"*.attention.kv_down::elementwise", "*.attention.kv_down::copy"})},
+       {path({kAttention, kQuery}), path({kAttention, kKvUp})},
+       selectors({in_scope({kAttention, kKvDown}, "elementwise"),
+                  in_scope({kAttention, kKvDown}, "copy")})},
   };
   return all;
 }

@@ -40,21 +40,21 @@ Policy sac_and_offload() {
 
 struct ModuleInput {
   std::string_view module;
-  std::vector<std::string_view> made_by;  // ops that make the input; empty: the inputs of regions
+  std::vector<Selector> made_by;  // ops that make the input; empty: the inputs of regions
 };
 
 const std::vector<ModuleInput>& module_inputs() {
+  using namespace scope_names;
   static const std::vector<ModuleInput> all = {
       {"layer_input", {}},
       {"attn_norm", {}},
-      {"qkv_linear", {"*attention_norm::result"}},
-      {"core_attn",
-       {"*attention.rotary::result", "*.attention.query::result", "*.attention.kv_up::result",
-        "*attention.qkv::result#3", "*.cross_attention.qk_norm::result"}},
-      {"attn_proj", {"attention_forward"}},
-      {"mlp_norm", {"*attention.output::result"}},
-      {"expert_fc1", {"*.ffn_norm::result"}},
-      {"moe_act", {"*.moe.experts::matmul#1", "*.moe.experts::matmul#2"}},
+      {"qkv_linear", selectors({in_any_scope({kAttentionNorm}, "result")})},
+      {"core_attn", query_key_value()},
+      {"attn_proj", selectors({"attention_forward"})},
+      {"mlp_norm", selectors({in_any_scope({kAttention, kOutput}, "result")})},
+      {"expert_fc1", selectors({in_scope({kFfnNorm}, "result")})},
+      {"moe_act",
+       selectors({in_scope({kMoe, kExperts}, "matmul#1"), in_scope({kMoe, kExperts}, "matmul#2")})},
   };
   return all;
 }
@@ -78,12 +78,11 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
       return Rejected{"offload_modules: unknown module " + in_quotes(word) +
                       did_you_mean(word, names_of_modules())};
     }
-    const std::vector<Selector> made_by = selectors(found->made_by);
-    append(policy.offload, made_by);
-    policy.offload_inputs |= made_by.empty();
-    if (made_by.empty()) continue;
+    append(policy.offload, found->made_by);
+    policy.offload_inputs |= found->made_by.empty();
+    if (found->made_by.empty()) continue;
     policy.expectations.push_back(
-        {.ops = made_by,
+        {.ops = found->made_by,
          .warning = "the model has no " + word + ", so it offloads nothing for that"});
   }
   return policy;

@@ -40,9 +40,15 @@ Policy ops_root() {
   return policy;
 }
 
-const std::vector<std::string> kAttentionScopes = {"attention", "self_attention",
-                                                   "cross_attention"};
-const std::vector<std::string> kFfnScopes = {"ffn", "moe"};
+using scope_names::kAttention;
+using scope_names::kCrossAttention;
+using scope_names::kFfn;
+using scope_names::kMoe;
+using scope_names::kSelfAttention;
+
+const std::vector<std::string> kAttentionScopes = {
+    std::string(kAttention), std::string(kSelfAttention), std::string(kCrossAttention)};
+const std::vector<std::string> kFfnScopes = {std::string(kFfn), std::string(kMoe)};
 
 // Restricts `selectors`, which must not have scopes, to each of the scopes.
 std::vector<Selector> inside(const std::vector<std::string>& scopes,
@@ -156,8 +162,8 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
 Policy sac_split_flex_compiled() {
   Policy policy = std::get<Policy>(parse_policy("sac_titan_2025(deepseek_v3)"));
   policy.regions.kind = RegionChoice::Kind::kScopes;
-  policy.regions.patterns = {"attention", "moe"};
-  policy.regions.only_with = "moe";
+  policy.regions.patterns = {std::string(kAttention), std::string(kMoe)};
+  policy.regions.only_with = kMoe;
   policy.name.clear();
   return policy;
 }

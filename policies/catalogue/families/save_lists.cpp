@@ -33,7 +33,8 @@ std::vector<CatalogueEntry> save_list_policies() {
        "keep fused self attention, recompute cross attention and the rest: the 221 MB a block that "
        "FastVideo published",
        [] {
-         return keeping({"*.attention::attention_forward", "*.self_attention::attention_forward"});
+         return keeping({in_scope({scope_names::kAttention}, "attention_forward"),
+                         in_scope({scope_names::kSelfAttention}, "attention_forward")});
        }},
       {"ops_block", "keep fused attention alone, one region a block: ops as proposed",
        [] { return keeping({"attention_forward"}); }},
