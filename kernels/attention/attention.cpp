@@ -21,7 +21,8 @@ std::optional<at::Tensor> optional_mask(const Attention& how) {
 }
 
 // True if the CPU runs LibTorch's flash attention, false if it runs composed attention. A masked op
-// reads the memory-efficient flag; on the CPU use_attention_backend sets both flags together.
+// reads the flag of the memory-efficient backend. On the CPU use_attention_backend sets this flag
+// and the flag of flash together.
 bool has_flash_on_cpu(const Attention& how) {
   const at::Context& context = at::globalContext();
   return how.mask.defined() ? context.userEnabledMemEfficientSDP() : context.userEnabledFlashSDP();

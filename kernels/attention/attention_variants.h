@@ -9,7 +9,7 @@
 
 namespace rematch::kernels {
 
-using AttentionForward = std::tuple<at::Tensor, at::Tensor>;               // out, logsumexp
+using AttentionForward = std::tuple<at::Tensor, at::Tensor>;               // output, logsumexp
 using AttentionBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // gradients of q, k, v
 
 // Every kernel takes a dropout ratio. A model's dropout is a separate op, so the ratio is 0.
@@ -18,12 +18,13 @@ inline constexpr double kDropoutOff = 0.0;
 struct Attention {
   bool causal = false;
   std::optional<double> scale;  // absent: 1 / sqrt(head_dim)
-  at::Tensor mask;              // undefined: no mask; broadcasts to [batch, heads, queries, keys]
+  at::Tensor mask;              // broadcasts to [batch, heads, queries, keys]; undefined: no mask
 };
 
 // Composes attention from ATen's matmuls and exponentials inside one op, for inputs that no fused
-// kernel takes: any device, dtype, head width and mask. Allocates queries x keys scores while it
-// runs. Lays out its results as the CPU's flash op does. Sums in float32, or in double for double.
+// kernel accepts. Takes any device, dtype, head width and mask. Allocates queries x keys scores
+// while it runs. Lays out its results as the CPU's flash op does. Sums in float32, or in double for
+// double.
 AttentionForward math_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const Attention& how);
 AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::Tensor& q,
@@ -31,8 +32,8 @@ AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::
                                           const at::Tensor& out, const at::Tensor& logsumexp,
                                           const Attention& how);
 
-// Runs LibTorch's CUDA kernels: flash, cuDNN, memory-efficient or composed. Chooses the first in
-// this order that takes mask, dtype and head width and is enabled (backend.h). Needs no CUDA
+// Runs LibTorch's CUDA kernels: flash, cuDNN, memory-efficient or composed. Chooses the first of
+// these that is enabled (backend.h) and supports the mask, dtype and head width. Needs no CUDA
 // header.
 AttentionForward attention_on_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                    const Attention& how);

@@ -1,5 +1,5 @@
-// Which kernel the attention ops run. The choice is process-wide, because forward, recompute and
-// backward must use the same kernel.
+// Selects the kernel that the attention ops run. The choice is process-wide, because forward,
+// recompute and backward must use the same kernel.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,16 +18,17 @@ enum class AttentionBackend : std::uint8_t { kFlash, kCudnn, kEfficient, kMath }
 std::string_view to_string(AttentionBackend backend);
 std::optional<AttentionBackend> attention_backend_from_string(std::string_view name);
 
-// Returns the backends that take the dtype on the device, the default first. On meta nothing runs,
-// so it returns the CPU's.
+// Returns the backends that support the dtype on the device, the default first. Meta tensors run
+// nothing, so for them it returns the CPU's.
 std::vector<AttentionBackend> attention_backends(c10::DeviceType device, c10::ScalarType dtype);
 
-// Selects a backend. Masked attention has no flash or cuDNN kernel on CUDA. There kMath selects the
-// composed kernel for it too; every other backend selects the memory-efficient kernel.
+// Selects a backend. On CUDA, masked attention has no flash or cuDNN kernel. If kMath is selected,
+// masked attention runs the composed kernel. With any other backend it runs the memory-efficient
+// kernel.
 void use_attention_backend(AttentionBackend backend);
 
-// Returns the backend of the last use_attention_backend() call, or the one that LibTorch chose
-// since.
+// Returns the backend that the last use_attention_backend() call selected, or the one that LibTorch
+// has chosen since then.
 AttentionBackend attention_backend_in_use();
 
 // Leaves the choice to LibTorch: the first unmasked attention op on CUDA asks libtorch_attention().
@@ -35,12 +36,14 @@ AttentionBackend attention_backend_in_use();
 void let_libtorch_choose_attention();
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
-// if all were enabled. It is cuDNN on sm_90 and sm_100, else flash, where they take dtype and
-// width. In deterministic mode it is never cuDNN. Leaves all backends enabled.
+// if all backends were enabled. On sm_90 and sm_100 that is cuDNN, elsewhere flash, if the backend
+// supports the dtype and head width. In deterministic mode it is never cuDNN. Leaves all backends
+// enabled.
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 
-// Called by the kernels. Asks LibTorch if the choice was left to it and it has not chosen yet.
+// Called by the kernels. If let_libtorch_choose_attention() was called and LibTorch has not chosen
+// yet, asks LibTorch for its choice.
 void choose_attention_for(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           bool causal);
 

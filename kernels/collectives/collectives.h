@@ -2,8 +2,8 @@
 // dispatcher, on the process group registered under `group`. They have no gradients: models/layers
 // defines those.
 //
-// On meta they need no group. A program that links this library can run a rank of any world in one
-// process.
+// On meta the collectives need no group. A program that links this library can run a rank of any
+// world in one process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@ namespace rematch::collectives {
 
 enum class Reduction : std::uint8_t { kSum, kMean };
 
-// `x` must be contiguous. Ranks concatenate or split dimension 0. Where they split it, `size` must
-// divide it.
+// `x` must be contiguous. Ranks concatenate or split dimension 0. If ranks split the dimension, it
+// must be divisible by `size`.
 at::Tensor all_reduce(const at::Tensor& x, const std::string& group);  // sum
 at::Tensor all_gather(const at::Tensor& x, std::int64_t size, const std::string& group);
 at::Tensor reduce_scatter(const at::Tensor& x, std::int64_t size, const std::string& group);
@@ -27,7 +27,7 @@ at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& outp
 // Returns a copy of the tensor of rank `root` of the group.
 at::Tensor broadcast(const at::Tensor& x, std::int64_t root, const std::string& group);
 
-// Handle many tensors with one collective, and wait for each tensor.
+// Each of these functions runs one collective for many tensors and then waits for each tensor.
 std::vector<at::Tensor> all_gather(const std::vector<at::Tensor>& tensors, std::int64_t size,
                                    const std::string& group);
 std::vector<at::Tensor> reduce_scatter(const std::vector<at::Tensor>& tensors, Reduction reduction,

@@ -17,13 +17,15 @@
 namespace rematch::kernels {
 namespace {
 
-// Logits of a chunk on a CPU: few enough to stay in its cache, enough for an efficient matmul.
+// Number of logits in a chunk on a CPU: small enough to stay in the cache, large enough for an
+// efficient matmul.
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 19;
 constexpr std::int64_t kLeastClasses = 256;
-// Logits of a chunk on a GPU: enough for a matmul that fills it, 256 MiB in bfloat16.
+// Number of logits in a chunk on a GPU: 256 MiB in bfloat16, enough for a matmul that uses the
+// whole device.
 constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
 constexpr std::int64_t kLeastClassesOnCuda = 8192;
-constexpr std::int64_t kAlignedClasses = 8;  // makes rows whole vectors of 16 bytes
+constexpr std::int64_t kAlignedClasses = 8;  // makes each row a whole number of 16-byte vectors
 
 void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
   TORCH_CHECK(x.dim() == 2 && weight.dim() == 2 && target.dim() == 1 &&
@@ -87,8 +89,8 @@ struct LinearCrossEntropyOp {
   static constexpr auto kBackward =
       "linear_cross_entropy_backward(Tensor grad_loss, Tensor x, Tensor weight, Tensor target, "
       "Tensor logsumexp, bool needs_x, bool needs_weight) -> (Tensor, Tensor)";
-  using Forward = std::tuple<at::Tensor, at::Tensor>;    // loss, logsumexp
-  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // gradients of x and weight
+  using Forward = std::tuple<at::Tensor, at::Tensor>;    // the loss and the logsumexp
+  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // the gradients of x and weight
 
   static Forward forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
     check_inputs(x, weight, target);

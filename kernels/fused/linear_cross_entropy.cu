@@ -5,24 +5,25 @@
 namespace rematch::kernels::cuda {
 namespace {
 
-// The largest of some logits, and the sum of exp(logit - maximum) over them. Such a softmax allows
-// its maximum to grow later (Milakov and Gimelshein, arXiv 1805.02867).
+// The largest logit seen so far, and the sum of exp(logit - maximum) over the logits seen so far.
+// The maximum may grow with later logits, as in online softmax (Milakov and Gimelshein, arXiv
+// 1805.02867).
 template <typename Sum>
 struct Softmax {
   Sum maximum;
   Sum sum;
 };
 
-// exp(x) in few instructions. Its relative error is up to |x| times the rounding error of one
-// number.
+// Computes exp(x) in few instructions. The relative error is up to |x| times the rounding error of
+// one number.
 template <typename Sum>
 __device__ Sum power_of_e(Sum x) {
   constexpr double kLog2OfE = 1.4426950408889634;
   return exp2(x * static_cast<Sum>(kLog2OfE));
 }
 
-// Rescales the sum to a larger maximum. Without any logits both maximums are -inf, so the sum is
-// returned as it is.
+// Rescales the sum to a larger maximum. If no logits were seen, both maximums are -inf, and the sum
+// is returned unchanged.
 template <typename Sum>
 __device__ Sum sum_under(const Softmax<Sum>& softmax, Sum maximum) {
   return softmax.maximum == maximum ? softmax.sum : softmax.sum * exp(softmax.maximum - maximum);
@@ -34,7 +35,8 @@ __device__ Softmax<Sum> merged(const Softmax<Sum>& a, const Softmax<Sum>& b) {
   return {maximum, sum_under(a, maximum) + sum_under(b, maximum)};
 }
 
-// Loads first what only the end needs, so that nothing waits for it there.
+// Loads the values that only the last step needs at the start, so that the last step does not wait
+// for memory.
 template <typename T, int kCount>
 __global__ void rematch_cross_entropy_add_logits(LogitChunk op) {
   using Sum = SumOf<T>;

@@ -20,9 +20,10 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight
 
 namespace rematch::kernels {
 
-// Dense logits [rows, width] of the classes first, first + 1, ... Per row, `maximum` holds the
-// largest logit up to this chunk, `sum` the sum of exp(logit - maximum), and `target_logit` the
-// target's logit once its chunk was seen. The kernel updates all three; they have the type of sums.
+// Dense logits [rows, width] of the classes first, first + 1, ... For each row, `maximum` holds the
+// largest logit up to this chunk, and `sum` the sum of exp(logit - maximum). `target_logit` holds
+// the target's logit once its chunk was seen. The kernel updates all three. Their type is the one
+// in which sums are computed.
 struct LogitChunk {
   Element element;
   std::int64_t rows, width, first;
@@ -41,7 +42,7 @@ struct LogitChunkBackward {
   void* logits;
   const std::int64_t* target;
   const void* logsumexp;
-  const void* grad_loss;  // a scalar
+  const void* grad_loss;  // one number
 };
 
 REMATCH_KERNELS(LogitChunk)

@@ -30,8 +30,8 @@ __global__ void rematch_modulate_forward(Modulate op) {
   }
 }
 
-// Each thread makes one access in each of its block's rows. Blocks that run at the same time access
-// neighbouring rows. Loading up to eight rows at once took the same time on an H100.
+// Each thread makes one access in each row of its block. Blocks that run at the same time access
+// neighbouring rows. On an H100, loading up to eight rows at once took the same time.
 template <typename T, typename U, int kCount>
 __global__ void __launch_bounds__(kThreads, 5)
     rematch_modulate_backward(ModulateBackward op, std::int64_t blocks_in_batch) {

@@ -33,8 +33,8 @@ struct Modulate {
 // Gradients are dense. `partial` has room for 2 x batch x num_row_blocks(rows) x width sums: first
 // those of grad_shift, then those of grad_scale.
 struct ModulateBackward {
-  Modulate forward;      // shift and out are not read
-  const void* grad_out;  // dense, out_element
+  Modulate forward;      // backward does not read shift and out
+  const void* grad_out;  // dense; its elements have type out_element
   void* grad_x;
   void* grad_shift;
   void* grad_scale;

@@ -15,7 +15,7 @@ struct RmsNormOp {
       "rms_norm_backward(Tensor grad_y, Tensor x, Tensor? weight, float eps, bool needs_weight) "
       "-> (Tensor, Tensor)";
   using OptionalTensor = std::optional<at::Tensor>;
-  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // gradients of x and weight
+  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // the gradients of x and weight
 
   static at::Tensor forward(const at::Tensor& x, const OptionalTensor& weight, double eps) {
     at::Tensor used_weight = weight.value_or(at::Tensor());

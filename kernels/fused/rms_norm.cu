@@ -11,7 +11,7 @@ __device__ Sum reciprocal_rms(Sum square_sum, const RmsNorm& op) {
   return Sum(1) / sqrt(square_sum / static_cast<Sum>(op.width) + static_cast<Sum>(op.eps));
 }
 
-// Sums over one row: of x squared, and of grad_y w x.
+// The sums of x^2 and of grad_y w x over one row.
 template <typename Sum>
 struct RowSums {
   Sum squares;
@@ -48,14 +48,15 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
   }
 }
 
-// Blocks that fit the registers of one multiprocessor while a thread makes at most two accesses per
-// row. On an H100 two or three blocks were slower by a quarter, five by a twentieth.
+// How many blocks share the registers of one multiprocessor while a thread makes at most two
+// accesses per row. On an H100 two or three blocks took a quarter longer, and five took a twentieth
+// longer.
 inline constexpr int kBlocksOnProcessor = 4;
 
-// Same formulas as on the CPU: grad_x = r grad_y w - x r^3 mean(grad_y w x), grad_weight sums
-// grad_y x r. A thread makes kSteps accesses per row and keeps the values that it read, and its
-// sums, in registers. With kSteps 0 it makes any number of accesses, reads its row twice, and keeps
-// its sums in memory.
+// Uses the formulas of the CPU kernel: grad_x = r grad_y w - x r^3 mean(grad_y w x), and
+// grad_weight is the sum of grad_y x r. A thread makes kSteps accesses per row. It keeps the values
+// that it read, and its sums, in registers. If kSteps is 0, a thread makes any number of accesses,
+// reads its row twice, and keeps its sums in memory.
 template <typename T, int kCount, int kSteps>
 __global__ void __launch_bounds__(kThreads, kSteps > 2 ? 2 : kBlocksOnProcessor)
     rematch_rms_norm_backward(RmsNormBackward op) {

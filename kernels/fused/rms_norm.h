@@ -30,7 +30,7 @@ struct RmsNorm {
 // The rows of grad_x are dense. grad_weight and `partial` are null if no weight gradient is needed.
 // Otherwise `partial` has room for num_row_blocks(rows) x width sums.
 struct RmsNormBackward {
-  RmsNorm forward;  // y is not read
+  RmsNorm forward;  // backward does not read y
   std::int64_t grad_stride;
   const void* grad_y;
   void* grad_x;

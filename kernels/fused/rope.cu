@@ -5,7 +5,7 @@
 namespace rematch::kernels::cuda {
 namespace {
 
-// Handles kCount elements at a time, always whole pairs. One access reads kAccess of them.
+// Handles kCount elements at a time, always whole pairs. One access reads kAccess elements.
 template <typename T, int kCount, int kAccess>
 __global__ void rematch_rope_turn(Rope op) {
   using Sum = SumOf<T>;

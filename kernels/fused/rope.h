@@ -22,7 +22,7 @@ struct Rope {
   Element element;
   std::int64_t batch, tokens, heads, pairs;
   std::int64_t batch_stride, token_stride, head_stride;
-  double direction;  // 1 rotates, -1 rotates back
+  double direction;  // 1 rotates forward, -1 rotates back
   const void* x;
   const void* cosine;
   const void* sine;

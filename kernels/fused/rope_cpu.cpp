@@ -6,7 +6,7 @@
 namespace rematch::kernels::REMATCH_CAPABILITY {
 namespace {
 
-// Two registers of the type of sums, loaded from as many elements.
+// Two registers of the type of sums. As many elements of type T are loaded and widened.
 template <typename T>
 using Two = at::vec::VectorizedN<SumOf<T>, 2>;
 

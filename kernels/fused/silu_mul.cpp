@@ -11,7 +11,7 @@ struct SiluMulOp {
   static constexpr auto kForward = "silu_mul(Tensor gate, Tensor up) -> Tensor";
   static constexpr auto kBackward =
       "silu_mul_backward(Tensor grad_out, Tensor gate, Tensor up) -> (Tensor, Tensor)";
-  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // gradients of gate and up
+  using Gradients = std::tuple<at::Tensor, at::Tensor>;  // the gradients of gate and up
 
   static at::Tensor forward(const at::Tensor& gate, const at::Tensor& up) {
     check_inputs(gate, up);

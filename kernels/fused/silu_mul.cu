@@ -1,4 +1,5 @@
-// One thread per 16 bytes of elements, or per element if the size or alignment does not allow that.
+// One thread handles 16 bytes of elements, or one element if the size or alignment does not allow
+// that.
 #include "kernels/fused/silu_mul.h"
 #include "kernels/op/device.cuh"
 

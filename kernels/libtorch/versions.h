@@ -7,7 +7,7 @@
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
 // - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
 // - All: at::Context has other flags in each version. They are copied as bytes, up to the table
-//   behind them.
+//   that follows them.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -49,7 +49,7 @@ auto make_node(Arguments&&... arguments) {
   }
 }
 
-// Adds an owner to a node that has owners.
+// Returns another owning pointer to a node that already has an owner.
 template <class SomeNode, class Pointer = NodePointer>
 Pointer pointer_to(SomeNode& node) {
   if constexpr (is_shared_v<SomeNode>) {

@@ -21,7 +21,7 @@
 
 namespace rematch::kernels::cuda {
 
-inline constexpr int kThreads = 256;  // of every block; a power of two
+inline constexpr int kThreads = 256;  // threads in every block; a power of two
 
 template <typename T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -60,20 +60,20 @@ __device__ void store(Sum value, T* to) {
 template <typename T>
 inline constexpr int kLanes = 16 / static_cast<int>(sizeof(T));
 
-// The alignment of kCount elements. Elements of more than 16 bytes together are moved in several
-// accesses.
+// The alignment of kCount elements. If the elements take more than 16 bytes together, several
+// accesses move them.
 template <typename T, int kCount>
 inline constexpr std::size_t kAlignment = kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16;
 
-// Elements as they are stored in memory.
+// kCount elements as they are stored in memory.
 template <typename T, int kCount>
 struct alignas(kAlignment<T, kCount>) Lanes {
   T lanes[kCount];
   __device__ SumOf<T> operator[](int lane) const { return widened(lanes[lane]); }
 };
 
-// Two elements in a register. The compiler would give each element of an array its own register. A
-// bfloat16 is the upper half of a float.
+// Two elements in one register. If they were an array, the compiler would give each element its own
+// register. A bfloat16 is the upper half of a float.
 template <>
 struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
   std::uint32_t pairs[kLanes<__nv_bfloat16> / 2];
@@ -83,7 +83,7 @@ struct alignas(16) Lanes<__nv_bfloat16, kLanes<__nv_bfloat16>> {
   }
 };
 
-// Loads kCount elements. `from` must have their alignment.
+// Loads kCount elements. `from` must be aligned to kAlignment.
 template <int kCount, typename T>
 __device__ Lanes<T, kCount> load_lanes(const T* from) {
   REMATCH_COUNT_READ(kCount * sizeof(T));
@@ -117,7 +117,8 @@ bool are_multiples(int factor, Sizes... sizes) {
   return ((sizes % factor == 0) && ...);
 }
 
-// Calls f with the number of elements of an access: 16 bytes of them if `wide`, otherwise one.
+// Calls f with the number of elements that one access moves: 16 bytes of elements if `wide`,
+// otherwise one element.
 template <typename T, typename Function>
 void with_lanes(bool wide, const Function& f) {
   if (wide) return f(std::integral_constant<int, kLanes<T>>());
@@ -125,9 +126,9 @@ void with_lanes(bool wide, const Function& f) {
 }
 
 // Combines values over all threads of the block and returns the result to every thread. All threads
-// must call it. A row of threads combines the columns, then each thread combines the row. This
-// needs two barriers. The next call needs no third one, because it writes `row` after its first
-// barrier.
+// must call this function. A row of threads combines the columns, then each thread combines the
+// row. This needs two barriers. The next call needs no third one, because it writes `row` only
+// after its first barrier.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, const Combine& combine) {
   constexpr int kRow = 16;
@@ -153,7 +154,8 @@ __device__ Sum block_sum(Sum value) {
   return block_reduce(value, [](Sum a, Sum b) { return a + b; });
 }
 
-inline constexpr int kSumColumns = 32;  // in a block that adds partial sums; the width of a warp
+inline constexpr int kSumColumns = 32;  // columns of a block that adds partial sums; equals the
+                                        // width of a warp
 
 // sums[set][column] = partial[set][0][column] + partial[set][1][column] + ..., as T, in a fixed
 // order. Each warp adds every kWarps-th partial sum. The first warp then adds the warps' results.

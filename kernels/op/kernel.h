@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-// Needed by functions that are declared next to their kernels' arguments.
+// Forward declarations for the op's own functions, which are declared in the same header as the
+// arguments of its kernels.
 namespace at {
 class Tensor;
 }
@@ -24,9 +25,10 @@ inline std::int64_t num_row_blocks(std::int64_t rows) {
   return (rows + kRowsInBlock - 1) / kRowsInBlock;
 }
 
-// The kernels that take `Arguments`, which are plain pointers and sizes. portable: vectorised for
-// every processor of the architecture. avx2, avx512: null except on x86-64. cuda: returns a
-// cudaError_t, 0 for success; null in a program that is linked without CUDA.
+// The kernels that take `Arguments`, which are plain pointers and sizes.
+// portable: vectorised for every processor of the architecture.
+// avx2, avx512: null except on x86-64.
+// cuda: returns a cudaError_t, 0 for success. Null in a program that is linked without CUDA.
 template <typename Arguments>
 struct Kernels {
   void (*portable)(const Arguments&);
@@ -43,8 +45,8 @@ struct Kernels {
 #define REMATCH_ON_X86(kernel) nullptr
 #endif
 
-// Declares the kernels for `Arguments`. Each is called run, in a namespace named after its target.
-// NAME_cpu.cpp and NAME.cu define them.
+// Declares the kernels for `Arguments`. Every kernel is a function `run` in a namespace that is
+// named after its target. NAME_cpu.cpp and NAME.cu define the kernels.
 #define REMATCH_KERNELS(Arguments)                                                             \
   namespace portable {                                                                         \
   void run(const Arguments& op);                                                               \

@@ -1,6 +1,6 @@
-// Vector arithmetic for CPU kernels: at::vec, with elements widened to the type of sums. Included
-// only by sources that are compiled once for each instruction set. Everything is in that set's
-// namespace, so that the linker cannot mix them.
+// Vector arithmetic for CPU kernels: at::vec, with elements widened to the type in which they are
+// summed. Include this header only in sources that are compiled once for each instruction set. All
+// its code is in a namespace for that set, so that the linker cannot mix the sets.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -19,8 +19,8 @@ namespace rematch::kernels::REMATCH_CAPABILITY {
 template <typename T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A vector of sums, with as many elements as one register holds of the narrowest of `Types`. It
-// needs two registers of float if one of the types is bfloat16.
+// A vector of sums. It has as many elements as one register holds of the narrowest of `Types`. If
+// one of the types is bfloat16, it needs two registers of float.
 template <typename... Types>
 struct WideLanes {
   using Sum = std::common_type_t<SumOf<Types>...>;
@@ -28,7 +28,7 @@ struct WideLanes {
   static constexpr int kRegisters = kCount / at::vec::Vectorized<Sum>::size();
   using Wide = at::vec::VectorizedN<Sum, kRegisters>;
 
-  // Lanes from `count` on are 0 if there is one type, otherwise undefined.
+  // If all `Types` are the same, lanes from `count` on are 0. Otherwise they are undefined.
   template <typename T>
   static Wide load(const T* from, int count = kCount) {
     if constexpr (std::is_same_v<T, Sum>) {
@@ -50,8 +50,8 @@ struct WideLanes {
     }
   }
 
-  // Calls f(first element, count) over `size` elements. `count` is kCount in every call but the
-  // last, and there a constant after inlining.
+  // Splits `size` elements into groups and calls f(first element, count) for each group. Every
+  // group has kCount elements, except for a shorter last one. After inlining kCount is a constant.
   template <typename Function>
   static void for_each(std::int64_t size, const Function& f) {
     std::int64_t first = 0;

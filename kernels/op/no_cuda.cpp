@@ -1,5 +1,5 @@
-// Replaces launch_cuda.cpp in programs that are linked without CUDA. The ops are registered for
-// CUDA tensors there too, but such a program has none.
+// Replaces launch_cuda.cpp in programs that are linked without CUDA. In such a program the ops are
+// still registered for CUDA tensors, but no CUDA tensor can exist.
 #include "kernels/op/op.h"
 
 namespace rematch::kernels {

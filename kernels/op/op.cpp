@@ -17,8 +17,8 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// A Node rather than an autograd::Function, because a Function saves tensors only after its kernel
-// has run.
+// Uses a Node rather than an autograd::Function, because a Function saves tensors only after its
+// kernel has run.
 class OpNode final : public torch::autograd::Node {
  public:
   OpNode(const std::string& name, const Derivative& derivative)

@@ -20,10 +20,10 @@ namespace rematch::kernels {
 
 // The state of a node when backward reaches it.
 struct Saved {
-  at::Tensor grad;                  // of the op's first output
-  std::vector<at::Tensor> kept;     // as given; some may be undefined
-  std::vector<at::Tensor> outputs;  // all, or all but the first: see reads_first_output
-  std::vector<bool> needed;         // by input: whether its gradient is needed
+  at::Tensor grad;                  // gradient of the op's first output
+  std::vector<at::Tensor> kept;     // saved tensors of Derivative::kept; some may be undefined
+  std::vector<at::Tensor> outputs;  // all outputs, or all but the first: see reads_first_output
+  std::vector<bool> needed;         // by input: true if its gradient is needed
 };
 
 struct Derivative {
@@ -31,7 +31,8 @@ struct Derivative {
   std::vector<at::Tensor> kept;    // tensors that the formula reads
   // Returns the gradients of the inputs, in their order; undefined for an input without one.
   std::function<std::vector<at::Tensor>(const Saved&)> formula;
-  // Most formulas do not read it. Then backward does not hold the op's result.
+  // True if the formula reads the op's first output. If false, as in most ops, backward does not
+  // keep that output alive.
   bool reads_first_output = false;
 };
 
@@ -53,11 +54,11 @@ auto call(const Arguments&... arguments);
 template <typename Op, typename... Arguments>
 std::vector<at::Tensor> gradients(const Arguments&... arguments);
 
-// Runs the kernel for `arguments` on the device. On meta there is nothing to run.
+// Runs the kernel for `arguments` on the device. Does nothing on meta.
 template <typename Arguments>
 void launch(c10::Device device, const Arguments& arguments);
 
-// Throws c10::Error, which names the op, unless the dtype is one of the three.
+// Throws c10::Error, which names the op, unless the dtype is float32, bfloat16 or float64.
 Element element_of(const at::Tensor& tensor, const char* op);
 
 // Returns `tensor` if elements of its last dimension are adjacent, otherwise a contiguous copy. On
@@ -69,7 +70,8 @@ at::ScalarType sum_dtype(at::ScalarType type);
 
 enum class Capability : std::uint8_t { kPortable, kAvx2, kAvx512 };
 
-// Chosen as LibTorch's own kernels choose. ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
+// Returns the instruction set by the same rule as LibTorch's own kernels.
+// ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
 Capability capability();
 
 // Calls `kernel` with the device's current stream. Throws c10::Error if the kernel fails, or if the
@@ -88,7 +90,7 @@ std::string op_name(std::string_view schema);
 // Returns "RematchSiluMulBackward" for "silu_mul".
 std::string node_name(std::string_view op_name);
 
-// Definitions of the templates above.
+// The templates declared above are defined below.
 
 template <typename Arguments>
 void launch(c10::Device device, const Arguments& arguments) {

@@ -1,5 +1,5 @@
-// Counts what the CUDA kernels of the fused ops read and write, access by access while they run on
-// the host, and compares it with a formula. Counts their launches too. Scalars per row are not
+// Runs the CUDA kernels of the fused ops on the host and counts every byte that they read and
+// write. Compares the counts, and the numbers of launches, with formulas. Scalars per row are not
 // counted.
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -24,7 +24,7 @@ using Element16 = __nv_bfloat16;
 
 constexpr std::size_t kElementBytes = 2;
 constexpr std::size_t kSumBytes = 4;
-constexpr std::size_t kBatchRows = 70;  // more than a block of partial sums has
+constexpr std::size_t kBatchRows = 70;  // more rows than one block of partial sums has
 constexpr std::size_t kWidth = 304;
 constexpr std::size_t kSize = kBatchRows * kWidth;
 constexpr auto kBf16 = Element::kBFloat16;
@@ -48,7 +48,7 @@ Moved moved_by(const std::function<int()>& run) {
           host_cuda::num_launches() - before.launches};
 }
 
-// Aligned like memory from CUDA's allocator.
+// A buffer aligned to 16 bytes, as memory from CUDA's allocator is.
 template <typename T>
 class Buffer {
  public:
@@ -127,8 +127,8 @@ TEST_CASE("modulate keeps its sums in registers") {
                     kSize * kElementBytes + partials + 2 * kWidth * kElementBytes, 3});
 }
 
-// Forward reads a chunk's logits once, and the target's logit once more. Backward replaces them in
-// place.
+// Forward reads a chunk's logits once, and the target's logit a second time. Backward replaces the
+// logits in place.
 TEST_CASE("cross-entropy reads the logits of a chunk once, then makes gradients in place") {
   const std::vector<std::int64_t> target(kBatchRows, 3);
   Buffer<Element16> logits(kSize);

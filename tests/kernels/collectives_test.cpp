@@ -58,13 +58,13 @@ TEST_CASE("collectives run the same ops on meta, without a group, and give the s
 }
 
 TEST_CASE("a collective's result is there when it returns") {
-  const SlowGroup group(kGroup);  // fills its results late
+  const SlowGroup group(kGroup);  // completes its collectives late
   const at::Tensor x = at::arange(4, at::TensorOptions().dtype(at::kFloat));
   const at::Tensor all = collectives::all_gather(x, kWorld, kGroup);
   CHECK(all.narrow(0, 0, 4).equal(x));
 }
 
-// 1 + 3 rows arrive, 2 + 2 rows are sent.
+// In the first exchange 1 + 3 rows arrive and 2 + 2 rows are sent.
 TEST_CASE("an uneven exchange on meta has the rows that come") {
   const at::Tensor x = at::empty({4, 5}, at::TensorOptions().device(at::kMeta));
   CHECK(collectives::all_to_all(x, {1, 3}, {2, 2}, kGroup).sizes() == at::IntArrayRef{4, 5});

@@ -1,5 +1,5 @@
-// Attention composed from ATen's ops, for any dtype, as the reference for the attention ops; and
-// their backends.
+// The reference for the attention ops: attention composed from ATen's ops, for any dtype. Also
+// selects the ops' backends for a test.
 #pragma once
 
 #include <ATen/Context.h>
@@ -17,7 +17,7 @@
 
 namespace rematch::testing {
 
-// Selects one backend while it lives, then enables all again.
+// Selects one attention backend in its constructor. Its destructor enables all backends again.
 class WithBackend {
  public:
   explicit WithBackend(AttentionBackend backend) { use_attention_backend(backend); }
@@ -30,8 +30,9 @@ class WithBackend {
   WithBackend& operator=(const WithBackend&) = delete;
 };
 
-// softmax(q k^T scale + mask) v. Query heads share the heads of k and v if there are fewer.
-// Products and softmax are in float32, or double for double, with one rounding at the end.
+// Returns softmax(q k^T scale + mask) v. If k and v have fewer heads than q, query heads share
+// them. Products and softmax are computed in float32, or in double for double, and rounded once at
+// the end.
 inline at::Tensor composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                      const at::Tensor& mask,
                                      std::optional<double> scale = std::nullopt) {

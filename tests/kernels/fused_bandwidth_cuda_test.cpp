@@ -1,5 +1,6 @@
-// Measures how close the fused ops' CUDA kernels come to the card's memory bandwidth: the least
-// bytes that any kernel moves (kernels/README.md), divided by the time between the device's events.
+// Measures how close the fused ops' CUDA kernels come to the card's memory bandwidth. The bandwidth
+// is the least number of bytes that any kernel must move (kernels/README.md), divided by the time
+// between two CUDA events.
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
@@ -25,23 +26,23 @@ namespace {
 
 constexpr auto kBf16 = Element::kBFloat16;
 constexpr auto kFloat32 = Element::kFloat32;
-constexpr int kLaunches = 20;  // between two events
+constexpr int kLaunches = 20;  // launches between two events
 constexpr int kSamples = 5;
 const c10::Device kDevice(c10::kCUDA, 0);
 
-// More than any card's cache holds. Launches take turns on copies of their tensors that add up to
-// this size, so that each launch reads memory.
+// More bytes than any card's cache holds. Launches alternate between copies of their tensors that
+// add up to this size, so that each launch reads from memory.
 constexpr double kMoreThanCaches = 256 << 20;
 constexpr int kMostCopies = 16;
 
 struct Timed {
   std::string name;
   double least_bytes = 0;
-  std::vector<std::function<int()>> copies;  // the same launch on other tensors
+  std::vector<std::function<int()>> copies;  // each runs the same launch on its own tensors
 };
 
-// Tensors of random numbers. Zeros switch fewer transistors, so a card would draw less power and
-// keep higher clocks than in training.
+// Owns tensors of random numbers. Zeros would switch fewer transistors, so the card would draw less
+// power and keep higher clocks than in training.
 class Workspace {
  public:
   void* of(c10::ScalarType dtype, std::int64_t size) {
@@ -71,8 +72,8 @@ struct Shape {
   std::string words() const { return std::to_string(rows) + " x " + std::to_string(width); }
 };
 
-// `launch` makes the arguments of a launch, on its own tensors. `bytes` is the README table's
-// number per element of x.
+// `launch` makes the arguments of one launch, on its own tensors. `bytes` is the number of bytes
+// per element of x in the table of kernels/README.md.
 template <class Launch>
 Timed timed(const std::string& name, const Shape& shape, double bytes, const Launch& launch) {
   Timed kernel{name + " " + shape.words(), bytes * static_cast<double>(shape.size()), {}};
@@ -96,8 +97,8 @@ RmsNorm rms_norm(Workspace& memory, const Shape& shape) {
           memory.bf16(shape.size())};
 }
 
-// Uses the dtypes of models/layers: float32 from the norm before it, bfloat16 for the matmul after
-// it.
+// Uses the dtypes of models/layers: inputs are float32, as the preceding norm returns them, and the
+// result is bfloat16 for the following matmul.
 Modulate modulate(Workspace& memory, const Shape& shape) {
   const auto [rows, width] = shape;
   return {kFloat32,
@@ -129,7 +130,7 @@ std::vector<Timed> silu_muls(Workspace& memory, const Shape& shape) {
           })};
 }
 
-// Norm and rotary embedding, which language models and diffusion transformers share.
+// The norm and the rotary embedding, which language models and diffusion transformers share.
 std::vector<Timed> row_kernels(Workspace& memory, const Shape& shape, std::int64_t heads) {
   const auto [rows, width] = shape;
   const std::int64_t size = shape.size();
@@ -186,8 +187,8 @@ std::vector<Timed> cross_entropies(Workspace& memory, const Shape& logits) {
 
 using Group = std::function<std::vector<Timed>(Workspace&)>;
 
-// llama3_1b with 4 x 2,048 tokens: 32 heads, 8,192 wide in SwiGLU, logits in chunks of 16,384.
-// wan_1_3b with 31,200 tokens: 12 heads.
+// Shapes of two models. llama3_1b with 4 x 2,048 tokens has 32 heads, is 8,192 wide in SwiGLU and
+// has logits in chunks of 16,384. wan_1_3b with 31,200 tokens has 12 heads.
 std::vector<Group> kernels_of_models() {
   return {[](Workspace& memory) {
             return silu_muls(memory, {8192, 8192});
@@ -218,7 +219,9 @@ double seconds_of(const Timed& kernel) {
     }
     clock.end();
     const double seconds = std::chrono::duration<double>(clock.parts().front()).count();
-    if (sample > 0) least = sample == 1 ? seconds : std::min(least, seconds);  // sample 0 warms up
+    if (sample > 0)
+      least = sample == 1 ? seconds : std::min(least, seconds);  // sample 0 only
+                                                                 // warms up
   }
   return least / kLaunches;
 }
@@ -257,7 +260,8 @@ TEST_CASE("every kernel whose bandwidth is measured launches and is timed", "[de
   }
 }
 
-// A cache of 128 MiB cannot keep what one launch reads and writes until the same tensors return.
+// The copies must exceed a cache of 128 MiB, so that it cannot keep a launch's tensors until they
+// are used again.
 TEST_CASE("launches at the models' shapes move more than caches hold", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::vector<std::string> names;

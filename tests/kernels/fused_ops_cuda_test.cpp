@@ -21,11 +21,12 @@ using Function = at::Tensor (*)(const Tensors&);
 struct Case {
   const char* name;
   Function function;
-  std::vector<std::vector<std::int64_t>> sizes;  // of inputs that get a gradient
-  Tensors constants = {};                        // further inputs, passed unchanged
+  std::vector<std::vector<std::int64_t>> sizes;  // sizes of the inputs that get a gradient
+  Tensors constants = {};                        // further inputs, passed on unchanged
 };
 
-// Widths that no block of threads divides, and more rows than a block of partial sums.
+// The widths are not divisible by the size of a block of threads. The rows are more than one block
+// of partial sums has.
 std::vector<Case> cases() {
   const auto angle = at::randn({5, 1, 9});
   return {
@@ -62,7 +63,7 @@ Tensors run(const Case& which, const Tensors& values, at::ScalarType dtype, at::
   return results;
 }
 
-// `tolerance` is a fraction of the largest element: a few roundings of the dtype.
+// `tolerance` is a fraction of the largest element, equal to a few roundings of the dtype.
 void check_case(const Case& which, at::ScalarType dtype, double tolerance) {
   CAPTURE(which.name, dtype);
   Tensors values;

@@ -1,5 +1,5 @@
 // Runs the CUDA kernels of the fused ops on the CPU, thread by thread, and compares their values
-// with formulas in double. Accesses are of 16 bytes and of single elements.
+// with formulas in double. Tests accesses of 16 bytes and accesses of single elements.
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
@@ -36,14 +36,14 @@ struct Type<double> {
 template <>
 struct Type<__nv_bfloat16> {
   static constexpr Element kElement = Element::kBFloat16;
-  static constexpr double kTolerance = 1.0 / 128;  // it has 8 bits
+  static constexpr double kTolerance = 1.0 / 128;  // bfloat16 has 8 bits of precision
   using Sum = float;
 };
 
 double number(double value) { return value; }
 double number(__nv_bfloat16 value) { return static_cast<double>(__bfloat162float(value)); }
 
-// Elements that begin at a multiple of 16 bytes, or one element after it.
+// An array that begins at a multiple of 16 bytes. If shifted, it begins one element later.
 template <typename T>
 class Elements {
  public:
@@ -142,8 +142,8 @@ TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv
   }
 }
 
-// More rows than a block of partial sums, with gaps between rows. The widths give a thread one
-// access, two, three, and so many that it keeps no row in registers.
+// Tests more rows than one block of partial sums has, with gaps between rows. The widths give a
+// thread one access, two, three, and so many that it keeps no row in registers.
 TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
   constexpr std::size_t kRows = 70;
@@ -250,7 +250,8 @@ TEST_CASE("modulate's CUDA kernels make its values") {
   }
 }
 
-// 900 classes in chunks of 600 and 300, or of 601 and 299, so that vectors do not divide the rows.
+// The 900 classes are split into chunks of 600 and 300, or of 601 and 299. Rows of the odd chunks
+// are not divisible into vectors.
 TEMPLATE_TEST_CASE("cross-entropy's CUDA kernels make its values over chunks", "", float, double) {
   constexpr std::size_t kRows = 5;
   constexpr std::size_t kClasses = 900;

@@ -21,7 +21,7 @@ namespace {
 
 struct Result {
   at::Tensor out;
-  Tensors gradients;  // of the inputs that require one
+  Tensors gradients;  // gradients of the inputs that require one
 };
 
 // Returns "RematchSiluMulBackward" for silu_mul, the name in anomaly mode and hooks.
@@ -41,7 +41,7 @@ Tensors leaves(const Tensors& inputs, at::ScalarType dtype) {
       result.push_back(input);
       continue;
     }
-    // Keeps the strides, so that a slice stays a slice in another dtype.
+    // The copy keeps the strides, so that a slice stays a slice in another dtype.
     at::Tensor leaf =
         at::empty_strided(input.sizes(), input.strides(), input.options().dtype(dtype));
     leaf.copy_(input.detach());
@@ -58,7 +58,7 @@ Tensors differentiated(const Tensors& inputs) {
   return result;
 }
 
-// Returns a gradient for the output. It is the same for each dtype.
+// Returns a gradient of the output, with the same values for each dtype.
 at::Tensor weights_for(const at::Tensor& out) {
   const auto options = at::TensorOptions().dtype(at::kDouble);
   at::Tensor weights = at::arange(out.numel(), options).mul(0.7).sin().add(0.2);
@@ -249,8 +249,8 @@ void check_partial(const OpCase& op) {
 
 void check_op(const OpCase& op) {
   check_one_op(op);
-  // In float32 a few roundings differ. In bfloat16 the composition rounds each step to 2^-8, fused
-  // ops round once.
+  // In float32 a few roundings differ. In bfloat16 the composition rounds each step to 2^-8, and a
+  // fused op rounds once.
   check_composition(op, at::kFloat, 4e-6);
   check_composition(op, at::kBFloat16, 2e-2);
   check_composition(op, at::kDouble, 1e-13);

@@ -1,4 +1,4 @@
-// Checks that every fused op must pass, whatever it computes.
+// Checks that every fused op must pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,12 +15,13 @@ using Function = std::function<at::Tensor(const Tensors&)>;
 struct OpCase {
   // The op is rematch::<name>, its backward rematch::<name>_backward.
   std::string name;
-  Function fused;     // takes the inputs
-  Function composed;  // the same function from ATen's ops, for any dtype
-  // In double. Floating-point inputs are converted, and those that require a gradient get one.
+  Function fused;     // the fused op, called with the inputs
+  Function composed;  // computes the same function with ATen's ops, for any dtype
+  // The inputs are double. Floating-point inputs are converted to the tested dtype. A gradient is
+  // computed for each input that requires one.
   Tensors inputs;
-  int saved_before;     // tensors saved for backward before the kernel runs
-  int saved_after = 0;  // and after the kernel runs
+  int saved_before;     // number of tensors saved for backward before the kernel runs
+  int saved_after = 0;  // number of tensors saved after the kernel runs
   // False if the op contains LibTorch's matmuls, whose bits depend on the number of threads.
   bool same_bits_for_any_threads = true;
 };
@@ -28,8 +29,8 @@ struct OpCase {
 // Returns random numbers in double.
 at::Tensor random(at::IntArrayRef sizes);
 
-// Checks that the op and its backward are one op each at the dispatcher, and when tensors are
-// saved.
+// Checks that the op and its backward are each one op at the dispatcher. Checks also when tensors
+// are saved.
 void check_one_op(const OpCase& op);
 // Checks output and gradients against those of the composition in the same dtype. Elements must
 // agree within `tolerance` of the largest.
@@ -38,15 +39,15 @@ void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance)
 void check_finite_differences(const OpCase& op);
 // Checks that output and gradients on meta have the dtype, sizes and strides of the CPU's.
 void check_meta(const OpCase& op, at::ScalarType dtype);
-// Checks that output and gradients repeat their bits, also with one thread and with several.
+// Checks that output and gradients repeat their bits, with one thread and with several.
 void check_bits(const OpCase& op, at::ScalarType dtype);
-// Checks that a second derivative is rejected, but only if it is requested.
+// Checks that a second derivative is rejected, but only when it is requested.
 void check_second_derivative(const OpCase& op);
 // Checks that there is no graph without grad mode, and that gradients do not depend on which inputs
 // need one.
 void check_partial(const OpCase& op);
 
-// Runs all of these checks in every dtype.
+// Runs all checks above in every dtype.
 void check_op(const OpCase& op);
 
 }  // namespace rematch::testing

@@ -17,7 +17,8 @@ struct Result {
   at::Tensor out, grad_q, grad_k, grad_v;
 };
 
-// q, k, v and an optional mask. Without a mask, attention may be causal.
+// The inputs of one attention call: q, k, v and an optional mask. Without a mask, attention may be
+// causal.
 struct Inputs {
   at::Tensor q, k, v, mask;
   bool causal = false;
@@ -80,8 +81,9 @@ at::Tensor random(at::IntArrayRef sizes) {
   return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
 }
 
-// Causal with two query heads per key head, as in Llama. Not causal with as many keys as queries
-// and with fewer keys, as in a DiT's attention to itself and to its text.
+// The first case is causal with two query heads per key head, as in Llama. The other two are not
+// causal: one has as many keys as queries, as in a DiT's self-attention. The other has fewer keys,
+// as in its attention to the text.
 TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_GPU();
   check_on_every_backend(
@@ -90,8 +92,8 @@ TEST_CASE("each CUDA attention backend agrees with the CPU", "[gpu]") {
        {random({2, 4, 33, 16}), random({2, 4, 7, 16}), random({2, 4, 7, 16}), {}, false}});
 }
 
-// Masks that broadcast over queries, over heads, over the batch, and not at all. The keys fill no
-// aligned row, and one head width suits no fused kernel.
+// The masks broadcast over queries and heads, over heads, over the batch, or not at all. A row of
+// 21 keys is not aligned. A head width of 10 suits no fused kernel.
 TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
   REMATCH_NEEDS_GPU();
   std::vector<Inputs> cases;
@@ -103,7 +105,7 @@ TEST_CASE("masked attention on CUDA agrees with the CPU", "[gpu]") {
     }
   }
   at::Tensor hidden = random({2, 1, 1, 21});
-  hidden.narrow(3, 5, 16).fill_(-1e30);  // padding after a text of 5 tokens
+  hidden.narrow(3, 5, 16).fill_(-1e30);  // hides the padding after a text of 5 tokens
   cases.push_back({random({2, 4, 33, 16}), random({2, 4, 21, 16}), random({2, 4, 21, 16}), hidden});
   check_on_every_backend(cases);
 }

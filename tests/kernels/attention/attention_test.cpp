@@ -70,9 +70,11 @@ OpCase op_case(const Case& shape) {
         return composed_attention(inputs[0], inputs[1], inputs[2], mask_of(shape), shape.scale);
       },
       make_inputs(shape),
-      /*saved_before=*/3,  // a recompute with early stop need not run the kernel
+      /*saved_before=*/3,  // inputs are saved first, so a recompute with early stop need not run
+                           // the kernel
       /*saved_after=*/2,
-      // On a CPU that is not Intel's, MKL's bits depend on the alignment of a thread's buffer.
+      // On a CPU from another vendor than Intel, MKL's bits depend on the alignment of a thread's
+      // buffer.
       /*same_bits_for_any_threads=*/false};
 }
 

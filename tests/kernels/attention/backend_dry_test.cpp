@@ -1,4 +1,4 @@
-// Checks which attention kernels LibTorch chooses on a card, and which are launched.
+// Checks which attention kernels LibTorch chooses on a card, and which kernels are launched.
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
@@ -68,8 +68,7 @@ TEST_CASE("the first attention op asks LibTorch where the choice is its, and all
   use_attention_backend(kFlash);
 }
 
-// LibTorch runs shared key heads in float32 without a fused kernel. The op here uses a fused
-// kernel.
+// If query heads share key heads, LibTorch runs float32 matmuls. The op here runs a fused kernel.
 TEST_CASE("each backend launches its own kernels", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const auto& [backend, kernel] : std::vector<std::pair<AttentionBackend, const char*>>{

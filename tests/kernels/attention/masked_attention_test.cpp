@@ -14,7 +14,7 @@ at::Tensor random(at::IntArrayRef sizes) {
   return at::randn(sizes, at::TensorOptions().dtype(at::kDouble));
 }
 
-// Makes q_BHSD from [batch, tokens, heads, head_dim], as models do.
+// Makes q_BHSD from a tensor [batch, tokens, heads, head_dim], as the models do.
 at::Tensor input(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t dim) {
   return random({batch, tokens, heads, dim}).transpose(1, 2).detach().requires_grad_(true);
 }

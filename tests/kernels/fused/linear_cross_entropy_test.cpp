@@ -38,7 +38,8 @@ OpCase linear_cross_entropy_case(std::int64_t tokens, std::int64_t width, std::i
           /*same_bits_for_any_threads=*/false};
 }
 
-// One class, one chunk, and several chunks with a remainder. A chunk has at least 256 classes.
+// Tests one class, one chunk, and several chunks with a remainder. A chunk has at least 256
+// classes.
 TEST_CASE("linear_cross_entropy keeps to what fused ops keep to") {
   for (const auto& sizes :
        std::vector<std::vector<std::int64_t>>{{1, 1, 1}, {5, 3, 7}, {9, 16, 300}, {2100, 4, 600}}) {

@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-// `narrow`: the result is bfloat16 if the inputs are float32.
+// If `narrow` is set and the inputs are float32, the result is bfloat16.
 OpCase modulate_case(const Tensors& inputs, bool narrow) {
   const auto dtype = [narrow](const Tensors& given) {
     return narrow && given[0].scalar_type() == at::kFloat ? at::kBFloat16 : given[0].scalar_type();
@@ -40,7 +40,7 @@ TEST_CASE("modulate keeps to what fused ops keep to") {
   }
 }
 
-// Wan's inputs are all float32, and the result has the dtype of the model's linears.
+// In Wan all inputs are float32, and the result has the dtype of the model's linears.
 TEST_CASE("modulate narrows float32 to bfloat16") {
   const OpCase op = modulate_case(random_inputs(2, 40, 21), /*narrow=*/true);
   check_one_op(op);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kEps = 1e-5;
 
-// Statistics are in float32, or double for double, as in models/layers/norm.cpp.
+// Computes statistics in float32, or in double for double, as models/layers/norm.cpp does.
 at::Tensor composed_rms_norm(const Tensors& inputs) {
   const at::Tensor& x = inputs[0];
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
@@ -37,7 +37,8 @@ OpCase rms_norm_case(at::Tensor x, bool has_weight) {
           /*saved_before=*/has_weight ? 2 : 1};
 }
 
-// Widths below, at and between vector lengths; more rows than one block of partial sums.
+// Tests widths below, at and between vector lengths, and more rows than one block of partial sums
+// has.
 TEST_CASE("rms_norm keeps to what fused ops keep to") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1}, {5, 1}, {3, 7}, {2, 4, 16}, {70, 33}, {2, 50, 96}}) {

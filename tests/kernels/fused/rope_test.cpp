@@ -23,7 +23,7 @@ Table random_table(std::int64_t tokens, std::int64_t pairs) {
   return {at::cos(angle), at::sin(angle)};
 }
 
-// Same formula as models/layers/rotary.cpp, for any dtype.
+// Uses the formula of models/layers/rotary.cpp, for any dtype.
 at::Tensor composed_rope(const at::Tensor& x, const Table& table) {
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
   const at::Tensor pairs =
@@ -46,7 +46,8 @@ OpCase rope_case(const at::Tensor& x, const Table& table) {
           /*saved_before=*/2};
 }
 
-// Pairs below, at and between vector lengths; one head over all pairs, as in LTX.
+// Tests numbers of pairs below, at and between vector lengths. The last case has one head over all
+// pairs, as in LTX.
 TEST_CASE("rope keeps to what fused ops keep to") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1, 2}, {2, 5, 3, 6}, {1, 7, 2, 16}, {2, 9, 4, 128}, {2, 11, 1, 90}}) {
