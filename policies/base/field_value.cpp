@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// 34 years, which still fits in 64-bit nanoseconds.
+// The limit is 34 years. In nanoseconds, it still fits in 64 bits.
 constexpr std::int64_t kLongestMilliseconds = std::int64_t{1} << 40;
 
 constexpr std::size_t kFewWords = 10;

@@ -90,8 +90,9 @@ void read_value(const JsonField& field, std::optional<T>& value) {
   if (!field.is_null()) read_value(field, value.emplace());
 }
 
-// Returns the value of a record's field. Returns nullopt if the member keeps its present value.
-// Throws FormatError if the field is missing but every file of this version must have it.
+// Returns the JSON value of a record's field. Returns nullopt if the field is missing and may be
+// missing; the member then keeps its value. Throws FormatError if the field is missing but every
+// file of this version must have it.
 std::optional<JsonField> value_of_field(const JsonField& object, const Field& field);
 
 template <HasFields Record>
@@ -134,7 +135,7 @@ Json to_value(T word) {
   return to_string(word);
 }
 
-// An array of maps is written by phase; policies/trace/by_phase.h defines this.
+// Writes an array of maps as one object per phase. Defined in policies/trace/by_phase.h.
 template <class Key, class T, std::size_t Size>
 Json to_value(const std::array<std::map<Key, T>, Size>& values);
 
@@ -171,7 +172,7 @@ Json to_value(const std::optional<T>& value) {
   return value ? to_value(*value) : Json(nullptr);
 }
 
-// Writes an integer if the number is whole and at most 2^53, which every JSON reader holds exactly.
+// Writes a whole number as an integer if it is at most 2^53, which every JSON reader holds exactly.
 Json number_to_json(std::optional<double> number);
 
 template <class Member>
@@ -204,7 +205,8 @@ void put_field(Json& object, const Field& field, Json value);
 template <HasFields Record>
 Json fields_to_json(const Record& record, unsigned without = 0);
 
-// Adds all fields except those with one of the traits `without`. Applies to nested records too.
+// Adds all fields except those with a trait of `without`. Nested records are filtered in the same
+// way.
 template <HasFields Record>
 void write_fields(Json& json, const Record& record, unsigned without = 0) {
   visit_fields(record, [&](const Field& field, const auto& member) {

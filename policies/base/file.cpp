@@ -61,7 +61,8 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Resolves symbolic links, so that writing replaces a link's target and not the link.
+// Resolves symbolic links, so that writing replaces the file to which a link points and not the
+// link.
 std::string follow_links(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
@@ -95,7 +96,7 @@ void write_beside(const std::string& target, std::string_view text) {
   fail("write", target, EEXIST);
 }
 
-// Gives an unnamed open file this path. Returns an errno value, or 0 on success.
+// Gives an open file without a name this path. Returns an errno value, or 0 on success.
 int link_open_file(int fd, const std::string& path) {
   const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
   const int result =

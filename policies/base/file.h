@@ -18,7 +18,8 @@ struct FileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A report of 10,000 points is about 40 MiB. A larger file than this limit is some other file.
+// A report of 10,000 points takes about 40 MiB, so a file larger than this limit cannot be a
+// report.
 inline constexpr Bytes kLargestJsonFile{std::int64_t{1} << 30};
 inline constexpr int kDeepestJson = 100;
 
@@ -30,8 +31,8 @@ Json parse_json(std::string_view text, const std::string& name);
 // index. Returns true if it consumed the element, which is then not kept in the document.
 using TakeElement = std::function<bool(const Json& so_far, const Json& element, std::size_t index)>;
 
-// Like parse_json, but offers each element of the list under the document's key `list` to `take`
-// first. A large file therefore need not be held in memory as a whole.
+// Like parse_json, but first offers each element of the list under the document's key `list` to
+// `take`. Memory therefore need not hold a large file as a whole.
 Json parse_json_taking(std::string_view text, const std::string& name, std::string_view list,
                        const TakeElement& take);
 

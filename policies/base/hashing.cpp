@@ -47,7 +47,7 @@ void write_double(std::string& out, double number) {
   if (!std::isfinite(number)) {
     throw std::invalid_argument("a number that is not finite has no JSON form; write null");
   }
-  if (number == 0) {  // also -0
+  if (number == 0) {  // true for -0 too
     out += '0';
     return;
   }

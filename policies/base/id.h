@@ -1,6 +1,6 @@
-// Ids are indices into a table. Each table has its own id type, so an op's id cannot index values.
-// An id that may be absent is a std::optional<OpId>. An index into a small or hot table that may be
-// absent is an OptionalIndex, which is as small as a plain index.
+// Ids are indices into a table. Each table has its own id type, so an op's id cannot index the
+// table of values. An id that may be absent is a std::optional<OpId>. Small or hot tables use
+// OptionalIndex instead, which is as small as a plain index.
 #pragma once
 
 #include <algorithm>

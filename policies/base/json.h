@@ -14,13 +14,13 @@
 
 #include "policies/base/json_fwd.h"
 
-// Instantiated once, in json.cpp.
+// The library's class is instantiated once, in json.cpp.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace rematch {
 
 // Throws FormatError unless `json` has this kind and the major version that this build reads.
-// Accepts a newer minor version: it only adds keys, which readers ignore or keep.
+// Accepts newer minor versions, because they only add keys. Readers ignore or keep such keys.
 void require_schema(const Json& json, std::string_view kind);
 
 // Returns the JSON as one line of ASCII. Accepts any text: bytes that are not UTF-8 become U+FFFD.
@@ -96,7 +96,7 @@ struct Schema {
   std::string_view kind;
   int minor = 0;
 
-  static constexpr int kMajor = 1;  // the same for every format
+  static constexpr int kMajor = 1;  // major version, the same for every format
 };
 
 inline constexpr Schema kTraceSchema{"trace", 1};

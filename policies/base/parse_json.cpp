@@ -21,7 +21,8 @@ constexpr std::size_t kMostValues = 20'000'000;
 std::string place(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  // without a line end, rfind returns npos, and npos + 1 is 0
+  const std::size_t line_start = before.rfind('\n') + 1;
   const std::size_t column = std::max<std::size_t>(before.size() - line_start, 1);
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
@@ -160,7 +161,7 @@ class Builder {
   const TakeElement& take_;  // may be empty
   bool in_list_ = false;     // whether the container open at depth two is the list
   std::size_t num_elements_ = 0;
-  std::size_t num_values_ = 0;  // number of values in the document as it is held
+  std::size_t num_values_ = 0;  // values that the document holds now
   std::size_t num_values_before_element_ = 0;
 };
 

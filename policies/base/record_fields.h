@@ -35,7 +35,8 @@ struct Field {
   unsigned traits;
 };
 
-// `T` is `Record` or const `Record`. This is the parameter type of its visit_fields().
+// Holds if `T` is `Record` or const `Record`. Constrains the first parameter of a record's
+// visit_fields().
 template <class T, class Record>
 concept RecordOf = std::same_as<std::remove_const_t<T>, Record>;
 

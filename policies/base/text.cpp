@@ -9,7 +9,7 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kLongest = 120;  // bytes of the escaped text
-// The characters between words, names and arguments.
+// Characters that separate words, names and arguments.
 constexpr std::string_view kSeparators = " ,;/|+=()[]{}";
 
 void append_escaped(std::string& result, char letter) {

@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// Functions that make text from a user or a file fit into a one-line message.
+// These functions make text from a user or a file fit into a one-line message.
 
 // Returns the text in single quotes. Control characters become \n, \t or \x1b. Text longer than a
 // line is truncated.
@@ -36,7 +36,7 @@ std::string joined(const Parts& parts, std::string_view separator = ", ") {
 // Replaces every `hole` in the text by `value`.
 std::string filled_in(std::string_view text, std::string_view hole, std::string_view value);
 
-// Functions that parse lists as a user types them: `a, b(1,2), c([0,2])`.
+// These functions parse lists as a user types them: `a, b(1,2), c([0,2])`.
 
 // Removes blanks and line ends at both ends.
 std::string_view trimmed(std::string_view text);
@@ -59,8 +59,8 @@ std::optional<Number> parse_number(std::string_view text) {
 // the other.
 int edit_distance(std::string_view left, std::string_view right);
 
-// Returns the known name nearest to `text` if `text` may be a typing mistake. At most a third of
-// the letters must differ, or one must be a prefix of the other. Ignores letter case.
+// Returns the known name nearest to `text` if `text` may be a typing mistake. A name is near if at
+// most a third of the letters differ, or if one is a prefix of the other. Ignores letter case.
 std::optional<std::string> nearest_name(std::string_view text,
                                         const std::vector<std::string_view>& known);
 
