@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMaxArgument = 1'000'000;  // no model has this many layers
+constexpr int kMaxArgument = 1'000'000;  // far above the number of layers of any model
 
 std::string_view without_quotes(std::string_view word) {
   const bool quoted = word.size() >= 2 && word.front() == word.back() &&

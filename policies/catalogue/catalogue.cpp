@@ -44,7 +44,7 @@ void expect_all(Policy& policy) {
 std::string unknown(std::string_view text, std::string_view name) {
   std::vector<std::string_view> names;
   for (const CatalogueEntry& entry : catalogue()) names.push_back(entry.name);
-  // The user may have misspelled a system's name, if no catalogue name is near.
+  // If no catalogue name is similar, the user may have misspelled the name of a system's mode.
   if (const auto spelling = nearest_spelling(text); spelling && !nearest_name(name, names)) {
     return "unknown policy " + in_quotes(text) + "; did you mean '" + *spelling + "'?";
   }
@@ -129,7 +129,7 @@ std::string layers_text(const std::vector<int>& layers) {
   return text.empty() ? "none" : text;
 }
 
-// Bars separate regions of several layers: 0 1 | 2 3.
+// Formats the checkpointed layers. Bars separate regions that have several layers: "0 1 | 2 3".
 std::string checkpointed_text(const LayerFacts& list) {
   std::string text;
   bool bars = false;

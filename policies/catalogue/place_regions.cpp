@@ -64,9 +64,9 @@ PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vec
           {trace.scopes[first].first_op, trace.scopes[last].end_op}};
 }
 
-// Returns whether `next` must start a new run: a block of any list lies in between, or the run
-// already contains the scope. A region ends the first time that its last scope closes, so it cannot
-// contain two runs of a scope.
+// Returns whether the scope `next` must start a new run of blocks. A new run starts if a block of
+// any list lies in between, or if the run already contains the scope. A region ends the first time
+// that its last scope closes, so it cannot contain two openings of a scope.
 bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   const TracedScope& scope = trace.scopes[next];
   return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
@@ -79,8 +79,8 @@ bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   });
 }
 
-// Adds the chosen blocks in runs of at most n. A layer that is not chosen ends a run. So do a layer
-// of another list and a second run of the same layer.
+// Adds the chosen blocks as regions of at most n consecutive blocks. Three things end a region
+// early: a layer that is not chosen, a layer of another list, and a second run of the same layer.
 void add_runs(const Trace& trace, const BlockList& list, const BlockChoice& choice, int n,
               std::vector<PlacedRegion>& regions) {
   int in_run = 0;
@@ -109,7 +109,7 @@ bool is_below(const Trace& trace, std::optional<ScopeId> scope, ScopeId ancestor
 
 struct ScopeBelow {
   ScopeId id;
-  std::string_view path;  // relative to the block
+  std::string_view path;  // path relative to the block
 };
 
 std::vector<ScopeBelow> scopes_below(const Trace& trace, const TracedBlock& block) {

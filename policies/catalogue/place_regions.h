@@ -13,7 +13,8 @@
 
 namespace rematch {
 
-// The blocks of one list in forward order. A looped layer appears once for each run.
+// The blocks of one block list in forward order. A layer that runs several times appears once for
+// each run.
 struct BlockList {
   std::string name;
   std::vector<TracedBlock> blocks;
@@ -45,8 +46,8 @@ std::variant<std::vector<PlacedRegion>, Rejected> place_regions(const Policy& po
 std::vector<PlacedRegion> blocks_that_only_gather(const Policy& policy, const Trace& trace,
                                                   const std::vector<PlacedRegion>& placed);
 
-// Returns whether gathered parameters stay in memory although the policy drops them: a block
-// overlaps the policy's regions, but its gather lies outside them.
+// Returns true if gathered parameters stay in memory although the policy drops them. This happens
+// if a block overlaps the policy's regions but its gather lies outside them.
 bool holds_gathers(const Policy& policy, const Trace& trace, const std::vector<OpRange>& regions);
 
 }  // namespace rematch

@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// The layers of one block list.
+// Facts about the layers of one block list.
 struct LayerFacts {
   std::string list;  // "blocks"
   int num_layers = 0;
@@ -19,13 +19,14 @@ struct LayerFacts {
   std::vector<int> kept;
 };
 
-// A region type, simulated on the first region that has it.
+// Facts about a region type, simulated on the first region that has the type.
 struct TypeFacts {
   std::vector<int> regions;  // indices of the plan's regions
   RegionSimulation whole_region;
   RegionSimulation on_demand;
-  Bytes dead;                      // bytes of dead saves
-  Bytes on_host;                   // bytes on the host; the plan's last region offloads nothing
+  Bytes dead;  // bytes of dead saves
+  // bytes that such a region moves to the host; the plan's last region moves nothing
+  Bytes on_host;
   std::vector<std::string> slots;  // indexed by pack index: "aten::mm (op 7, attention)"
 };
 

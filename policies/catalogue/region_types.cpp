@@ -32,8 +32,8 @@ void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
   }
 }
 
-// Drops dead saves of an inverse policy, which keeps only useful results. Plain autograd would not
-// hold them either.
+// Drops the dead saves of a policy that keeps every useful result (Policy::inverse). Plain autograd
+// would not hold them either.
 void drop_dead_saves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save) continue;
@@ -74,7 +74,8 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   type.ops = treater_.treat(region);
   if (adjust) adjust(type.ops);
   type.early_stop = policy_.early_stop;
-  // A whole-region replay would also run the ops that are recomputed because nothing reads them.
+  // An inverse policy recomputes ops because nothing reads their results. A whole-region replay
+  // would run those ops too, so the region runs by demand.
   type.by_demand = policy_.inverse;
   recompute_what_is_overwritten(graph, type.ops);
   mark_dead_saves(graph, type.ops);

@@ -24,7 +24,8 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   plan.model = trace.model;
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
-  // Blocks that only gather keep every useful result except the gather and its views.
+  // In blocks that are regions only because they gather parameters, every useful result is kept
+  // except the gather and its views.
   Policy rest;
   rest.inverse = true;
   const OpTreater rest_treater(rest, trace);
@@ -50,10 +51,10 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   return plan;
 }
 
-// Returns whether the plan has the regions and treatments of full. Ignores reasons, which are for
-// people.
+// Returns whether the plan has the regions and treatments of the policy `full`. Ignores reasons,
+// which are for people.
 bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Trace& trace) {
-  const Policy full;  // every block a region, nothing saved
+  const Policy full;  // the default policy: every block is a region, and nothing is saved
   const auto all = place_regions(full, trace);
   const auto* blocks = std::get_if<std::vector<PlacedRegion>>(&all);
   if (blocks == nullptr || blocks->size() != placed.size()) return false;

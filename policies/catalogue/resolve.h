@@ -21,8 +21,8 @@ enum class NoEffect : std::uint8_t { kReject, kAllow };
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
-// Resolves many policies for one trace. Hashes the trace once, which takes longer than everything
-// else. Refers to the trace.
+// Resolves many policies for one trace. Hashes the trace only once, because hashing takes longer
+// than everything else. Keeps a reference to the trace, which must outlive it.
 class Resolver {
  public:
   explicit Resolver(const Trace& trace);

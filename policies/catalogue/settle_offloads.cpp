@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Tells what holds each storage on the device from forward to backward.
+// Knows what holds each storage on the device from forward to backward.
 class Holders {
  public:
   Holders(const Trace& trace, const std::vector<OpRange>& ranges,
@@ -25,8 +25,8 @@ class Holders {
   }
 
   int num_readers(StorageId storage) const { return readers_[storage]; }
-  // Returns whether the program, autograd outside regions, or a region that saves it holds the
-  // storage.
+  // Returns whether the storage is held by the program, by autograd outside regions, or by a region
+  // that saves it.
   bool is_held(StorageId storage) const { return is_held_[storage]; }
 
  private:
@@ -52,7 +52,7 @@ class Holders {
   }
 
   const Trace& trace_;
-  IdTable<StorageId, int> readers_;  // number of regions
+  IdTable<StorageId, int> readers_;  // number of regions that read the storage
   IdTable<StorageId, bool> is_held_;
 };
 

@@ -14,8 +14,8 @@ namespace rematch {
 
 bool asks_to_offload(const Policy& policy);
 
-// Changes an offload to a save if the result stays on the device anyway. Also chooses the inputs to
-// offload, if the policy asks for that. `types[i]` is the type of the region at `ranges[i]`.
+// Changes an offload to a save if the result stays on the device anyway. If the policy offloads
+// inputs, also chooses which ones. `types[i]` is the type of the region at `ranges[i]`.
 void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex& index,
                      const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
 

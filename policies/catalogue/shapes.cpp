@@ -18,7 +18,7 @@
 namespace rematch {
 namespace {
 
-// The scopes where some shape has a region.
+// Paths of the scopes where at least one shape has a region.
 using Places = std::set<std::string>;
 
 bool is_inside(OpRange inner, OpRange outer) {
@@ -27,7 +27,7 @@ bool is_inside(OpRange inner, OpRange outer) {
 
 OpRange range_of(const TracedScope& scope) { return {scope.first_op, scope.end_op}; }
 
-// A region at its place in the trace.
+// A region with its type and its op range in the trace.
 struct LocatedType {
   PlannedRegion planned;
   OpRange range;
@@ -55,7 +55,8 @@ void put_regions(std::vector<LocatedType> regions, Plan& plan) {
   }
 }
 
-// Copies the treatments of the ops that the region and the range share. `ops` belong to the range.
+// Copies treatments from a region to `ops`, the ops of `range`, as far as the region and the range
+// overlap.
 void copy_treatments(const LocatedType& from, OpRange range, std::vector<PlannedOp>& ops) {
   for (const OpId id :
        IdRange(std::max(from.range.first, range.first), std::min(from.range.end, range.end))) {
@@ -73,7 +74,7 @@ Policy keep_all() {
   return policy;
 }
 
-// Returns the layer around a scope, if there is one.
+// Returns the layer that contains a scope, if there is one.
 std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     for (const TracedBlock& block : trace.blocks) {
@@ -83,7 +84,7 @@ std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope)
   return {};
 }
 
-// Gives the plan of one shape a region wherever the engine may open one.
+// Adds regions to the plan of one shape, so that it has a region wherever the engine may open one.
 class ShapeCompleter {
  public:
   ShapeCompleter(const Trace& trace, Plan plan)
@@ -135,7 +136,7 @@ class ShapeCompleter {
   std::vector<LocatedType> regions_;
 };
 
-// Returns the type for another trace, whose ops in `range` are the same.
+// Converts the region type to another trace, which has the same ops in `range`.
 RegionType transferred(RegionType type, OpRange range, const Trace& trace) {
   for (std::size_t op = 0; op < type.ops.size(); ++op) {
     type.ops[op].bytes = fresh_bytes(trace, trace.ops[range.first + static_cast<int>(op)]);
@@ -143,7 +144,7 @@ RegionType transferred(RegionType type, OpRange range, const Trace& trace) {
   return type;
 }
 
-// Returns the plan for another trace that has the same ops in all regions.
+// Converts the plan to another trace, which has the same ops in all regions.
 Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_sha256) {
   Plan result = plan;
   result.model = trace.model;
@@ -159,10 +160,11 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
   return result;
 }
 
-// The first and last scopes of the regions of all shapes.
+// Pairs of first and last scope, for the regions of all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that each of these regions would run, for every opening of its first scope.
+// For each of these regions, the ops that one shape runs in it. Has an entry for every opening of
+// the region's first scope.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {
@@ -190,7 +192,8 @@ Bytes peak_without_checkpointing(const Trace& trace) {
       .peak_bytes();
 }
 
-// Gives shapes that cannot be distinguished the plan of the largest one.
+// Groups shapes that the engine cannot distinguish, and gives all shapes of a group the plan of the
+// largest one.
 void unite_same_shapes(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   RegionScopes regions;
   for (const Plan& plan : plans) {
@@ -229,7 +232,7 @@ bool is_beginning(const LocatedType& shorter, const LocatedType& longer) {
   return names.size() < others.size() && std::equal(names.begin(), names.end(), others.begin());
 }
 
-// Returns one region per layer of the region, with the region's treatments.
+// Splits a region into one region per layer, with the same treatments.
 std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
   const Policy policy = keep_all();
   const OpTreater treater(policy, trace);
@@ -253,8 +256,9 @@ std::vector<LocatedType> cut(const LocatedType& region, const Trace& trace) {
   return parts;
 }
 
-// If one region ends where another continues after the same ops, the engine cannot tell which of
-// them runs. This cuts the longer one into its layers. Returns whether it cut any region.
+// If one shape's region ends where another shape's region continues after the same ops, the engine
+// cannot know which of the two is running. Cuts the longer region into its layers. Returns whether
+// it cut any region.
 bool cut_where_others_end(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   bool any = false;
   std::vector<LocatedType> all;
@@ -282,8 +286,9 @@ bool are_same(const LocatedType& a, const LocatedType& b) {
          names_of_ops(a.type) == names_of_ops(b.type);
 }
 
-// Shapes may have the same regions until one of them leaves out a layer. The engine cannot
-// distinguish them in these regions, which get the treatments of the largest such shape.
+// Two shapes may have the same regions until one of them leaves out a layer. The engine cannot
+// distinguish the shapes in these regions. Gives these regions the treatments of the largest such
+// shape.
 void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   std::vector<std::vector<LocatedType>> given;
   std::vector<Bytes> peaks;
@@ -292,7 +297,7 @@ void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& 
     peaks.push_back(peak_without_checkpointing(traces[shape]));
   }
   for (std::size_t shape = 0; shape < plans.size(); ++shape) {
-    std::vector<std::size_t> same;  // shapes with the same regions so far
+    std::vector<std::size_t> same;  // shapes whose regions have been the same so far
     for (std::size_t other = 0; other < plans.size(); ++other) same.push_back(other);
     std::vector<LocatedType> regions = given[shape];
     for (std::size_t i = 0; i < regions.size(); ++i) {

@@ -38,13 +38,14 @@ std::optional<Values> values_of(const std::optional<std::string_view>& arguments
   return values;
 }
 
-// Returns the values of a spelling's placeholders in the call, or nullopt if the call has another
-// spelling.
+// Matches a call against a spelling. Returns the values of the spelling's placeholders, or nullopt
+// if the call does not match.
 std::optional<Values> captures(std::string_view spelling, const Call& typed) {
   const Call pattern = *parse_call(spelling);
   if (pattern.name != typed.name) return std::nullopt;
   Values captured;
-  if (pattern.arguments && is_placeholder(*pattern.arguments)) {  // takes all arguments
+  // a single placeholder takes all arguments
+  if (pattern.arguments && is_placeholder(*pattern.arguments)) {
     if (!typed.arguments || typed.arguments->empty()) return std::nullopt;
     captured[std::string(*pattern.arguments)] = *typed.arguments;
     return captured;
@@ -70,10 +71,11 @@ std::string with_captured(std::string_view stands_for, const Values& captured) {
   return text;
 }
 
-// Rewrites modalities' own spellings as the table has them:
+// The system `modalities` writes its modes in two long ways:
 // "modalities(ac_variant=X_activation_checkpointing,layers_fqn=F,...)" and
-// "modalities:X_activation_checkpointing(...)". Drops layers_fqn and shortens a component after a
-// colon. Returns nullopt if the call has neither.
+// "modalities:X_activation_checkpointing(...)". Rewrites such a call in the short form of the table
+// of systems: drops layers_fqn, the suffix, and the key save_ops_keys. Returns nullopt if there is
+// nothing to shorten.
 std::optional<std::string> short_modalities(const Call& typed) {
   constexpr std::string_view kSystem = "modalities";
   constexpr std::string_view kSuffix = "_activation_checkpointing";
@@ -101,7 +103,8 @@ std::optional<std::string> short_modalities(const Call& typed) {
 
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
-// Compares only what follows the system's name, because the name is correct.
+// Rejects a call whose system is known but whose mode is not. Looks for similar modes by comparing
+// only the text after the system's name.
 std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
   const std::string system(system_of(call));
   std::vector<std::string_view> modes;

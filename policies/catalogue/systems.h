@@ -21,8 +21,8 @@ namespace rematch {
 // other systems leave it on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
-// When a trap is shown: as a warning whenever the row is used, or only in the list. The latter is
-// for traps about arguments that the user may not have given.
+// Decides when a trap is shown: as a warning whenever the mode is used, or only in the list of
+// systems. Traps about arguments that the user may not have given appear only in the list.
 enum class TrapSaid : std::uint8_t { kWhenUsed, kInList };
 
 // A known pitfall of a mode, or the reason for rejecting the mode. The text may be empty.
@@ -38,29 +38,30 @@ struct Trap {
 };
 
 struct SystemEntry {
-  std::string_view system;       // "torchtune"
-  std::string_view spelling;     // "torchtune(ac_mode=selective,ac_option=N)"
-  std::string_view stands_for;   // "nth_last({N})"; empty: the mode is rejected
+  std::string_view system;    // "torchtune"
+  std::string_view spelling;  // "torchtune(ac_mode=selective,ac_option=N)"
+  // catalogue policy, such as "nth_last({N})"; empty: the mode is rejected
+  std::string_view stands_for;
   std::string_view description;  // what the mode does in its system, in one line
   Trap trap;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
 };
 
-// Returns the entries grouped by system. An upper-case letter in a spelling stands for any value.
+// Returns all entries, grouped by system. In a spelling, an upper-case letter stands for any value.
 std::span<const SystemEntry> system_entries();
 
-// Returns the systems with a mode that stands for this catalogue name, in the table's order.
+// Returns the systems that have a mode for this catalogue policy, in the table's order.
 std::vector<std::string_view> systems_with(std::string_view policy_name);
 
-// Returns the spelling, of any system, that is nearest to a misspelled one.
+// Returns the known spelling nearest to a misspelled one. Considers the spellings of all systems.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
-// Returns the policy that a system's spelling stands for, under the name that was typed. True and
-// False count as true and false. Components of modalities may have the names of its configuration,
-// including layers_fqn, which is ignored because every block is meant. Returns Rejected for a mode
-// that is rejected or whose policy rejects its arguments. Returns Rejected, with the known modes,
-// for a mode that the system does not have. Returns nullopt if `call` does not begin with a
-// system's name, as "titan:full" and "torchtune(...)" do.
+// Returns the policy that a system's spelling stands for, under the name that was typed. Python's
+// True and False count as true and false. For the system `modalities`, arguments may have the names
+// of its configuration. The argument layers_fqn is ignored, because every block is meant. Returns
+// Rejected for a mode that is rejected or whose policy rejects its arguments. If the system does
+// not have the mode, the message lists the known modes. Returns nullopt if `call` does not begin
+// with a system's name; "titan:full" and "torchtune(...)" do.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t kMaxNamesInMessage = 12;
 
-// Returns whether the op runs whatever a list says. A view costs nothing, and an in-place op must
-// act on the present value. wait_tensor returns its argument without declaring it.
+// Returns whether the op runs again even if a list says to save it. A view costs nothing, and an
+// in-place op must act on the present value. wait_tensor returns its argument without declaring the
+// alias.
 bool is_always_executed(const TracedOp& op) {
   return op.is_view || !op.writes.empty() || collective_part(op.name) == CollectivePart::kWait;
 }
@@ -29,7 +30,7 @@ std::optional<OpClass> class_of(const Selector& selector) {
   return op_class;
 }
 
-// Keeps as many names as fit in a readable line.
+// Shortens a list of names to as many as fit in a readable line.
 std::string first_of(std::vector<std::string> names) {
   const bool is_cut = names.size() > kMaxNamesInMessage;
   if (is_cut) names.resize(kMaxNamesInMessage);
@@ -67,11 +68,10 @@ bool OpTreater::has_excluded_shape(const TracedOp& op) const {
   return op.inputs.size() > 1 && excluded_shapes_.contains(trace_.values[op.inputs[1].value].shape);
 }
 
-// Note [Attention by any name]
-// The systems list fused attention by the names that some backends give it. No public list has the
-// CPU's name, so on a CPU their policies silently recompute attention. Such a list means attention.
-// A listed attention op that the trace does not have therefore stands for its class, and the reason
-// says so.
+// Note [Attention by any name] The systems list fused attention by the names of a few backends. No
+// public list has the name of the CPU's op, so on a CPU their policies silently recompute
+// attention. The intent of such a list is to keep attention. If a list names an attention op that
+// the trace does not have, the selector therefore picks every op of the class. The reason says so.
 bool OpTreater::goes_by_another_name(const Selector& selector) const {
   const std::string_view name = without_overload(selector.op);
   if (policy_.exact_names || op_class_of(selector.op) != OpClass::kAttentionForward) return false;
@@ -79,7 +79,8 @@ bool OpTreater::goes_by_another_name(const Selector& selector) const {
                       [name](const TracedOp& op) { return without_overload(op.name) == name; });
 }
 
-// Returns the selector that picked an op. Adds the op's own name if the selector has another.
+// Formats the selector that picked an op. If the selector names another op or a class, adds the
+// op's own name.
 std::string OpTreater::text(const Matches& matches, OpId op) const {
   const Match& match = matches.by_op[op];
   std::string text = to_string(*match.selector);
@@ -105,7 +106,7 @@ OpTreater::Matches OpTreater::match(const std::vector<Selector>& list) const {
   return found;
 }
 
-// Returns the innermost block around a scope, or null if there is none.
+// Returns the innermost block that contains a scope, or null if none does.
 const TracedBlock* OpTreater::block_of(std::optional<ScopeId> scope) const {
   while (scope && block_of_scope_[*scope] == nullptr) scope = trace_.scopes[*scope].parent;
   return scope ? block_of_scope_[*scope] : nullptr;
@@ -164,7 +165,7 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   return decide_by_lists(op);
 }
 
-// Decides whether a kept result stays on the device or goes to the host.
+// Adds to a decision whether a kept result stays on the device or goes to the host.
 OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) const {
   if (decision.treatment == Treatment::kSave && policy_.offload_saved) {
     decision.treatment = Treatment::kOffload;
@@ -195,7 +196,8 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
         return Decision{Treatment::kRecompute, "collective: issued again"};
       }
       return std::nullopt;
-    case CollectivePart::kStartWithHandle:  // nothing could tell when a second one is done
+    // if it were issued twice, nothing would show when the second one is done
+    case CollectivePart::kStartWithHandle:
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:
       return std::nullopt;
@@ -232,7 +234,8 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
                   "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
 }
 
-// Lists ops of a wanted class first, such as `aten::addmm` for a user who wrote `aten::mm`.
+// Lists the names of ops for an error message. Ops of a class that the user wanted come first, such
+// as `aten::addmm` for a user who wrote `aten::mm`.
 std::string OpTreater::names_in(const std::vector<OpRange>& ranges,
                                 const std::vector<Selector>& wanted) const {
   std::set<OpClass> classes;

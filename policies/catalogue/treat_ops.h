@@ -16,16 +16,16 @@
 
 namespace rematch {
 
-// Matches a policy's selectors against a trace once for all regions. Keeps references: the policy
-// and the trace must outlive it.
+// Matches a policy's selectors against a trace, once for all regions. Keeps references to the
+// policy and the trace, which must outlive it.
 class OpTreater {
  public:
   OpTreater(const Policy& policy, const Trace& trace);
 
-  // Returns the ops of one region; dead saves are not marked yet. Scopes are relative to their
-  // block, so that regions of equal layers are equal: "attention.core". In a region of several
-  // layers, the layer's place in the region comes first: "+1.attention.core". Outside blocks and in
-  // a root region, scopes are whole paths.
+  // Returns the planned ops of one region, in which dead saves are not marked yet. PlannedOp::scope
+  // is relative to the block, so that regions of equal layers are equal: "attention.core". In a
+  // region of several layers, the layer's place in the region comes first: "+1.attention.core".
+  // Outside blocks and in a root region, scopes are whole paths.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
   // Returns Rejected if the policy lists ops to keep, or to recompute, and no region has any of
@@ -34,7 +34,7 @@ class OpTreater {
 
  private:
   struct Match {
-    // The first selector of the list that picks the op; null for none.
+    // The first selector of the list that picks the op; null: no selector picks it.
     const Selector* selector = nullptr;
     bool by_class = false;  // the selector names an attention op that the trace does not have
   };
@@ -55,7 +55,8 @@ class OpTreater {
   std::string text(const Matches& matches, OpId op) const;
   Matches match(const std::vector<Selector>& list) const;
   Decision decide(OpId op, int& alternated) const;
-  // Returns nullopt if the lists decide.
+  // Returns the decision for an op that is a collective. Returns nullopt if the policy's lists
+  // decide instead.
   std::optional<Decision> decide_collective(const TracedOp& op) const;
   Decision decide_by_lists(OpId op) const;
   Decision placed(Decision decision, const TracedOp& op) const;

@@ -16,7 +16,8 @@ namespace {
 
 using Ranges = std::vector<OpRange>;
 
-// Returns true if there is no region, because then nothing is missing.
+// Returns whether the selector picks an op in at least one of the ranges. Also returns true if
+// there is no range, because then no op is missing.
 bool picks_in(const Selector& selector, const Trace& trace, const Ranges& ranges) {
   const IdTable<OpId, bool> picked = matches(selector, trace);
   return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {
@@ -95,7 +96,8 @@ std::string text_of(const Policy::Expectation& expected) {
   return "nothing in its regions matches " + joined(names_of(expected.ops));
 }
 
-// Backward starts with the last layer, so it needs at once what that layer's region dropped.
+// Warns if the last layer is checkpointed in vain: backward starts with the last layer, so it
+// immediately needs what that layer's region dropped.
 void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
                         std::vector<std::string>& warnings) {
   if (policy.regions.kind == RegionChoice::Kind::kRoot || trace.blocks.empty()) return;
@@ -119,7 +121,8 @@ void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
                      "(whole_region), so its peak is like none's");
 }
 
-// A list may name aten::mm while linears with a bias are aten::addmm.
+// Warns if alternation picks no op: a list may contain aten::mm although the model's linears have a
+// bias and are aten::addmm.
 void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const Ranges& ranges,
                                std::vector<std::string>& warnings) {
   if (!policy.alternate || any_picks_in(policy.alternate->selectors, trace, ranges)) return;

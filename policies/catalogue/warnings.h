@@ -17,8 +17,8 @@ namespace rematch {
 // std::invalid_argument if the plan was made for another model.
 std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, const Trace& trace);
 
-// Returns one line about the modules that the policy expects and the model lacks, or nullopt if it
-// lacks none. `ranges` are the ops of the policy's regions.
+// Returns one line that names the modules that the policy expects and the model lacks, or nullopt
+// if the model has all of them. `ranges` are the ops of the policy's regions.
 std::optional<std::string> missing_modules(const Policy& policy, const Trace& trace,
                                            const std::vector<OpRange>& ranges);
 

@@ -29,8 +29,8 @@ constexpr const char* kHostCopies =
     "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
     "and no model here makes such a copy, so no op is kept for that";
 
-// torchtitan excludes the router's gate by the shape of its weight. A projection with the same
-// shape is therefore excluded too.
+// torchtitan excludes the router's gate by the shape of its weight. Any projection whose weight has
+// the same shape is therefore excluded too.
 Alternation every_second(const Texts& counted, Keep keep = Keep::kOdd) {
   Alternation alternate;
   alternate.selectors = selectors(counted);
@@ -41,7 +41,7 @@ Alternation every_second(const Texts& counted, Keep keep = Keep::kOdd) {
   return alternate;
 }
 
-// The ops that all of torchtitan's models kept until early 2026.
+// The ops that were in the save list of every torchtitan model until early 2026.
 Texts titan_attention() {
   return {kEfficient,
           kFlash,
@@ -109,7 +109,7 @@ Policy sac_titan_2024() {
   return policy;
 }
 
-// Each of torchtitan's models had its own list until early 2026.
+// Until early 2026, each of torchtitan's models had its own save list.
 std::variant<Policy, Rejected> sac_titan_2025(const std::vector<std::string>& words) {
   const Texts dense = {"llama3", "qwen3"};
   Texts models = dense;

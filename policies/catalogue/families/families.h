@@ -21,8 +21,8 @@ std::vector<CatalogueEntry> maxtext_policies();
 std::vector<CatalogueEntry> collective_policies();
 std::vector<CatalogueEntry> offloading_policies();
 
-// Returns the policy that the single word names, renamed to the call that takes it in brackets.
-// `file_keys` tells the user what to write in a policy file instead.
+// `words` must be the name of a single policy. Returns that policy, renamed to the call
+// `name(word)`. `file_keys` tells the user what to write in a policy file instead.
 std::variant<Policy, Rejected> policy_within(const std::string& name,
                                              const std::vector<std::string>& words,
                                              const std::string& file_keys);

@@ -32,8 +32,8 @@ Policy first_or_last(Kind kind, int n) {
   return policy;
 }
 
-// With N = 1, nth_first and nth_last mean every layer, and skip_nth means none. The user then
-// intends the plan of full or none.
+// With N = 1, nth_first and nth_last choose every layer, and skip_nth chooses no layer. The user
+// then intends to get the plan of full or none.
 Policy every_nth(Kind kind, int n) {
   Policy policy = first_or_last(kind, n);
   policy.no_effect_is_intended = n == 1;

@@ -43,7 +43,7 @@ Policy keeping_qkv_and(const Selectors& more) {
   return policy;
 }
 
-// Also keeps the dense feed-forward's matmuls.
+// Makes a minimal policy. In addition to `more`, it keeps the feed-forward's matmuls.
 Policy minimal(Selectors more) {
   append(more, selectors({out_projection(), in_scope({kFfn}, "matmul"),
                           in_scope({kFfn, kAdapted}, "result"),

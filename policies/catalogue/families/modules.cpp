@@ -7,19 +7,20 @@
 namespace rematch {
 namespace {
 
-// Note [Output discarding]
-// Megatron-LM recomputes a heavy module as a separate region. It keeps the module's input, and also
-// its output, because the next module saved it. It drops a light module's output as well, and
-// recomputes it when the consumer's backward needs it. A heavy module is here a region over its
-// scopes. A light module is here the set of ops to recompute in a block region that keeps
-// everything else. This region runs by demand (RegionType::by_demand), so only the module is
-// executed again. Next to a light module, a heavy one also becomes ops of the block region, so its
-// output is dropped. This executes no more ops again and holds no more bytes.
+// Note [Output discarding] Megatron-LM recomputes a heavy module as a separate region. It keeps the
+// module's input, and also its output, because the next module saved it. It drops the output of a
+// light module as well, and recomputes it when the consumer's backward needs it.
+//
+// Here, a heavy module is a region over its scopes. A light module is the set of ops to recompute
+// in a block region that keeps everything else. This region runs by demand (RegionType::by_demand),
+// so only the module is executed again. If a policy names light and heavy modules, the heavy
+// modules also become ops of the block region, so their output is dropped. This re-executes no
+// additional ops and holds no additional bytes.
 struct Module {
   std::string_view name;
   bool is_heavy = false;
-  std::vector<std::string> scopes;  // all ops in these scopes
-  std::vector<Selector> ops;        // and these ops
+  std::vector<std::string> scopes;  // the module contains all ops in these scopes
+  std::vector<Selector> ops;        // the module also contains these ops
 };
 
 const std::vector<Module>& modules() {
@@ -42,8 +43,8 @@ const std::vector<Module>& modules() {
        {},
        selectors({in_scope({kMoe, kExperts}, "aten::silu"), in_scope({kMoe, kExperts}, "aten::mul"),
                   in_scope({kMoe, kExperts}, "rematch::silu_mul")})},
-      // Includes the query's projection and both rotary embeddings. The key's rotary embedding is
-      // in kv_down, whose projection is kept.
+      // mla_up_proj includes the query's projection and both rotary embeddings. The key's rotary
+      // embedding is in kv_down, whose projection is kept.
       {"mla_up_proj",
        false,
        {path({kAttention, kQuery}), path({kAttention, kKvUp})},
@@ -63,7 +64,8 @@ Policy::Expectation expectation_of(const Module& module) {
   return {module.scopes, module.ops, "", std::string(module.name)};
 }
 
-// Omits views, which cost nothing, and collectives, which are never issued twice.
+// Adds the module's ops to the ops to recompute. Omits views, which cost nothing, and collectives,
+// which are never issued twice.
 void recompute_ops_of(const Module& module, Policy& policy) {
   std::vector<const char*> kinds = {"elementwise", "reduction", "norm", "matmul", "copy"};
   if (module.is_heavy) append(kinds, {"attention_forward", "embedding", "random", "other"});
@@ -103,8 +105,8 @@ std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>&
     }
   }
   if (words == std::vector<std::string>{"core_attn"}) {
-    // Fused attention saves its inputs and one number per row. Recomputing it drops only its
-    // output, and the projection after it saves that too.
+    // Fused attention saves its inputs and one number per row. Recomputing attention drops only its
+    // output, and the projection that follows saves that output too.
     policy.expectations.push_back(
         {{},
          selectors({"matmul"}),
@@ -122,7 +124,8 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
     policy.expectations.push_back({.ops = {policy.save.back()}});
   }
   append(policy.save, selectors({"random"}));
-  policy.no_effect_is_intended = words.empty();  // without random draws it equals full
+  // without words, the policy equals full if nothing draws random numbers
+  policy.no_effect_is_intended = words.empty();
   return policy;
 }
 

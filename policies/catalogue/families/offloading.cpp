@@ -1,5 +1,5 @@
-// Policies that keep tensors on the host: any policy with its regions' inputs or everything that it
-// keeps there, and module inputs by name.
+// Policies that keep tensors on the host. One takes another policy and offloads its regions' inputs
+// or everything that it keeps. Another offloads module inputs by name.
 //
 // Note [What systems offload]
 // torchtune, DeepSpeed and Hugging Face's trainers checkpoint every layer and keep its input on the
@@ -40,7 +40,8 @@ Policy sac_and_offload() {
 
 struct ModuleInput {
   std::string_view module;
-  std::vector<Selector> made_by;  // ops that make the input; empty: the inputs of regions
+  // ops that make the module's input; empty: it is the input of the region
+  std::vector<Selector> made_by;
 };
 
 const std::vector<ModuleInput>& module_inputs() {

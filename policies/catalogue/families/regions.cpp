@@ -145,7 +145,8 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
     append(policy.save, other.save);
     append(policy.expectations, other.expectations);
     if (policy.note.empty()) policy.note = other.note;
-    policy.early_stop = policy.early_stop && other.early_stop;  // one switch, as in the source
+    // the source system has one switch for both parts
+    policy.early_stop = policy.early_stop && other.early_stop;
     if (!policy.alternate) {
       policy.alternate = other.alternate;
     } else if (other.alternate) {
@@ -158,7 +159,8 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
   return policy;
 }
 
-// The compiled variant splits blocks with experts into two regions, and leaves other blocks whole.
+// FastVideo's compiled variant splits blocks with experts into two regions, and leaves other blocks
+// whole.
 Policy sac_split_flex_compiled() {
   Policy policy = std::get<Policy>(parse_policy("sac_titan_2025(deepseek_v3)"));
   policy.regions.kind = RegionChoice::Kind::kScopes;
