@@ -1,4 +1,5 @@
-// The Python file for a plan, with placeholders. rematch_embed embeds it.
+// The template of the Python file that runs a plan. Placeholders stand for the plan's content. The
+// CMake function rematch_embed embeds the file in the program.
 #pragma once
 
 #include <string_view>
@@ -7,7 +8,7 @@
 
 namespace rematch {
 
-// Returns (name, text) of each file.
+// Returns a pair of name and text for each embedded file.
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_exports();
 
 }  // namespace rematch

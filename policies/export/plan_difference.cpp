@@ -6,9 +6,10 @@
 namespace rematch {
 namespace {
 
-// The region and treatment that a plan gives to one op of the trace.
+// What a plan does with one op of the trace: the op's region and its treatment.
 struct OpFate {
-  std::optional<OpRange> region;  // absent: autograd keeps what it saves
+  // absent: the op is outside all regions, and autograd keeps what it saves
+  std::optional<OpRange> region;
   Treatment treatment = Treatment::kSave;
   bool operator==(const OpFate&) const = default;
 };
@@ -69,7 +70,7 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
 
 }  // namespace
 
-// An op counts as saved if any of its results is kept.
+// An op counts as saved if at least one of its results is kept.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type) {
   const std::vector<bool> kept = kept_values(graph, type.ops);
   std::vector<bool> saved(graph.ops.size());

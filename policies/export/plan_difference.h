@@ -12,19 +12,20 @@
 
 namespace rematch {
 
-// Returns for each op of the region whether it keeps a result that the plan saves. A plan may save
-// an op whose results cannot be kept, such as a view.
+// Returns for each op of the region whether it has a result that the plan keeps. An op that the
+// plan saves may have no such result: a view, for example, cannot be kept.
 std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {
-  std::size_t num_ops = 0;  // number of ops that differ
+  std::size_t num_ops = 0;  // number of ops that the plans treat differently
   // The first difference: "model.layers.1 is checkpointed by the plan and not by it".
   std::string first;
-  bool of_early_stop = false;  // the only difference: one plan re-runs regions to their end
+  bool of_early_stop = false;  // true: the plans differ only in early stop
 };
 
-// Returns nullopt if both plans do the same. The text calls `other` "it". Early stop counts only if
-// everything else is equal. Throws std::invalid_argument if a plan was made for another model.
+// Returns nullopt if both plans do the same. The text of the difference calls `other` "it". Reports
+// a difference in early stop only if everything else is equal. Throws std::invalid_argument if a
+// plan was made for another model.
 std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan,
                                             const Plan& other);
 

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// A mode of a system. {N} in `policy` and `lines` stands for a number of layers.
+// A mode of a training system. In `policy` and `lines`, {N} stands for a number of layers.
 struct ConfigMode {
   std::string_view policy;  // catalogue name, or the system's spelling
   std::string_view lines;
@@ -23,7 +23,7 @@ struct ConfigMode {
 
 struct ConfigTarget {
   std::string_view name;
-  std::string_view where;  // where the lines go
+  std::string_view where;  // the place where the user must put the lines
   std::vector<ConfigMode> modes;
 };
 
@@ -88,7 +88,7 @@ int most_layers(const Trace& trace) {
   return most;
 }
 
-// Returns nullopt if the model cannot have the policy.
+// Finds the policy of a mode for this model. Returns nullopt if the model cannot have it.
 std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
   const auto parsed = parse_policy(policy);
   if (!std::holds_alternative<Policy>(parsed)) return std::nullopt;
@@ -153,7 +153,8 @@ namespace {
 constexpr std::string_view kApplyToModel = "import {M}\n{M}.apply(model)";
 constexpr std::string_view kApplyToTransformer = "import {M}\n{M}.apply(transformer)";
 
-// Taken from the sources of the systems. torch, transformers and diffusers were run.
+// The configuration lines are taken from the sources of the systems. Those of torch, transformers
+// and diffusers were also run.
 constexpr std::array kPlaces = {
     CallPlace{"torch",
               "Call apply() once, after the model is built and on its\n"

@@ -1,5 +1,5 @@
-// Writes the lines of a training system's own configuration that do what a plan does, if one of the
-// system's modes does. The modes are those of policies/catalogue/systems.h.
+// Writes lines of a training system's own configuration that do the same as a plan. This works if
+// one of the modes of that system in policies/catalogue/systems.h does the same.
 #pragma once
 
 #include <string>
@@ -12,12 +12,13 @@
 
 namespace rematch {
 
-// Returns "transformers", "torchtitan", ... in the order in which people see them.
+// Returns the names of the systems, such as "transformers" and "torchtitan", in the order in which
+// people see them.
 std::vector<std::string_view> config_targets();
 
-// Returns the lines after comments that say where they go and what else the mode does. Returns
-// Rejected if no mode does what the plan does. The message then names the nearest mode and its
-// first difference.
+// Returns the configuration lines, preceded by comments. The comments say where the lines go and
+// what else the mode does. Returns Rejected if no mode does what the plan does. The message then
+// names the nearest mode and its first difference.
 std::variant<std::string, Rejected> system_config(std::string_view target, const Trace& trace,
                                                   const Plan& plan);
 

@@ -20,8 +20,8 @@
 namespace rematch {
 namespace {
 
-// Selective checkpointing asks its policy about every op except this one, because the number of
-// these ops differs between forward and recompute.
+// aten::detach, the only op about which selective checkpointing does not ask its policy. Forward
+// and recompute run different numbers of it.
 constexpr std::string_view kIgnoredOp = "aten::detach";
 
 using Problem = std::optional<std::string>;
@@ -52,10 +52,10 @@ std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t o
   return traced_op(trace, graph, op).name + " (op " + std::to_string(op) + ")";
 }
 
-// Note [A kept draw shifts later draws]
-// torch's recompute begins with the generator state that forward began with. A draw whose result is
-// kept does not run again and does not advance the generator, so a later draw returns other
-// numbers.
+// Note [A kept draw shifts later draws] torch's recompute begins with the generator state that
+// forward began with. If the result of a random draw is kept, the draw does not run again and does
+// not advance the generator. A draw after it would therefore return other numbers in recompute than
+// in forward.
 Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const RegionType& type,
                        const std::vector<bool>& saved) {
   const auto end = type.early_stop ? static_cast<std::size_t>(graph.stop) : graph.ops.size();
@@ -175,7 +175,7 @@ std::string in_python_quotes(std::string_view text) {
   return quoted + "\"";
 }
 
-// Formats "[a, b, c]" over as many lines as needed. Later lines are indented.
+// Formats a list "[a, b, c]" over as many lines as needed. Later lines are indented.
 std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
   std::string text = "[";
   std::size_t column = indent;
@@ -220,7 +220,8 @@ std::string modules_text(const TorchRegions& regions) {
   return text;
 }
 
-// Predicts whole_region, because torch runs regions as a whole, whatever schedule the plan allows.
+// Predicts the step under whole_region even if the plan was made for another schedule, because
+// torch runs regions as a whole.
 std::string predicted_text(const Trace& trace, const Plan& plan) {
   constexpr Schedule kAsTorch = Schedule::kWholeRegion;
   StepSimulator simulator(trace, OptimizerModel::kNothing);
@@ -239,7 +240,7 @@ std::string predicted_text(const Trace& trace, const Plan& plan) {
   return text + "    },\n";
 }
 
-// Makes text safe for the file's docstring.
+// Escapes text for the file's docstring.
 std::string in_docstring(std::string text) {
   for (char& character : text) {
     if (character == '"' || character == '\\' || character == '\n') character = '\'';

@@ -12,9 +12,9 @@
 
 namespace rematch {
 
-// A plan as torch.utils.checkpoint can run it: modules of the model by name, and for each the ops,
-// by index, whose results selective checkpointing keeps. Plans that torch cannot run with the same
-// ops, bytes and bits are rejected.
+// A plan in the form that torch.utils.checkpoint can run. It lists modules of the model by name.
+// For each module it lists the ops, by index, whose results selective checkpointing keeps. Plans
+// that torch cannot run with the same ops, bytes and bits are rejected.
 //
 // The content that equal regions share.
 struct TorchRegionKind {
@@ -35,16 +35,17 @@ struct TorchRegions {
   std::vector<TorchRegion> regions;  // each module once
 };
 
-// Returns Rejected, with the region's name, for a region that torch cannot run. Such a region is
-// not a whole module, is recomputed on demand, or offloads. It may also write to a tensor from
-// outside, or draw again after a draw that it keeps. `schedule` is the schedule that the plan was
-// made for. Throws std::invalid_argument if the plan was made for another model.
+// Returns the regions of the plan, or Rejected, with the region's name, if torch cannot run a
+// region. Torch cannot run a region that is not a whole module, is recomputed on demand, or
+// offloads. It also cannot run one that writes to a tensor from outside, or that draws again after
+// a draw whose result is kept. `schedule` is the schedule that the plan was made for. Throws
+// std::invalid_argument if the plan was made for another model.
 std::variant<TorchRegions, Rejected> torch_regions(const Trace& trace, const Plan& plan,
                                                    Schedule schedule);
 
-// Returns the text of the file. Its first lines say where `place` calls it; `module_name` is the
-// name of the file's module. `regions` must belong to the plan. The file also holds the step's
-// prediction, so that a run can be checked.
+// Returns the text of the file. Its first lines say where the training system `place` calls it.
+// `module_name` is the name of the file as a Python module. `regions` must belong to the plan. The
+// file also contains the predicted step, so that a run can be checked against it.
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
                        const CallPlace& place, const std::string& module_name);
 
