@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// `indices` and `n` are layer indices from 0.
+// `indices` are layer indices from 0. `n` is the number of choices that take one.
 struct BlockChoice {
   enum class Kind : std::uint8_t {
     kNone,
@@ -35,7 +35,7 @@ enum class ChoiceArgument : std::uint8_t { kNone, kCount, kList };
 
 struct BlockRule {
   BlockChoice::Kind kind;
-  std::string_view name;  // JSON spelling
+  std::string_view name;  // name in JSON
   ChoiceArgument argument;
   // Returns whether choice `c` includes layer `i` of `num` layers.
   bool (*chooses)(const BlockChoice& c, int i, int num);
@@ -53,13 +53,13 @@ inline constexpr std::array kBlockRules = [] {
   return std::array{
     BlockRule{Kind::kNone, "none", Takes::kNone, [](const Choice&, int, int) { return false; }},
     BlockRule{Kind::kAll, "all", Takes::kNone, [](const Choice&, int, int) { return true; }},
-    // Used by FastVideo block_skip, diffusers.
+    // Used by FastVideo's block_skip and by diffusers.
     BlockRule{Kind::kNthFirst, "nth_first", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n == 0; }},
-    // Used by torchtune, modalities, torchtitan's retired layer mode.
+    // Used by torchtune, by modalities, and by torchtitan's retired mode for layers.
     BlockRule{Kind::kNthLast, "nth_last", Takes::kCount, [](const Choice& c, int i, int) { return (i + 1) % c.n == 0; }},
-    // All layers except every n-th.
+    // Chooses all layers except every n-th.
     BlockRule{Kind::kSkipNth, "skip_nth", Takes::kCount, [](const Choice& c, int i, int) { return i % c.n != 0; }},
-    // Used by Megatron block.
+    // Used by Megatron-LM's "block" method.
     BlockRule{Kind::kFirst, "first", Takes::kCount, [](const Choice& c, int i, int) { return i < c.n; }},
     BlockRule{Kind::kLast, "last", Takes::kCount, [](const Choice& c, int i, int num) { return i >= num - c.n; }},
     BlockRule{Kind::kOnly, "only", Takes::kList, [](const Choice& c, int i, int) { return is_listed(c, i); }},

@@ -16,7 +16,7 @@
 
 namespace rematch {
 
-// The treatment of an op's outputs between forward and backward.
+// What happens to an op's outputs between forward and backward.
 //
 // Note [Lifetime of offloaded values]
 // The engine copies a value's whole storage to the host after its op has run. It copies an
@@ -44,15 +44,17 @@ struct PlannedOp {
   Bytes bytes;        // bytes of fresh storages that the op allocates
   Treatment treatment = Treatment::kRecompute;
   std::string
-      reason;  // one of a few: "matches aten::mm", "view: free", "not in the save list", ...
+      // reason for the treatment, one of a few texts: "matches aten::mm", "view: free", "not in the
+      // save list"
+      reason;
   bool dead_save = false;  // saved, but no recompute reads it
   bool operator==(const PlannedOp&) const = default;
 };
 
-// For on_demand only. `pack`, `before` and `after` are indices in the region's pack order. When
-// backward demands `pack`, the engine materializes the packs of `before` first, and those of
-// `after` afterwards. A region whose lazy order would peak higher can thus run in another order.
-// Without a step, a demand materializes only its own pack.
+// A change to the lazy order of on_demand, for regions whose lazy order would peak higher. All
+// three members are indices in the region's pack order. When backward demands `pack`, the engine
+// first materializes the packs of `before`, then `pack`, then the packs of `after`. If a pack has
+// no step, its demand materializes only that pack.
 struct DemandStep {
   int pack = 0;
   std::vector<int> before;
@@ -62,29 +64,28 @@ struct DemandStep {
 
 // A tensor from outside the region, identified by the op and argument that read it.
 struct RegionInput {
-  int op = 0;        // index in the region
-  int argument = 0;  // index among the op's tensor arguments, in schema order
+  int op = 0;        // index of the op in the region
+  int argument = 0;  // index of the argument among the op's tensor arguments, in schema order
   bool operator==(const RegionInput&) const = default;
 };
 
-// The content that equal regions share. Ops are in dispatch order.
+// The part of a region that equal regions share. Ops are in dispatch order.
 struct RegionType {
   std::vector<PlannedOp> ops;
   bool early_stop = true;
-  // Under either schedule, runs only the ops that backward demands, as on_demand does. A recomputed
-  // op whose result nothing reads then never runs.
+  // If true, the region runs only the ops that backward demands, as on_demand does, even under
+  // whole_region. An op to recompute then never runs if nothing reads its result.
   bool by_demand = false;
   // on_demand runs this region like whole_region, because that peaks lower
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
-  // Inputs that wait on the host from the end of the region to its backward, like the results of
-  // offloaded ops. Each must be the only tensor on its storage that the region reads.
+  // Inputs that are kept on the host from the end of the region to its backward, like the results
+  // of offloaded ops. The region must read the storage of such an input through no other tensor.
   std::vector<RegionInput> offload_inputs;
   bool operator==(const RegionType&) const = default;
 };
 
-// A run of consecutive scopes. It starts where `first_scope` opens and ends where `last_scope`
-// closes.
+// A region: consecutive scopes, from the opening of `first_scope` to the closing of `last_scope`.
 struct PlannedRegion {
   std::string first_scope;  // "blocks.0"
   std::string last_scope;   // "blocks.0", or "blocks.3" for a segment of four
@@ -101,7 +102,7 @@ struct ShapePlan {
   std::string dtype;
   std::string trace_sha256;
   std::vector<RegionType> types;
-  std::vector<PlannedRegion> regions;  // disjoint, ordered as in forward
+  std::vector<PlannedRegion> regions;  // disjoint regions, in forward order
   bool operator==(const ShapePlan&) const = default;
 };
 
@@ -121,31 +122,31 @@ struct Plan : ShapePlan {
 // Returns the shapes of the plan in order. The pointers are valid as long as the plan.
 std::vector<const ShapePlan*> shapes_of(const Plan& plan);
 
-// Counts the region types of all shapes.
+// Returns the total number of region types over all shapes.
 std::size_t num_types(const Plan& plan);
 
 // Returns each shape as a separate plan.
 std::vector<Plan> plans_of_shapes(const Plan& plan);
 
-// Returns the shape that was made for the trace as a separate plan. Returns the first shape if none
-// was.
+// Returns, as a separate plan, the shape that was made for the trace. If no shape was, returns the
+// first one.
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256);
 
-// Returns whether offloading the op's result can take effect. A collective's result is still filled
-// while later ops run, and other ops fill the result of an `empty`. Such results stay on the
-// device.
+// Returns whether the result of this op can be moved to the host. The result of a collective is
+// still being filled while later ops run. Other ops fill the result of an `empty`. Such results
+// stay on the device.
 bool can_offload(std::string_view op_name);
 bool offloads_anything(const RegionType& type);
 
-// Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of the plan's effect. Leaves out
-// the policy name, reasons, the numbering of types and everything else that is only for people.
+// Returns the SHA-256, in hex, of the canonical JSON (RFC 8785) of what the plan does. Leaves out
+// everything that is only for people, such as the policy name, reasons and the numbering of types.
 // Plans that do the same to the same trace therefore have the same hash.
 std::string plan_sha256(const Plan& plan);
 
 // Formats layer indices for people, in the order given: "0-3, 6, 8-9".
 std::string layer_ranges(const std::vector<int>& layers);
 
-// An input cannot be used. This is expected of a user's input, so it is returned as a value and
+// The error for invalid user input. Such errors are expected, so they are returned as a value and
 // never thrown. `message` is one line that names the value, the allowed range and what to do.
 struct Rejected {
   std::string message;

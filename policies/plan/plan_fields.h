@@ -56,8 +56,8 @@ void visit_fields(Region& region, Visit visit) {
   visit("layers", region.layers);
 }
 
-// The layers that a type governs, as text ("0-3, 6"), and its number of regions. Written for
-// people, never read.
+// For each region type: the layers that it governs, as text ("0-3, 6"), and its number of regions.
+// Written for people, never read.
 struct LayersOfType {
   int type = 0;
   std::string layers;

@@ -9,16 +9,16 @@ namespace rematch {
 
 Json plan_to_json(const Plan& plan);
 
-// Throws FormatError with the JSON path. Ignores unknown keys and the fields that are for people
-// (`layers` of the whole plan).
+// Throws FormatError with the JSON path. Ignores unknown keys, and the plan's `layers`, which is
+// only for people.
 Plan plan_from_json(const Json& json);
 
-// A plan as a member of a record (record_fields.h).
+// Reads and writes a plan as a member of a record (record_fields.h).
 Json to_value(const Plan& plan);
 void read_value(const JsonField& field, Plan& plan);
 
-// Returns the JSON that plan_sha256 hashes: the plan with types of equal effect merged and numbered
-// by first use.
+// Returns the JSON that plan_sha256 hashes: the plan with region types of equal effect merged and
+// numbered in order of first use.
 Json plan_effect_json(const Plan& plan);
 
 }  // namespace rematch

@@ -24,17 +24,17 @@ struct RegionChoice {
   };
   Kind kind = Kind::kBlock;
   int n = 0;
-  std::vector<std::string> patterns;  // relative to the block: "attention", "ffn"
-  // For kScopes: a block that has no scope matching this pattern becomes one whole region. Empty:
-  // all blocks are split.
+  std::vector<std::string> patterns;  // path relative to the block: "attention", "ffn"
+  // For kScopes. If a block has no scope that matches this pattern, the whole block is one region.
+  // Empty: all blocks are split.
   std::string only_with;
   bool operator==(const RegionChoice&) const = default;
 };
 
-// Counts the ops that match `selectors` from 1 in each region, keeps the odd or even ones and
+// In each region, numbers the ops that match `selectors` from 1. Keeps the odd or the even ones and
 // recomputes the others. Recomputes ops that match `exclude` without counting them. With
 // `exclude_same_shapes`, also recomputes every counted op whose second operand has the same shape
-// as an excluded op's. torchtitan excludes matmuls by their weight's shape in this way.
+// as that of an excluded op. torchtitan excludes matmuls by their weight's shape in this way.
 struct Alternation {
   enum class Keep : std::uint8_t { kOdd, kEven };
   std::vector<Selector> selectors;
@@ -44,7 +44,7 @@ struct Alternation {
   bool operator==(const Alternation&) const = default;
 };
 
-// The rule for collectives inside regions that no list names.
+// The rule for collectives inside regions if no list of the policy names them.
 enum class CollectiveRule : std::uint8_t {
   kAsListed,  // like any other op, as torch.utils.checkpoint does
   kKeep,      // no collective is issued twice
@@ -56,14 +56,16 @@ struct Policy {
   // The models that a warning applies to. Other models do not get the warning.
   enum class Concern : std::uint8_t { kEveryModel, kDraws, kBiases, kExperts, kBiasesOrExperts };
 
-  // Scopes or ops that a policy relies on. If a model has none of them, the plan comes with a
-  // warning. If `scopes` and `ops` are both empty, every model that it concerns gets the warning.
+  // Scopes or ops that a policy relies on. If a model has neither such a scope nor such an op, the
+  // plan comes with a warning. If `scopes` and `ops` are both empty, every model that `concern`
+  // includes gets the warning.
   struct Expectation {
-    std::vector<std::string> scopes;  // below a chosen block, like RegionChoice::patterns
+    std::vector<std::string> scopes;  // paths below a chosen block, like RegionChoice::patterns
     std::vector<Selector> ops;        // selects ops in the policy's regions
-    std::string warning;              // empty: a warning that nothing matches
-    // a module of recompute_modules; one warning lists the missing modules and those that the model
-    // has
+    // text of the warning; empty: the warning says that nothing matches
+    std::string warning;
+    // A module of recompute_modules, if any. One warning lists all such modules that the model
+    // lacks, and those that it has.
     std::string module;
     Concern concern = Concern::kEveryModel;
     bool operator==(const Expectation&) const = default;
@@ -72,26 +74,29 @@ struct Policy {
   std::string name;  // canonical spelling with arguments: "nth_last(2)"
   BlockChoice blocks;
   RegionChoice regions;
-  std::vector<Selector> save;     // kept on the device
-  std::vector<Selector> offload;  // kept on the host
-  std::vector<Selector> exclude;  // recomputed even if the other lists name it
+  std::vector<Selector> save;     // ops whose results are kept on the device
+  std::vector<Selector> offload;  // ops whose results are kept on the host
+  std::vector<Selector> exclude;  // ops that are recomputed even if another list names them
   std::optional<Alternation> alternate;
-  bool inverse = false;  // true: keeps every useful result except those that match `recompute`
+  // true: the policy keeps every useful result, except the results of ops that match `recompute`
+  bool inverse = false;
   std::vector<Selector> recompute;
-  // false: a fused attention op that the trace does not have selects its whole class, whatever the
-  // op's name in the trace. true: names are taken literally.
+  // If false, a selector for a fused attention op that the trace does not have selects all fused
+  // attention. If true, names are taken literally.
   bool exact_names = false;
   CollectiveRule collectives = CollectiveRule::kAsListed;
-  // Gathers of sharded parameters (collective.h) ignore the lists. true: drops gathered parameters
-  // after forward and gathers them again in backward. false: keeps them.
+  // If true, drops gathered parameters after forward and gathers them again in backward. If false,
+  // keeps them. The lists above do not apply to ops that gather sharded parameters (collective.h).
   bool reshard_after_forward = true;
-  bool offload_saved = false;   // results to be kept wait on the host
-  bool offload_inputs = false;  // tensors of earlier ops that regions read also wait on the host
-  Bytes offload_at_least;       // smaller tensors stay on the device
+  // true: results that would be kept on the device are kept on the host
+  bool offload_saved = false;
+  // true: tensors made before a region, if the region reads them, are also kept on the host
+  bool offload_inputs = false;
+  Bytes offload_at_least;  // smaller tensors are not offloaded
   bool early_stop = true;
-  // The name or its arguments say that the policy changes nothing.
+  // True if the policy's name or its arguments say that it changes nothing.
   bool no_effect_is_intended = false;
-  // Not in the JSON form, because they are not part of the rule.
+  // The members below are not in the JSON form, because they are not part of the rule.
   std::vector<Expectation> expectations;
   std::string note;  // for people: a rule of the source system that no plan can express
   bool operator==(const Policy&) const = default;

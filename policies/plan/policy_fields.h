@@ -28,7 +28,7 @@ void visit_fields(Alternate& alternate, Visit visit) {
   visit({"exclude_same_shapes", kLater | kOmitIfEmpty}, alternate.exclude_same_shapes);
 }
 
-// Every field except the name is optional, because people write these files.
+// In a policy file, every field except the name is optional, because people write these files.
 template <RecordOf<Policy> APolicy, class Visit>
 void visit_fields(APolicy& policy, Visit visit) {
   constexpr unsigned kIfSaid = kLater | kOmitIfEmpty;

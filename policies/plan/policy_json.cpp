@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// The spelling of a choice: a word, or an object with one key.
+// The form of a choice in a policy file: a word, or an object with one key.
 template <class Kind>
 struct Spelling {
   Kind kind;
@@ -31,7 +31,7 @@ constexpr std::array<Spelling<CollectiveRule>, 3> kCollectives = {{
     {CollectiveRule::kReissue, "reissue", ChoiceArgument::kNone},
 }};
 
-// `spellings` is a table whose rows have a kind, a name and an argument.
+// Returns the row of a kind. `spellings` is a table whose rows have a kind, a name and an argument.
 template <class Kind>
 const auto& spelling_of(const auto& spellings, Kind kind) {
   return *std::find_if(spellings.begin(), spellings.end(),
@@ -48,7 +48,7 @@ Json choice_to_json(const auto& spellings, Kind kind, int n, const List& list) {
   return json;
 }
 
-// The matching table row, and the field that holds the argument.
+// A choice as read from a file: the matching table row, and the field that holds the argument.
 template <class Row>
 struct FoundChoice {
   const Row& spelling;

@@ -13,7 +13,7 @@ constexpr std::string_view kForms =
     "write an op class (attention_forward), an op (aten::mm) or result, alone or after a scope "
     "pattern (*.attention::matmul#2)";
 
-// This word picks the results of a scope.
+// The word that selects the results of a scope.
 constexpr std::string_view kResult = "result";
 
 // The words that count as namespaces of ops. `aten::embedding` is an op although `embedding` is
@@ -66,7 +66,7 @@ bool is_known_namespace(std::string_view word) {
   return std::find(kNamespaces.begin(), kNamespaces.end(), word) != kNamespaces.end();
 }
 
-// Removes `prefix` if `text` begins with it.
+// Returns the text without `prefix`, if it begins with that.
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
@@ -81,7 +81,8 @@ bool is_packet(std::string_view word) {
          word.find('.', dot + 1) == std::string_view::npos;
 }
 
-// Explains a last word that is unknown and has no namespace before it.
+// Returns the error message for a selector whose last word is unknown and has no namespace before
+// it.
 std::string not_a_class(std::string_view word) {
   if (is_packet(word)) {
     return in_quotes(word) + " names no overload; write " +
@@ -91,7 +92,7 @@ std::string not_a_class(std::string_view word) {
          std::string(kForms);
 }
 
-// Splits at the last "::". If there is none, `found` is false and `before` is empty.
+// A text split at its last "::". If there is none, `found` is false and `before` is empty.
 struct Split {
   bool found = false;
   std::string_view before;
@@ -119,9 +120,9 @@ std::variant<std::optional<int>, Rejected> take_nth(std::string_view whole,
   return nth;
 }
 
-// Converts `torch.ops.aten.mm.default` to `aten::mm.default`; `torch.` and `ops.` are optional.
-// Returns "" for other text. A name without an overload is a packet, which PyTorch's lists reject
-// too. Higher-order ops have no overload.
+// Converts PyTorch's name of an op, such as `torch.ops.aten.mm.default`, to `aten::mm.default`. The
+// prefixes `torch.` and `ops.` are optional. Returns "" for other text. A name without an overload
+// is a packet, which PyTorch's lists reject too. Higher-order ops have no overload.
 std::string from_torch_spelling(std::string_view word) {
   word = without_prefix(without_prefix(word, "torch."), "ops.");
   const std::size_t dot = word.find('.');
@@ -156,8 +157,8 @@ bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const Tr
 
 using Instances = IdTable<ScopeId, std::optional<ScopeId>>;
 
-// Returns for each scope the outermost matching scope that contains it, or the scope itself if that
-// matches. Returns nullopt for a scope without a match. Parents precede their children.
+// Returns for each scope the outermost matching scope that is the scope itself or contains it.
+// Returns nullopt for a scope without such a match. Parents precede their children.
 Instances matching_instances(const std::string& pattern, const Trace& trace) {
   Instances instances(trace.scopes.size());
   for (const ScopeId self : trace.scopes.ids()) {
@@ -229,7 +230,7 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
       ++at;
       ++in_text;
     } else if (last_star != std::string_view::npos) {
-      at = last_star + 1;  // extends the star by one character
+      at = last_star + 1;  // lets the last star match one more character
       in_text = ++star_text;
     } else {
       return false;
@@ -244,7 +245,8 @@ IdTable<OpId, bool> matches(const Selector& selector, const Trace& trace) {
   const std::optional<OpClass> op_class = from_string<OpClass>(selector.op);
   IdTable<OpId, bool> picked(trace.ops.size(), false);
   if (selector.op == kResult) picked = scope_results(trace, instances);
-  std::map<std::optional<ScopeId>, int> seen;  // ops of the kind so far, by instance
+  // number of ops that the selector's name or class matched so far, by instance
+  std::map<std::optional<ScopeId>, int> seen;
   for (const OpId id : trace.ops.ids()) {
     const TracedOp& op = trace.ops[id];
     const std::optional<ScopeId> instance = op.scope ? instances[*op.scope] : std::nullopt;
@@ -287,7 +289,7 @@ IdTable<OpId, bool> scope_results(
   const IdTable<StorageId, std::optional<OpId>> maker = makers(trace);
   IdTable<OpId, bool> results(trace.ops.size(), false);
   for (const TracedOp& reader : trace.ops) {
-    if (reader.is_view) continue;  // counted where the view is read
+    if (reader.is_view) continue;  // a view's input counts as read when an op reads the view
     for (const TracedUse& input : reader.inputs) {
       const std::optional<OpId> made_by = maker[trace.values[input.value].storage];
       if (!made_by) continue;
