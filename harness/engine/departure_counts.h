@@ -14,10 +14,10 @@ class DepartureCounts {
  public:
   explicit DepartureCounts(const Plan& plan);
 
-  // `type` is PreparedRegionType::number.
+  // `type` is the region type's PreparedRegionType::number.
   void add_pass(std::size_t type) { types_[type].passes.fetch_add(1); }
-  // Counts a pass that left. Ignores the shape, type, `passes` and `left` of `pass`. Returns
-  // whether it is the first of its type.
+  // Counts a pass that left its plan. Ignores the shape, type, `passes` and `left` of `pass`.
+  // Returns whether this is the first such pass of its region type.
   bool add(std::size_t type, const Departures& pass);
 
   std::vector<Departures> all() const;
@@ -30,7 +30,7 @@ class DepartureCounts {
   };
 
   std::atomic<std::int64_t> num_left_{0};
-  mutable std::mutex mutex_;  // guards the departures in types_
+  mutable std::mutex mutex_;  // guards the `departures` of all elements of types_
   std::vector<OfType> types_;
 };
 

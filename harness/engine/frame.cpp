@@ -9,8 +9,8 @@
 namespace rematch {
 namespace {
 
-// Whether this backward pass covers a part of the graph only. Such a pass does not demand every
-// slot, so running all closures early would execute ops that nobody needs.
+// Whether this backward pass covers only a part of the graph. Such a pass does not demand every
+// slot. Running all closures early would then execute ops that no demand needs.
 bool is_partial_backward() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   return exec_info != nullptr && !exec_info->empty();
@@ -115,14 +115,14 @@ void Frame::check_not_written_since(const Slot& slot) const {
               "was saved. Use the out-of-place op");
 }
 
-// Writes to an outside tensor after the region are checked by check_outside().
+// check_outside() checks writes to an outside tensor that happen after the region.
 bool Frame::is_stale(const Slot& slot) const {
   const RecordedStorage& storage = record_.storages[record_.values[slot.wanted.value].storage];
   if (!storage.outside) return slot.version.is_stale();
   return version_for_backward(storage, slot.wanted.version) != storage.version;
 }
 
-// Call for a slot of an outside tensor, or of a view of one.
+// Call this for a slot of an outside tensor, or of a view of an outside tensor.
 void Frame::check_outside(const Slot& slot) const {
   const char* change = record_.change_since_saved(slot.wanted.value);
   if (change == nullptr) return;
@@ -133,9 +133,10 @@ void Frame::check_outside(const Slot& slot) const {
       "content comes back in gathered_by()");
 }
 
-// Serves backward inside forward, and a read of a saved tensor outside backward. Stores no state.
+// Serves a backward pass inside forward, and a read of a saved tensor outside backward. Stores no
+// state.
 at::Tensor Frame::unpack_alone(const Slot& slot) {
-  ReplayBuffers buffers;  // a replay of backward may be using buffers_
+  ReplayBuffers buffers;  // a replay of the backward pass may be using buffers_
   const std::vector<WantedValue> wanted = {as_backward_reads(slot)};
   Replay replay(record_, region_name_, wanted, Replay::Extent::kClosure, 0,
                 Replay::KeptValues::kBorrow, buffers);
@@ -169,7 +170,7 @@ void Frame::begin_replay(int graph_task) {
   if (as_forward || at_once) replay_->run_all();
 }
 
-// Autograd reads the final content of the storage, unless it knows of a write.
+// Autograd reads the final content of the storage, unless a version counter shows a write.
 WantedValue Frame::as_backward_reads(const Slot& slot) const {
   const std::int32_t last = record_.storages[record_.values[slot.wanted.value].storage].version;
   return {slot.wanted.value, is_stale(slot) ? slot.wanted.version : last};

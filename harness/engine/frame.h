@@ -33,8 +33,8 @@ class Frame {
   Record& record() { return record_; }
   const Record& record() const { return record_; }
 
-  // Switches to the region of another shape, which begins at the same scope and has had the same
-  // ops.
+  // Switches to the region of another shape. That region must begin at the same scope and have had
+  // the same ops so far.
   void follow_region(std::size_t region);
 
   // See Note [Leaving the plan].
@@ -44,7 +44,8 @@ class Frame {
   // Called when forward is done with the region. If there is a fault, every later unpack throws it.
   void close(std::exception_ptr fault);
 
-  // See Note [Saved-tensor hooks of the program]. Call before close(), while the hooks still exist.
+  // See Note [Saved-tensor hooks of the program]. Call this before close(), while the hooks still
+  // exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
   // See Note [Lifetime of offloaded values]. `before` is the region before this one in forward.
@@ -52,8 +53,8 @@ class Frame {
   void leave_device();
   void come_back();
 
-  // The three calls in the life of a slot, from autograd's hooks. pack() is called on the recording
-  // thread while the region is open. The others may be called on any thread.
+  // Autograd's hooks make these three calls during the life of a slot. pack() is called on the
+  // recording thread while the region is open. The other two may be called on any thread.
   int pack(Recorder& recorder, const at::Tensor& tensor);
   at::Tensor unpack(int slot);
   void release(int slot);
@@ -90,11 +91,11 @@ class Frame {
   bool has_left_plan_ = false;
   std::exception_ptr fault_;
   std::optional<Replay> replay_;
-  int replay_task_ = 0;  // autograd's graph task that replay_ is for
+  int replay_task_ = 0;  // the autograd graph task for which replay_ runs
   std::weak_ptr<Frame> before_;
   PackedValues packed_values_;
-  HostStore::Marks copies_out_;   // must complete before device memory is freed
-  HostStore::Marks copies_back_;  // must complete before the restored values are used
+  HostStore::Marks copies_out_;   // copies that must complete before device memory is freed
+  HostStore::Marks copies_back_;  // copies that must complete before the restored values are used
 };
 
 // Autograd holds a SlotHook in place of a saved tensor.
@@ -112,7 +113,7 @@ class SlotHook final : public torch::autograd::SavedVariableHooks {
 
  private:
   std::shared_ptr<Frame> frame_;
-  Recorder* recorder_;  // used at pack only, while the region is open
+  Recorder* recorder_;  // used by pack() only, while the region is open
   std::optional<int> slot_;
 };
 

@@ -24,9 +24,9 @@ std::atomic<bool> recompute_failed{false};
 
 Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
-// An op of a tensor subclass runs in Python. The Python fallback needs what the dispatcher's
-// topmost key notes about the thread, so such an op is called from the top. A mode that was active
-// in forward is not called.
+// An op of a tensor subclass runs in Python. The Python fallback needs what the topmost dispatch
+// key notes about the thread. Such an op is therefore called from the top of the dispatcher. A mode
+// that was active in forward is not called.
 void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
   if (!keys.has(c10::DispatchKey::Python)) {
@@ -63,9 +63,9 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 using libtorch::NodePointer;
 
 // Overriding get_default_saved_variable_hooks() is the only way to supply default saved-tensor
-// hooks without Python. Everything else goes to the engine that was the default before. That engine
-// may have started the device threads, which LibTorch does for one engine only. In a Python process
-// it also handles the interpreter's lock.
+// hooks without Python. All other calls go to the previous default engine. That engine may have
+// started the device threads, which LibTorch does for one engine only. In a Python process it also
+// handles the interpreter's lock.
 class HookEngine final : public torch::autograd::Engine {
  public:
   explicit HookEngine(Engine& behind) : behind_(behind) {}
@@ -102,8 +102,8 @@ class HookEngine final : public torch::autograd::Engine {
   Engine& behind_;
 };
 
-// Leaked, because threads may outlive static destruction. Written once, before the stub that reads
-// it is installed.
+// The engine is leaked, because threads may outlive static destruction. The pointer is written
+// once, before the stub that reads it is installed.
 HookEngine* hook_engine = nullptr;
 torch::autograd::Engine& get_hook_engine() { return *hook_engine; }
 

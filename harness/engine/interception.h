@@ -34,7 +34,7 @@ void install_python_interception();
 // Whether the thread runs a node of a backward pass.
 bool in_backward();
 
-// While it lives, neither autograd nor any mode sees the ops that the thread runs.
+// While this guard lives, neither autograd nor any mode sees the ops that the thread runs.
 class UnseenGuard {
  private:
   c10::impl::ExcludeDispatchKeyGuard below_{c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -50,7 +50,7 @@ class OpMode {
                    torch::jit::Stack* stack, std::size_t depth) = 0;
 };
 
-// Passes an op on to the next outer mode, or to its kernel.
+// Passes an op on to the next outer mode or, if there is none, to the op's kernel.
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                std::size_t depth);
 
@@ -65,9 +65,9 @@ class OpModeGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While it lives, the mode also sees the ops of backward on threads that have no modes. These are
-// autograd's own threads, which run the nodes of an accelerator. A second guard at the same time
-// throws c10::Error.
+// While this guard lives, its mode also sees the ops of backward on threads that have no modes.
+// Such threads are autograd's own threads, which run the nodes of an accelerator. A second guard at
+// the same time throws c10::Error.
 class BackwardThreadsGuard {
  public:
   explicit BackwardThreadsGuard(OpMode* mode);
@@ -76,20 +76,20 @@ class BackwardThreadsGuard {
   BackwardThreadsGuard& operator=(const BackwardThreadsGuard&) = delete;
 };
 
-// Supplies hooks for tensors that autograd saves. If make() returns null, the tensor is saved as
-// usual.
+// Supplies hooks for tensors that autograd saves. If make() returns null, autograd saves the tensor
+// as usual.
 class SavedTensorProvider {
  public:
   virtual ~SavedTensorProvider() = default;
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> make() = 0;
 };
 
-// The program's hooks for one tensor, from the previous engine. Null if the program has none on
-// this thread.
+// Returns the hooks that the program has set for one tensor, from the previous engine. Returns null
+// if the program has none on this thread.
 std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind();
 
-// Sets the thread's provider while it lives. If it is null, the previous engine supplies the hooks,
-// as without a guard. Guards nest.
+// Sets the thread's provider while this guard lives. If the provider is null, the previous engine
+// supplies the hooks, as without a guard. Guards nest.
 class SavedTensorGuard {
  public:
   explicit SavedTensorGuard(SavedTensorProvider* provider);
@@ -102,8 +102,8 @@ class SavedTensorGuard {
 };
 
 // Observes every op that is actually executed, on any thread, including recomputed ops. A process
-// has one observer at a time, because it counts for the whole process. `phase` is kForward for
-// everything outside backward. The caller knows when it runs the optimizer.
+// has one observer at a time, because the observer counts for the whole process. `phase` is
+// kForward for everything outside backward. The observer's user knows when the optimizer runs.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
@@ -117,15 +117,15 @@ class OpObserver {
   // Called around the ops of a region's forward, or of a part of its recompute, on the thread that
   // runs them.
   virtual void region_entered(const std::string& /*region*/, Phase /*phase*/) {}
-  virtual void region_left() noexcept {}  // also called after an op threw
-  // A value that was offloaded is on the device again, in its own storage.
+  virtual void region_left() noexcept {}  // called also after an op threw
+  // Called when an offloaded value is on the device again, in its own storage.
   virtual void brought_back(const at::Tensor& /*value*/) {}
 };
 
 // Combines several observers. Each sees everything, in the order given.
 class OpObservers final : public OpObserver {
  public:
-  // The observers must outlive it.
+  // The observers must outlive this object.
   explicit OpObservers(std::vector<OpObserver*> observers) : observers_(std::move(observers)) {}
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase,
@@ -150,7 +150,7 @@ class OpObservers final : public OpObserver {
   std::vector<OpObserver*> observers_;
 };
 
-// Installs an observer while it lives. A second guard at the same time throws c10::Error.
+// Installs an observer while this guard lives. A second guard at the same time throws c10::Error.
 class OpObserverGuard {
  public:
   explicit OpObserverGuard(OpObserver* observer);
@@ -162,8 +162,8 @@ class OpObserverGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While it lives, the ops of the thread belong to the region. Notifies the observer, if there is
-// one.
+// While this guard lives, the ops of the thread belong to the region. Notifies the observer, if
+// there is one.
 class ObservedRegion {
  public:
   ObservedRegion(const std::string& region, Phase phase);
@@ -175,7 +175,7 @@ class ObservedRegion {
   OpObserver* told_;
 };
 
-// Notifies the observer, if there is one.
+// Notifies the observer, if there is one, that `value` is on the device again.
 void tell_brought_back(const at::Tensor& value);
 
 // Runs a recorded op below autograd, where no mode sees it, and reports it to the observer as a
@@ -184,8 +184,8 @@ void tell_brought_back(const at::Tensor& value);
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack);
 
-// Whether a recorded op has thrown since the last call. The failure then comes from recompute,
-// although the program was in backward.
+// Whether a recorded op has thrown since the last call of this function. The failure then comes
+// from recompute, although the program was in backward.
 bool take_recompute_failure();
 
 // The part of a key set that is below the interception point.

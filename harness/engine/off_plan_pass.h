@@ -1,4 +1,4 @@
-// A forward pass through a region that runs other ops than its plan has. See Note [Leaving the
+// A forward pass through a region that runs ops other than the planned ones. See Note [Leaving the
 // plan] (recording.h).
 #pragma once
 
@@ -13,7 +13,8 @@ namespace rematch {
 
 class OffPlanPass {
  public:
-  // The first `num_ran` planned ops ran. `difference` describes the first difference in one line.
+  // The pass ran the first `num_ran` planned ops. `difference` describes the first difference in
+  // one line.
   OffPlanPass(const PreparedRegionType& type, std::size_t num_ran, std::string difference)
       : type_(type), alignment_(type.ids, num_ran), difference_(std::move(difference)) {}
 

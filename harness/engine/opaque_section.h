@@ -1,6 +1,7 @@
 // A part of forward whose ops cannot be recorded: compiled code, whose kernels bypass the
-// dispatcher. Inside, autograd keeps what it saves, and nothing is recorded. For the region, the
-// results are tensors from outside, which the record holds.
+// dispatcher. Inside the section, autograd keeps the tensors that it saves, and nothing is
+// recorded. The region treats the section's results as tensors from outside, which the record
+// holds.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>

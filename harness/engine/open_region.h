@@ -1,4 +1,5 @@
-// Tells whether the ops of this thread are being recorded. A caller must not run ops unseen then.
+// Tells callers whether the ops of this thread are being recorded. While they are, a caller must
+// not run ops that bypass the recorder.
 #pragma once
 
 namespace rematch {

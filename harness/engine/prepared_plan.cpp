@@ -22,7 +22,8 @@ Keep keep_for(const PlannedOp& op) {
   return Keep::kOutputs;
 }
 
-// Parses the distance of an op's layer from the region's first layer: 2 for "+2.attention".
+// Parses the distance of an op's layer from the region's first layer. For example "+2.attention"
+// gives 2.
 std::optional<int> layer_distance(std::string_view scope) {
   if (!scope.starts_with('+')) return std::nullopt;
   int distance = 0;
@@ -30,8 +31,8 @@ std::optional<int> layer_distance(std::string_view scope) {
   return read.ec == std::errc() ? std::optional(distance) : std::nullopt;
 }
 
-// Returns "blocks." for a region whose first scope is the layer blocks.3. Empty if that scope is no
-// layer.
+// Returns "blocks." for a region whose first scope is the layer blocks.3. Returns an empty text if
+// the first scope is no layer.
 std::string list_of(const PlannedRegion& region) {
   if (region.layers.empty()) return {};
   const std::string layer = std::to_string(region.layers.front());
@@ -92,7 +93,7 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
       schedule(given_schedule),
       options(given_options),
       departures(plan) {
-  types.reserve(num_types(plan));  // regions hold pointers to them
+  types.reserve(num_types(plan));  // regions hold pointers to the elements
   int index = 0;
   for (const ShapePlan* shape : shapes_of(plan)) add_shape(*shape, index++);
 }
@@ -122,7 +123,7 @@ void Checkpoint::Prepared::add_shape(const ShapePlan& shape, int index) {
   }
 }
 
-// Whether an earlier shape has the same ops with the same treatments.
+// Whether an earlier shape has the same ops with the same treatments as this one.
 bool Checkpoint::Prepared::is_known(const ShapePlan& shape) const {
   return std::any_of(first_regions.begin(), first_regions.end(), [&](std::size_t first) {
     for (std::size_t i = 0; i < shape.regions.size(); ++i) {

@@ -21,20 +21,20 @@ namespace rematch {
 
 struct PreparedRegionType {
   const RegionType* planned = nullptr;
-  int shape = 0;                    // 0: the plan's own shape; i: other_shapes[i - 1]
-  int index = 0;                    // among the types of the shape
-  std::size_t number = 0;           // among the types of all shapes
-  std::vector<const OpFacts*> ops;  // null: this LibTorch has no such op
-  std::vector<std::int32_t> ids;    // OpFacts::id of each op; -1: no such op
-  std::vector<Keep> keep;           // by op
+  int shape = 0;                    // 0 for the plan's own shape; i for other_shapes[i - 1]
+  int index = 0;                    // index among the types of the shape
+  std::size_t number = 0;           // index among the types of all shapes
+  std::vector<const OpFacts*> ops;  // one entry for each op; null if this LibTorch has no such op
+  std::vector<std::int32_t> ids;    // OpFacts::id of each op; -1 if this LibTorch has no such op
+  std::vector<Keep> keep;           // one entry for each op
   Bytes kept_bytes;                 // bytes that the plan keeps
-  // The distance of each op's layer from the region's first layer; -1: in no layer.
+  // The distance of each op's layer from the region's first layer. -1 for an op outside of layers.
   std::vector<int> layer_of_op;
   bool has_several_layers = false;
   std::vector<RegionInput> offload_inputs;
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
-  std::unordered_map<int, const DemandStep*> demand_steps;  // by pack
+  std::unordered_map<int, const DemandStep*> demand_steps;  // one entry for each pack
 
   std::size_t first_op_of(int layer_distance) const;
 };
@@ -44,14 +44,14 @@ struct PreparedRegion {
   const PlannedRegion* planned;
   const PreparedRegionType* type;
   std::size_t next;  // the next region of its shape; after the last, the shape's first
-  bool is_first;     // of its shape
+  bool is_first;     // whether the region is the first of its shape
   bool is_last;
 };
 
 // A layer of a region, other than its first layer.
 struct InnerLayer {
   std::size_t region;
-  int distance;  // from the region's first layer
+  int distance;  // distance from the region's first layer
 };
 
 struct Checkpoint::Prepared {
@@ -61,11 +61,12 @@ struct Checkpoint::Prepared {
   Schedule schedule;
   Options options;
   std::vector<PreparedRegionType> types;
-  std::vector<PreparedRegion> regions;     // grouped by shape, each in forward order
-  std::vector<std::size_t> first_regions;  // of the distinct shapes that have regions
-  // By the scope where they begin, in the order of `regions`.
+  std::vector<PreparedRegion> regions;  // grouped by shape, each in forward order
+  std::vector<std::size_t>
+      first_regions;  // the first region of each distinct shape that has regions
+  // Regions by the scope where they begin, in the order of `regions`.
   std::unordered_map<std::string, std::vector<std::size_t>> regions_at;
-  std::unordered_map<std::string, std::vector<InnerLayer>> inner_layers;  // by scope
+  std::unordered_map<std::string, std::vector<InnerLayer>> inner_layers;  // inner layers by scope
   bool offloads = false;
   mutable HostStore host;
   mutable BufferPool buffers;
@@ -74,8 +75,8 @@ struct Checkpoint::Prepared {
   mutable GatheredTensors gathered;
 
   bool has_several_shapes() const { return first_regions.size() > 1; }
-  // The distance of the layer from the region's first layer. Absent: it is no inner layer of the
-  // region.
+  // The distance of the layer from the region's first layer. Absent if the layer is no inner layer
+  // of the region.
   std::optional<int> inner_layer(const std::string& scope, std::size_t region) const;
 
  private:

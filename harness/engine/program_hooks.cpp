@@ -19,8 +19,8 @@ using Hooks = std::unique_ptr<torch::autograd::SavedVariableHooks>;
 std::atomic<IdentifyHooks> identify_hooks{nullptr};
 std::atomic<TensorOf> tensor_of_object{nullptr};
 
-// Content is compared on the CPU, so the trial of a large step compares only a part of it. A pair
-// that changes bits changes those of the first tensors too.
+// Content is compared on the CPU. The trial of a large step therefore compares only a part of the
+// tensors. A pair that changes bits also changes those of the first tensors.
 constexpr std::int64_t kBytesComparedOfPair = std::int64_t{64} << 20;
 
 struct Verdict {
@@ -83,7 +83,7 @@ bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::
          packed->strides() == given->strides() && packed->dtype() == given->dtype();
 }
 
-// The program's functions run ops, which do not belong to the region.
+// The ops that the program's functions run do not belong to the region.
 void pack_unseen(torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKey::Fake);
   hooks.call_pack_hook(tensor);
@@ -132,16 +132,16 @@ class ProgramHooks final : public torch::autograd::SavedVariableHooks {
 
   std::int64_t id_;
   bool is_on_trial_;
-  Hooks program_;    // null: the plan decides
-  Hooks otherwise_;  // null: the program's hooks hold the tensor
+  Hooks program_;    // null if the plan decides
+  Hooks otherwise_;  // null if the program's hooks hold the tensor
   std::vector<std::int64_t> sizes_;
   at::TensorOptions options_;
   bool was_contiguous_ = true;
   std::optional<std::uint64_t> hash_;
 };
 
-// Whether packing the value may free memory. A parameter, a buffer or a mask stays allocated
-// anyway.
+// Whether packing the value may free memory. Parameters, buffers and masks stay allocated even if
+// they are packed.
 bool may_be_freed(const Record& record, const RecordedValue& value) {
   const at::Tensor& kept = value.kept;
   if (!kept.defined() || value.constant || kept.requires_grad() || !is_plain(kept)) return false;

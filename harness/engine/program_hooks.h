@@ -1,4 +1,4 @@
-// The program's saved-tensor hooks, around a region or inside it.
+// Combines the program's own saved-tensor hooks, around a region or inside it, with the plan.
 //
 // Note [Saved-tensor hooks of the program]
 // A program may have its own hooks where a region runs: save_on_cpu, a trainer's offloader, a
@@ -8,10 +8,10 @@
 //   tensor that it was given, the pair frees nothing, and the plan decides.
 // - A pair that returned equal bits is then applied to what the plan keeps. Kept results and inputs
 //   of a region are packed when the region ends, and unpacked when its backward begins.
-// - A pair that returned other bits decides itself what is kept, and so does a pair of a
-//   checkpointing library. Regions do not open under such a pair, and the engine warns once.
-// Hooks inside a region pack what autograd saves there, as without the plan. Pairs are Python
-// functions, so only Python can tell one from another: see set_program_hooks().
+// - A pair that returned other bits decides itself what is kept. A pair of a checkpointing library
+//   does so too. Regions do not open under such a pair, and the engine warns once.
+// If the hooks are set inside a region, they pack what autograd saves there, as without the plan.
+// Pairs are Python functions, so only Python can tell one from another: see set_program_hooks().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,8 +32,8 @@ using IdentifyHooks = std::int64_t (*)(void* pack, void* unpack);
 // Returns the c10::TensorImpl of a Python object, borrowed; null if the object is no tensor.
 using TensorOf = void* (*)(void* python_object);
 
-// Registers both for the whole process, before the first recorded step. Until then every pair
-// decides itself.
+// Registers both functions for the whole process. Call this before the first recorded step. Without
+// the functions, every pair decides itself what is kept.
 void set_program_hooks(IdentifyHooks identify, TensorOf tensor_of);
 
 enum class HookTrust : std::uint8_t { kOnTrial, kExact, kDecides };
@@ -46,11 +46,12 @@ struct HookPair {
   HookTrust trust = HookTrust::kDecides;
 };
 
-// The program's innermost pair on this thread. If it is the pair `known`, Python is not asked
-// again.
+// The program's innermost pair of hooks on this thread. If this pair is `known`, Python is not
+// asked again.
 std::optional<HookPair> hooks_of_program(const std::optional<HookPair>& known);
 
-// Whether a pair returns tensors contiguous, whatever their strides were.
+// Whether the unpack function of a pair returns contiguous tensors, regardless of their strides
+// before.
 bool makes_contiguous(const HookPair& pair);
 
 // Returns hooks for a tensor that autograd saves. They use the program's hooks, whose result is
@@ -62,14 +63,14 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
 // The values of a record that the program's hooks hold in place of the record.
 class PackedValues {
  public:
-  // Packs the values that the record keeps and may free. Call at the end of the region, on the
+  // Packs the values that the record keeps and may free. Call this at the end of the region, on the
   // thread that ran forward. Throws what the program's pack throws.
   void pack(Record& record, const HookPair& pair);
 
   // Restores all packed values in the record.
   void unpack(Record& record);
 
-  // Whether saved tensors must be returned contiguous, as the pair would do.
+  // Whether saved tensors must be returned contiguous, because the pair would return them so.
   bool makes_contiguous() const { return makes_contiguous_; }
 
  private:

@@ -25,7 +25,7 @@ bool are_ops_seen() {
   return keys.included_.has(c10::DispatchKey::Fake) && !keys.excluded_.has(c10::DispatchKey::Fake);
 }
 
-// The keys of an op that Python is about to run, from Python downwards.
+// The op's dispatch keys from key Python downwards, if Python is about to run the op.
 c10::DispatchKeySet keys_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   constexpr c10::DispatchKeySet kFromPythonOn =
       c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Python) |
@@ -156,7 +156,7 @@ class SeeingTable final : public PyInterpreterVTable {
 void see_python_ops(OpHandler handler) {
   if constexpr (libtorch::kFakeIsBelowPython) {
     c10::impl::PyInterpreter& interpreter = *c10::impl::getGlobalPyInterpreter();
-    // Leaked, because tensors use it until the process ends.
+    // The table is leaked, because tensors use it until the process ends.
     interpreter.vtable_ = new SeeingTable(*interpreter.vtable_, handler);
   } else {
     (void)handler;

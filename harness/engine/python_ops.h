@@ -21,8 +21,8 @@ using OpHandler = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet ke
 
 // Calls `handler` for each op that Python is about to run, on threads whose ops the engine sees.
 // `handler` passes the op on by redispatching it with the same keys, while Fake is excluded. Call
-// once, in a process that has an interpreter. Has no effect if the engine's fallback runs first
-// anyway.
+// this once, in a process that has an interpreter. Has no effect if the engine's fallback runs
+// first anyway.
 void see_python_ops(OpHandler handler);
 
 }  // namespace rematch

@@ -28,7 +28,7 @@ class RecomputeDifferences {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, RecomputeDifference> first_;  // by region
+  std::map<std::string, RecomputeDifference> first_;  // the first difference of each region
 };
 
 // A hash of an op's results. Returns 0 if there is nothing to compare: for views, collectives and

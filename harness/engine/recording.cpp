@@ -23,7 +23,7 @@ namespace {
 
 thread_local int num_open_regions = 0;
 
-// Returns how to record the op if it is op `index` of the plan, or null if it is another op.
+// Returns how to record the op if it is op `index` of the plan. Returns null for another op.
 const OpFacts* if_planned(const PreparedRegionType& type, std::size_t index,
                           const c10::OperatorHandle& op) {
   if (index >= type.ops.size()) return nullptr;
@@ -85,7 +85,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     try {
       open_region_if_planned();
     } catch (...) {
-      leave();  // the Scope that called enter() will not exist
+      leave();  // because the Scope that called enter() will not exist
       throw;
     }
   }
@@ -119,7 +119,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       if (!frame->has_left_plan()) {
         std::string difference = describe_difference(index, op, *stack);
         if (refuses()) {
-          call_next(op, keys, stack, depth);  // if the op fails, the model gets its error
+          call_next(op, keys, stack,
+                    depth);  // so that the model gets the op's own error if the op fails
           throw StreamMismatch("region " + frame->region_name() + ", " + difference +
                                ". Was the plan made for another model or other dimensions?");
         }
@@ -140,8 +141,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
 
-  // Whether the program has passed the end of the region although its last scope did not run. The
-  // program then runs backward already, or a scope that lies after the region.
+  // Whether the program has passed the end of the region without running its last scope. The
+  // program has then begun backward, or a scope that lies after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
     if (path_lengths.size() < region_depth) return in_backward();
@@ -221,14 +222,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan->begin_layer(*opening->distance);
   }
 
-  // Autograd asks for no hooks then, so it would keep every tensor in addition to what a record
-  // keeps.
+  // Inside the section autograd asks for no hooks. In addition to the tensors of the record, it
+  // would then keep every tensor that it saves.
   void warn_that_plan_is_not_followed() {
     TORCH_WARN_ONCE(
         "rematch: region ", path,
         " runs while saved-tensor hooks are disabled (by torch.func or "
         "disable_saved_tensors_hooks), so it is not recorded and autograd keeps its tensors");
-    any_region_entered = true;  // finish() need not report it too
+    any_region_entered = true;  // so that finish() does not report the error again
   }
 
   void warn_that_hooks_decide() {
@@ -236,7 +237,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
                     " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that do "
                     "not give back the bits that they took. They decide what is kept, so the plan "
                     "is not followed there; turn them off to follow it");
-    any_region_entered = true;  // finish() need not report it too
+    any_region_entered = true;  // so that finish() does not report the error again
   }
 
   void open_region(std::size_t region) {
@@ -271,7 +272,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     frame.reset();
   }
 
-  // Does nothing if the hooks ended inside the region.
+  // Has no effect if the hooks ended inside the region.
   std::exception_ptr pack_kept_values() noexcept {
     try {
       const std::optional<HookPair> hooks = hooks_of_program(hooks_around);
@@ -353,7 +354,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            planned_ops()[num_ops].name;
   }
 
-  // The op that ran last is the first on the last stream, or follows an op that was refused for it.
+  // The op that ran last is the first on the last stream, or follows an op that was refused because
+  // of that stream.
   void refuse_second_stream(const OpFacts& facts) const {
     const std::vector<c10::Stream>& streams = frame->record().streams;
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
@@ -379,14 +381,14 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   bool any_scope_without_grad = false;
   std::exception_ptr pending_fault;
 
-  std::weak_ptr<Frame> before;  // the region that closed last
+  std::weak_ptr<Frame> before;  // the region that was closed last
 
   // State of the open region.
   Recorder recorder;
   std::shared_ptr<Frame> frame;
   std::size_t region_depth = 0;
-  std::optional<HookPair> hooks_around;  // the program's hooks when the region began
-  bool is_in_layer = false;  // the innermost scope at region_depth is a layer of the region
+  std::optional<HookPair> hooks_around;  // the program's hooks at the beginning of the region
+  bool is_in_layer = false;  // whether the innermost scope at region_depth is a layer of the region
   std::optional<OffPlanPass> off_plan;
   int exceptions_at_open = 0;
   std::optional<ObservedRegion> observed;

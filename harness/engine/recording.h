@@ -8,7 +8,8 @@
 //   auto loss = model.forward(batch);      // the model opens rematch::Scope objects; nothing else
 //   loss.backward();
 //
-// Loss, gradients, generator states and buffers have the same bits as in a run without it.
+// Loss, gradients, generator states and buffers have the same bits as in a run without
+// checkpointing.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +24,14 @@
 
 namespace rematch {
 
-// The model ran other ops than the plan was made for, under OnMismatch::kRefuse. The message names
-// region, index, expected and found op.
+// Thrown under OnMismatch::kRefuse, if the model ran other ops than the plan was made for. The
+// message names region, index, expected op and found op.
 struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The engine cannot guarantee equal bits after what the model or the user did: see Note [What the
-// engine refuses]. The message names region, op and tensor, and says what to do instead.
+// Thrown if the engine cannot guarantee equal bits after what the model or the user did: see Note
+// [What the engine refuses]. The message names region, op and tensor, and says what to do instead.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -43,9 +44,9 @@ struct Refused : std::runtime_error {
 // - an op on another stream of its device than the ops before it;
 // - inference mode, and a Recording that begins inside the region.
 //
-// When backward needs a tensor from outside that was written to or given other data since it was
-// read, it is refused if autograd saved the tensor, or if an op that must be recomputed read its
-// content. Details:
+// A tensor from outside may have been written to, or given other data, since it was read. Backward
+// then throws Refused in two cases: autograd saved the tensor, or an op that must be recomputed
+// read its content. Details:
 // - Making a view of the tensor, or a tensor of its sizes, reads no content.
 // - An op whose result backward does not need is left out.
 // - A tensor that the region itself overwrites after an op read it is copied first.
@@ -72,8 +73,8 @@ struct Refused : std::runtime_error {
 
 // How the engine detects that a tensor from outside a region changed between forward and backward.
 enum class OutsideCheck : std::uint8_t {
-  kVersions,  // by version counter, storage and offset: costs nothing
-  kHashes,    // also by content: for debugging, not for training
+  kVersions,  // by version counter, storage and offset; costs nothing
+  kHashes,    // also by content; for debugging, not for training
 };
 
 // What to do if a forward pass through a region runs other ops than all shapes of its plan.
@@ -96,41 +97,43 @@ enum class OutsideCheck : std::uint8_t {
 // memory or recomputation. Such a pass ignores the plan's order of recomputation and its offloaded
 // inputs.
 enum class OnMismatch : std::uint8_t {
-  kFollow,         // leave the plan, with a warning for each region type (TORCH_WARN)
-  kFollowQuietly,  // leave the plan; the caller reports Checkpoint::departures()
-  kRefuse,         // throw StreamMismatch, for callers that prove counts
+  kFollow,         // layers may depart from the plan; warns once for each region type (TORCH_WARN)
+  kFollowQuietly,  // layers may depart from the plan; the caller reports Checkpoint::departures()
+  kRefuse,         // throws StreamMismatch, for callers that must prove that counts are as planned
 };
 
-// Counts the passes through regions of one type, and those among them that left the plan. A pass
-// counts for the type that it followed last.
+// Counts the passes through regions of one type, and how many of them left the plan. A pass counts
+// for the type that it followed last.
 struct Departures {
-  int shape = 0;  // 0: the plan's own shape; i: Plan::other_shapes[i - 1]
+  int shape = 0;  // 0 for the plan's own shape; i for Plan::other_shapes[i - 1]
   int type = 0;   // index into the types of the shape
   std::int64_t passes = 0;
   std::int64_t left = 0;
-  std::string region;            // of the first pass that left
-  std::string first_difference;  // there: "op 3: the plan expects aten::mm, the model ran ..."
-  std::int64_t extra_ops = 0;    // ops that ran and are not planned, over all passes
-  std::int64_t missing_ops = 0;  // planned ops that did not run, over all passes
-  Bytes kept_beyond_plan;        // the maximum over all passes
+  std::string region;            // region of the first pass that left the plan
+  std::string first_difference;  // at that pass, for example "op 3: the plan expects aten::mm, the
+                                 // model ran ..."
+  std::int64_t extra_ops = 0;    // number of ops that ran and are not planned, over all passes
+  std::int64_t missing_ops = 0;  // number of planned ops that did not run, over all passes
+  Bytes kept_beyond_plan;        // maximum over all passes
 };
 
-// Whether a step hashes the results of ops, and compares those of recomputed ops with those of
-// forward. For debugging only, because it waits for the device after each op.
+// Whether a step hashes the results of ops, and compares the hashes of recomputed ops with those of
+// forward. For debugging only, because the step waits for the device after each op.
 enum class Verify : std::uint8_t { kNothing, kRecomputedOps };
 
-// The first recomputed op of a region whose results differ from those in forward. The op has state
-// or random numbers that the record does not see, or a kernel wrote unseen to what the op read.
+// The first recomputed op of a region whose results differ from those in forward. Possible reasons:
+// the op has state or random numbers that the record does not see, or a kernel changed what the op
+// read without the engine seeing it.
 struct RecomputeDifference {
   std::string region;
   std::string op;
-  std::size_t index = 0;  // among the region's ops
+  std::size_t index = 0;  // index among the region's ops
 };
 
 class GatheredTensors;
 class MoveObserver;
 
-// Host memory of offloaded values.
+// Counts the host memory of offloaded values.
 struct HostMemory {
   Bytes in_use;
   Bytes peak;
@@ -140,11 +143,11 @@ struct HostMemory {
   bool operator==(const HostMemory&) const = default;
 };
 
-// A plan prepared to run: op names looked up, regions indexed. Immutable. One Checkpoint serves any
-// number of recordings, on any thread. It owns the host memory of offloaded values, so a plan that
-// offloads needs one Checkpoint for all steps. The constructor throws Refused if the plan has an op
-// that cannot be recomputed. Under kRefuse it throws StreamMismatch if this LibTorch does not have
-// an op of the plan.
+// A plan that is prepared to run: op names are looked up and regions are indexed. Immutable. One
+// Checkpoint serves any number of recordings, on any thread. It owns the host memory of offloaded
+// values, so a plan that offloads needs one Checkpoint for all steps. The constructor throws
+// Refused if the plan has an op that cannot be recomputed. Under kRefuse it throws StreamMismatch
+// if this LibTorch does not have an op of the plan.
 class Checkpoint {
  public:
   struct Options {
@@ -174,7 +177,7 @@ class Checkpoint {
   // At most one difference for each region, from the recordings that verified.
   std::vector<RecomputeDifference> recompute_differences() const;
 
-  // Parameters whose content comes and goes: see record/gathered.h.
+  // Parameters whose content may be missing between forward and backward: see record/gathered.h.
   GatheredTensors& gathered() const;
 
   struct Prepared;
@@ -184,13 +187,14 @@ class Checkpoint {
   std::shared_ptr<const Prepared> prepared_;
 };
 
-// Whether a Recording ran regions of its plan. In an evaluation, scopes open without grad mode.
+// Whether a Recording has run regions of its plan. An evaluation opens scopes without grad mode,
+// and runs none.
 enum class RegionsRun : std::uint8_t { kSome, kNone, kNoneWithoutGrad };
 
-// Records forward passes on this thread as the plan says, while it lives. Backward may run while it
-// lives or afterwards. Recordings may follow each other. Several may be alive on one thread, and
-// the innermost takes effect. Ops pass through unrecorded outside regions, without grad mode, and
-// inside backward.
+// While it lives, records forward passes on this thread as the plan says. Backward may run while
+// the Recording lives or afterwards. Recordings may follow each other. Several may be alive on one
+// thread, and the innermost takes effect. Ops pass through unrecorded outside regions, without grad
+// mode, and inside backward.
 class Recording {
  public:
   explicit Recording(const Checkpoint& checkpoint, Verify verify = Verify::kNothing);

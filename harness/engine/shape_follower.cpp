@@ -53,7 +53,7 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_opening(const std::str
   return Opening{next_, std::nullopt};
 }
 
-// Another shape that has had the same ops so far may skip the layers before this scope.
+// Another shape that has had the same ops so far may skip the layers that come before this scope.
 void ShapeFollower::follow_rival_at(const std::string& scope) {
   for (const std::size_t rival : rivals_) {
     if (!begins_at(rival, scope)) continue;
@@ -87,7 +87,8 @@ std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
   return Opening{own->region, own->distance};
 }
 
-// Returns the first region of a shape that begins here, if the previous forward pass is over.
+// Returns the first region of a shape that begins at this scope, if the previous forward pass is
+// over.
 std::optional<std::size_t> ShapeFollower::find_first_of_pass(const std::string& scope) const {
   if (!prepared_.regions[next_].is_first) return std::nullopt;
   for (const std::size_t first : prepared_.first_regions) {

@@ -16,49 +16,50 @@ namespace rematch {
 
 class ShapeFollower {
  public:
-  // `prepared` must outlive it.
+  // `prepared` must outlive this object.
   explicit ShapeFollower(const Checkpoint::Prepared& prepared) : prepared_(prepared) {}
 
   // The region to open when a scope opens. `distance` is set if the scope is an inner layer of a
-  // region whose first layer did not run. It is that layer's distance from the first layer.
+  // region whose first layer did not run. `distance` is then the layer's distance from the first
+  // layer.
   struct Opening {
     std::size_t region;
     std::optional<int> distance;
   };
-  // Returns nothing if no region begins there. Inner layers begin a region only with kOpen.
+  // Returns nothing if no region begins at the scope. Inner layers begin a region only with kOpen.
   enum class InnerLayers : std::uint8_t { kIgnore, kOpen };
   std::optional<Opening> find_opening(const std::string& scope, InnerLayers inner_layers);
 
   // Whether several shapes have had the same ops so far.
   bool is_undecided() const { return !rivals_.empty(); }
-  // Call before op `index` of an undecided region. Drops the shapes that do not run this op there.
-  // If no shape runs it, the frame's shape remains.
+  // Call this before op `index` of an undecided region. Drops the shapes that do not run this op at
+  // this index. If no shape runs the op, the frame's shape remains.
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
   // The treatment of op `index` that serves all remaining shapes.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
-  // Keeps what the frame's shape keeps, and drops the rest.
+  // Keeps what the frame's shape keeps, and drops other values.
   void settle(Frame& frame, Recorder& recorder);
-  // Does the same, and drops all other shapes.
+  // Keeps what the frame's shape keeps, drops other values, and drops all other shapes.
   void decide(Frame& frame, Recorder& recorder);
 
-  // Each of the next three switches to another shape that has had all ops of the region so far. It
-  // returns whether there is one.
-  // This one switches to a shape that runs this op next.
+  // Each of the next three functions switches to another shape that has had all ops of the region
+  // so far. Each returns whether there is such a shape. This one switches to a shape that runs this
+  // op next.
   bool switch_to_op(Frame& frame, Recorder& recorder, std::int32_t op_id);
   // Switches to a shape that runs the layer of this scope next.
   bool switch_to_layer(Frame& frame, Recorder& recorder, const std::string& scope);
   // Switches to a shape whose region ends here.
   bool switch_to_ended(Frame& frame, Recorder& recorder);
 
-  // Call when a layer of the region ends. If the frame's shape has more ops in this layer, switches
-  // to a shape that has none.
+  // Call this when a layer of the region ends. If the frame's shape has more ops in this layer,
+  // switches to a shape that has no more ops in it.
   void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
 
   // Whether the open region has had no op. Some shape has a region at this scope, but the shape
   // that runs need not have one.
   bool is_empty_pass(const Frame& frame) const;
 
-  // Call after the region has closed.
+  // Call this after the region has closed.
   void close(Frame& frame);
 
  private:
@@ -72,9 +73,9 @@ class ShapeFollower {
   void apply_keep(const Frame& frame, Recorder& recorder) const;
 
   const Checkpoint::Prepared& prepared_;
-  std::size_t next_ = 0;  // the region that is open or comes next
-  // A region for each other shape that has had the same ops since the forward pass began: the
-  // region that is open or, if none is open, comes next.
+  std::size_t next_ = 0;  // the open region or, if none is open, the next one
+  // A region for each other shape that has had the same ops since the forward pass began. It is the
+  // open region of that shape or, if none is open, the next one.
   std::vector<std::size_t> rivals_;
   // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;

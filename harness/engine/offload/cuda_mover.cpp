@@ -1,4 +1,5 @@
-// Pinned host memory of exact sizes, and a separate copy stream for each device.
+// Moves tensors between a GPU and pinned host memory of exact sizes. Each device has a separate
+// copy stream.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -57,7 +58,7 @@ class CudaMover final : public Mover {
     C10_CUDA_CHECK(cudaHostAlloc(&block, bytes, cudaHostAllocDefault));
     return block;
   }
-  // The driver waits for copies that use the block.
+  // Before the driver frees the block, it waits for copies that use the block.
   void free(void* block) noexcept override { static_cast<void>(cudaFreeHost(block)); }
 
   void copy_out(void* host, const void* device, std::size_t bytes) override {

@@ -21,18 +21,18 @@ class HostCopy {
   static bool is_possible(const at::Tensor& tensor);
 
   std::int32_t value() const { return value_; }
-  // Whether an op has written to the tensor since. The copy may then be torn.
+  // Whether an op has written to the tensor since the copy started. The copy may then be torn.
   bool is_stale() const { return version_.is_stale(); }
-  std::string describe() const;  // the tensor, for messages
+  std::string describe() const;  // the tensor's description, for messages
 
   // Starts the copy back to the device. Returns a tensor of the same sizes, strides and offset,
-  // with its own storage and version counter. Call once.
+  // with its own storage and version counter. Call this once.
   at::Tensor restore();
 
  private:
   std::int32_t value_;
   HostBlock block_;
-  at::Tensor shell_;  // the tensor without its data
+  at::Tensor shell_;  // the tensor's metadata, without its data
   c10::Allocator* allocator_;
   SavedVersion version_;
 };

@@ -23,7 +23,8 @@ void HostBlock::copy_to(void* device_data) {
   store->memory_.copied_back += as_bytes(bytes);
 }
 
-// A copy may be under way. A later copy with this block runs after it, because copies run in order.
+// A copy may still be using the block. A later copy with the same block runs after that copy,
+// because copies run in order.
 void HostBlock::GiveBack::operator()(void* memory) const noexcept {
   const std::lock_guard<std::mutex> lock(store->mutex_);
   store->memory_.in_use -= as_bytes(bytes);

@@ -24,8 +24,8 @@ class HostStore;
 // outlive the block.
 class HostBlock {
  public:
-  // Like Mover::copy_out() and Mover::copy_back(), for all bytes of the block. They also count the
-  // bytes.
+  // Like Mover::copy_out() and Mover::copy_back(), for all bytes of the block. Both functions also
+  // count the copied bytes.
   void copy_from(const void* device_data);
   void copy_to(void* device_data);
   std::size_t bytes() const { return memory_.get_deleter().bytes; }
@@ -52,13 +52,13 @@ class HostStore {
   HostStore& operator=(const HostStore&) = delete;
 
   // Returns a free block, or allocates one. Throws Refused if this build cannot move tensors from
-  // the device, and what Mover::allocate() throws.
+  // the device. Throws what Mover::allocate() throws.
   HostBlock take(c10::Device device, std::size_t bytes);
 
   // Like Mover::mark() and Mover::wait(), for all devices.
   using Marks = std::vector<std::pair<Mover*, Mover::Mark>>;
   Marks mark();
-  // Clears `marks` afterwards.
+  // Waits for the marks and clears `marks`.
   static void wait(Marks& marks);
 
   HostMemory memory() const;
@@ -73,7 +73,7 @@ class HostStore {
 
   mutable std::mutex mutex_;
   std::unordered_map<c10::Device, std::unique_ptr<Mover>> movers_;
-  using Blocks = std::unordered_map<std::size_t, std::vector<void*>>;  // by size
+  using Blocks = std::unordered_map<std::size_t, std::vector<void*>>;  // free blocks by size
   std::unordered_map<Mover*, Blocks> free_;
   HostMemory memory_;
   MoveObserver* observer_ = nullptr;

@@ -16,7 +16,7 @@
 namespace rematch {
 
 enum class Move : std::uint8_t {
-  kCopy,  // of one storage; on the CPU it is done when the call returns
+  kCopy,  // copies of one storage; on the CPU they are done when the call returns
   kJoin,  // work on the stream waits for copies on another stream
 };
 
@@ -24,7 +24,7 @@ enum class Move : std::uint8_t {
 class MoveObserver {
  public:
   virtual ~MoveObserver() = default;
-  // Must call `start`, which issues the move on `stream`. Called on any thread.
+  // Must call `start`, which issues the move on `stream`. May be called on any thread.
   virtual void around(Move move, c10::Stream stream, const std::function<void()>& start) = 0;
 };
 
@@ -41,7 +41,7 @@ class Mover {
   virtual void copy_out(void* host, const void* device, std::size_t bytes) = 0;
   virtual void copy_back(void* device, const void* host, std::size_t bytes) = 0;
 
-  // Marks all copies started so far. Null if they are done.
+  // Marks all copies started so far. Returns null if these copies are done.
   using Mark = std::shared_ptr<void>;
   virtual Mark mark() = 0;
   // Makes later work on the device's current stream wait for the marked copies.
@@ -68,7 +68,7 @@ class Mover {
 // Throws Refused if this build cannot move tensors from the device.
 std::unique_ptr<Mover> make_mover(c10::Device device);
 
-// Weak: null in programs that are linked without CUDA.
+// Weak: null in programs that are not linked with CUDA.
 [[gnu::weak]] std::unique_ptr<Mover> make_cuda_mover(c10::Device device);
 
 }  // namespace rematch

@@ -46,7 +46,7 @@ void Frame::come_back() {
   bring_back_values();
 }
 
-// Backward demands a value of this region, and will demand values of the region before it next.
+// Backward now demands a value of this region. Next it will demand values of the previous region.
 void Frame::bring_back() {
   bring_back_values();
   HostStore::wait(copies_back_);
@@ -61,11 +61,11 @@ void Frame::bring_back_values() {
   copies_back_ = record_.host->mark();
 }
 
-// A value that was written to since is recomputed, like any kept value. An input cannot be
+// A value that was written to after its copy is recomputed, like any kept value. An input cannot be
 // recomputed, so the region gets a fault.
 void Frame::bring_back_value(HostCopy& copy) {
   RecordedValue& value = record_.values[copy.value()];
-  if (value.kept.defined()) return;  // never left the device
+  if (value.kept.defined()) return;  // the value never left the device
   if (!copy.is_stale()) {
     value.kept = copy.restore();
     value.kept_version = version_of(value.kept);

@@ -23,12 +23,12 @@ struct SavedSlot {
   WantedValue wanted;
   SavedVersion version;
   bool alive = true;
-  bool planned = false;  // the current replay computes it
+  bool planned = false;  // whether the current replay computes the value
 };
 
 // The state of one replay (replay.h).
 struct ReplayBuffers {
-  std::vector<at::Tensor> tensors;  // by value; undefined where absent
+  std::vector<at::Tensor> tensors;  // the tensor of each value; undefined if the replay has none
   ReplayTables tables;
   std::vector<c10::IValue> stack;
 };

@@ -1,5 +1,6 @@
-// Outside tensors whose content comes and goes between forward and backward: parameters that are
-// gathered for a layer, or copied into one buffer that serves several layers.
+// Outside tensors whose content may be missing or replaced between forward and backward. Examples
+// are parameters that are gathered for one layer, or copied into one buffer that serves several
+// layers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,12 +22,12 @@ class GatheredTensors {
   void add(const std::vector<at::Tensor>& tensors, const IsBack& is_back);
 
   bool contains(const at::Tensor& tensor) const { return find(tensor) != nullptr; }
-  // Call it on the thread that runs backward. `tensor` must be contained.
+  // Call this on the thread that runs backward. `tensor` must have a callback.
   bool is_back(const at::Tensor& tensor) const { return (*find(tensor))(tensor); }
 
  private:
   struct Entry {
-    // Weak: prevents reuse of the address.
+    // A weak reference prevents reuse of the tensor's address.
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
     IsBack is_back;
   };

@@ -1,4 +1,5 @@
-// Generator states of ops that draw random numbers: saved before the op, restored for its replay.
+// Saves the generator states of ops that draw random numbers. A state is saved before the op runs,
+// and restored for the op's replay.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@ bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 // attention is tagged nondeterministic_seeded, but draws only with dropout.
 std::optional<GeneratorState> state_before(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// Sets a generator to a recorded state, and restores the previous state when destroyed.
+// Sets a generator to a recorded state. The destructor restores the previous state.
 class GeneratorStateGuard {
  public:
   explicit GeneratorStateGuard(const GeneratorState& recorded);

@@ -40,9 +40,9 @@ struct PrecisionTable {
 template struct Expose<FirstFlag, &at::Context::enabled_cudnn>;
 template struct Expose<PrecisionTable, &at::Context::fp32_precision>;
 
-// The flags in at::Context, from the first flag to the precision table behind the last flag. The
-// last flag differs between versions of LibTorch. The context never moves, and the table never
-// loses an entry.
+// The flags in at::Context, from the first flag up to the precision table, which follows the last
+// flag. The last flag differs between versions of LibTorch. The context never moves, and the table
+// never loses an entry.
 struct FlagPlaces {
   FlagPlaces() {
     at::Context& context = at::globalContext();
@@ -68,7 +68,8 @@ c10::DispatchKeySet current_autocast_off() {
 }
 
 #if defined(__SSE__)
-constexpr std::uint32_t kFloatExceptions = 0x3F;  // status flags, which do not affect results
+constexpr std::uint32_t kFloatExceptions =
+    0x3F;  // these are status flags, which do not affect results
 std::uint32_t current_float_control() { return _mm_getcsr() & ~kFloatExceptions; }
 void set_float_control(std::uint32_t control) {
   _mm_setcsr((_mm_getcsr() & kFloatExceptions) | control);

@@ -1,13 +1,13 @@
-// The thread and process state that kernels read in addition to their arguments: autocast, the
-// flags of at::Context, the default dtype, the number of threads and others. Recompute runs an op
-// under the state of forward, even if the program has changed the state since.
+// The state of the thread and the process that kernels read in addition to their arguments.
+// Examples are autocast, the flags of at::Context, the default dtype and the number of threads.
+// Recompute runs an op under the state of forward, even if the program has changed the state since.
 //
 // Note [What kernels read]
 // A kernel may call other ops, which go through autocast again. A kernel may also choose its
-// algorithm by a flag. A block that sets such state has reset it by the time of backward, and
-// backward may run under state that forward did not have. The state rarely changes between the ops
-// of a region. So the recorder compares the state before each op, and stores it only when it
-// differs.
+// algorithm by a flag of the process. A block that sets such state has reset it by the time of
+// backward, and backward may run under state that forward did not have. The state rarely changes
+// between the ops of a region. So the recorder compares the state before each op, and stores it
+// only when it differs.
 #pragma once
 
 #include <ATen/Context.h>
@@ -29,7 +29,7 @@ class KernelContext {
   // The context of the calling thread.
   static KernelContext current();
 
-  // Whether the calling thread has this context. Called before every recorded op.
+  // Whether the calling thread has this context. The recorder calls this before every recorded op.
   bool is_current() const;
 
   // Sets the context of the calling thread. The flags of at::Context change for the whole process.
@@ -47,7 +47,7 @@ class KernelContext {
   bool has_current_autocast() const;
 
   c10::DispatchKeySet autocast_off_;  // keys of the devices whose autocast is off
-  std::uint32_t float_control_ = 0;   // rounding and denormals
+  std::uint32_t float_control_ = 0;   // rounding mode and denormals
   int num_threads_ = 0;
   c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;
   bool grad_mode_ = false;

@@ -24,19 +24,20 @@ struct OpFacts {
   std::int32_t id = -1;  // shared by all names of one op: Note [One op, two names]
   std::vector<ArgumentKind> arguments;
   std::size_t num_returns = 0;
-  std::vector<std::uint16_t> written;       // positions of the tensor arguments that it mutates
-  std::vector<std::uint16_t> side_written;  // marked by the schema or not: Note [Side writes]
+  std::vector<std::uint16_t> written;  // positions of the tensor arguments that it mutates
+  std::vector<std::uint16_t>
+      side_written;  // positions of side arguments, marked by the schema or not: Note [Side writes]
   OptionalIndex side_if;  // a bool argument: side writes happen only if it is true
   bool side_feeds_results = false;
-  bool mutates = false;           // schema is mutable
-  bool mutates_list = false;      // mutates a Tensor[]
-  bool returns_alias = false;     // some output is declared to alias an input
-  bool may_draw = false;          // tagged nondeterministic_seeded, or takes a generator
+  bool mutates = false;           // the schema is mutable
+  bool mutates_list = false;      // the op mutates a Tensor[]
+  bool returns_alias = false;     // the schema declares that some output aliases an input
+  bool may_draw = false;          // the op is tagged nondeterministic_seeded, or takes a generator
   bool is_empty_factory = false;  // its output has no defined content
-  bool makes_alike = false;       // reads the sizes of its first argument, not the content
+  bool makes_alike = false;       // the op reads the sizes of its first argument, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  // A second call gives other results, or writes to an argument that the schema does not mark. So
-  // recompute never runs the op.
+  // A second call of the op gives other results, or writes to an argument that the schema does not
+  // mark. Recompute therefore never runs the op.
   bool unrepeatable = false;
   bool has_effects = false;  // may write (marked or not), may draw, or is part of a collective
   OptionalIndex dropout_argument;  // attention's "dropout_p": the op draws nothing if it is 0
@@ -47,8 +48,8 @@ struct OpFacts {
 // Whether this call makes the side writes of the op. `stack` ends with its arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// The process group of a functional collective, which every collective takes as its last argument.
-// Empty for any other call. `stack` ends with the op's arguments.
+// The process group of a functional collective, which such an op takes as its last argument. Empty
+// for any other call. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
 // Bytes of a tensor, or of all tensors in a list; 0 for any other value.
@@ -58,12 +59,13 @@ Bytes bytes_of_tensors(const c10::IValue& value);
 const OpFacts& facts_of(const c10::OperatorHandle& op);
 
 // Makes the records of this process keep the results of the op, so that it is never run again. Call
-// it before a record contains the op, and not while another thread records. Returns false if there
-// is no such op.
+// this before a record contains the op, and not while another thread records. Returns false if
+// there is no such op.
 bool mark_unrepeatable(const std::string& name);
 
 // Notes that the op writes to an argument that its schema does not mark. Later records of this
-// process treat the argument as in Note [Side writes]. Do not call it while another thread records.
+// process treat the argument as in Note [Side writes]. Do not call this while another thread
+// records.
 void mark_silent_writer(const OpFacts& facts, std::size_t argument);
 std::int64_t num_silent_writers();
 
@@ -88,10 +90,11 @@ const OpFacts* find_facts(const std::string& name);
 // except by OutsideCheck::kHashes (recording.h).
 
 struct SideWrites {
-  std::string_view op;  // every overload that has the arguments
+  std::string_view op;  // name without overload; stands for every overload that has the arguments
   std::vector<std::string_view> arguments;
-  std::string_view only_if;    // name of a bool argument; empty: in every call
-  bool feeds_results = false;  // the results depend on the old content
+  std::string_view
+      only_if;  // name of a bool argument that enables the write; empty if every call writes
+  bool feeds_results = false;  // whether the results depend on the argument's old content
 };
 
 // All side writes. The tests compare them with what the ops do.

@@ -46,7 +46,7 @@ class NotedSave final : public torch::autograd::SavedVariableHooks {
   at::Tensor call_unpack_hook() override { return saved_; }
 
  private:
-  std::vector<at::Tensor>* noted_;  // used at pack only
+  std::vector<at::Tensor>* noted_;  // used by the pack hook only
   at::Tensor saved_;
 };
 

@@ -18,17 +18,18 @@ namespace rematch {
 // the call reads.
 class OpaqueCall {
  public:
-  // Call before the opaque call runs. `overwritten` are the tensors that it may write to. Returns
-  // null if this thread is not recording, or is running the kernel of a recorded op.
+  // Call this before the opaque call runs. `overwritten` are the tensors that the call may write
+  // to. Returns null if this thread is not recording, or is running the kernel of a recorded op.
   static std::unique_ptr<OpaqueCall> begin(const std::vector<at::Tensor>& overwritten);
 
-  // If end() was not called, the call failed, and the record is as if it had not run.
+  // Call end() after a successful call. Without it the call counts as failed, and the record stays
+  // as if the call had not run.
   ~OpaqueCall();
   OpaqueCall(const OpaqueCall&) = delete;
   OpaqueCall& operator=(const OpaqueCall&) = delete;
 
-  // Call after the opaque call has returned `results`. `arguments` are its tensor arguments. Throws
-  // Refused if a result is a view of a tensor that is neither an argument nor a result.
+  // Ends the opaque call, which has returned `results`. `arguments` are its tensor arguments.
+  // Throws Refused if a result is a view of a tensor that is neither an argument nor a result.
   void end(const std::string& name, const std::vector<at::Tensor>& arguments,
            const std::vector<at::Tensor>& results);
 

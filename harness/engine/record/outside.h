@@ -23,26 +23,31 @@
 namespace rematch {
 
 struct OutsideTensor {
-  std::int32_t value = 0;                             // index in the record, which holds the tensor
-  std::uint32_t version = 0;                          // of the tensor's version counter
-  c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // weak: prevents reuse of the address
+  std::int32_t value = 0;     // index of the value in the record, which holds the tensor
+  std::uint32_t version = 0;  // value of the tensor's version counter
+  c10::weak_intrusive_ptr<c10::StorageImpl>
+      storage;  // a weak reference prevents reuse of the address
   std::int64_t storage_offset = 0;
-  // The user's tensor, if the record holds a copy of it without its graph. It may have died.
+  // The user's tensor, if the record holds a graph-free copy of it instead. The user's tensor may
+  // have died.
   c10::weak_intrusive_ptr<c10::TensorImpl> original;
-  std::uint64_t hash = 0;     // of the content, only under OutsideCheck::kHashes
-  bool side_written = false;  // an op of the region wrote to it: see Note [Side writes]
+  std::uint64_t hash = 0;  // hash of the content, only under OutsideCheck::kHashes
+  bool side_written =
+      false;  // whether an op of the region wrote to the tensor: see Note [Side writes]
 };
 
 // `held` is the tensor in the record: `tensor` itself, or a copy without its graph.
 OutsideTensor outside_tensor(const at::Tensor& tensor, const at::Tensor& held);
 
-// Notes that the record holds `held` instead, which has the same content on another storage.
+// Notes that the record has replaced its tensor by `held`, which has the same content on another
+// storage.
 void exchange_held(OutsideTensor& outside, const at::Tensor& held);
 
 inline constexpr const char* kChangedInPlace = "changed in place";
 
-// Returns how the tensor changed since, for error messages; null if no change was found.
-// kChangedInPlace: the content was written to, and views of the tensor are still valid.
+// Returns how the tensor has changed since the record first saw it, for error messages. Returns
+// null if no change was found. kChangedInPlace means that the content was written to. Views of the
+// tensor are then still valid.
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check);
 
 // A hash of the tensor's elements, on any device; 0 for tensors without storage.

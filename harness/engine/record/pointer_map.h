@@ -33,7 +33,8 @@ class PointerMap {
     for (; entries_[hole].key != key; hole = (hole + 1) & mask()) {
       if (entries_[hole].key == nullptr) return;
     }
-    // Moves later entries up, unless that would move an entry before its home slot.
+    // Moves later entries forward to fill the gap, unless that would move an entry before its home
+    // slot.
     for (std::size_t i = (hole + 1) & mask(); entries_[i].key != nullptr; i = (i + 1) & mask()) {
       const std::size_t distance = (i - slot_of(entries_[i].key)) & mask();
       if (distance < ((i - hole) & mask())) continue;
@@ -51,7 +52,7 @@ class PointerMap {
   }
 
  private:
-  static constexpr std::size_t kInitialCapacity = 256;  // power of two
+  static constexpr std::size_t kInitialCapacity = 256;  // a power of two
   struct Entry {
     const void* key = nullptr;
     std::int32_t value = 0;

@@ -10,17 +10,19 @@
 namespace rematch {
 
 enum class PointerUse : std::uint8_t {
-  kOnce,     // one kernel is about to write through it, and is done before the tensor is read again
-  kLasting,  // the program may write through it at any time: numpy(), __dlpack__, data_ptr()
+  kOnce,     // one kernel is about to write through the pointer, and finishes before the tensor is
+             // read again
+  kLasting,  // the program may write through the pointer at any time: numpy(), __dlpack__,
+             // data_ptr()
 };
 
-// Call on the thread that runs forward, before anything is written through the pointer. Does
-// nothing outside an open region, inside the kernel of an op, and for tensors from outside the
-// region. Only OutsideCheck::kHashes detects writes to outside tensors.
+// Call this on the thread that runs forward, before anything is written through the pointer.
+// Outside an open region and inside the kernel of an op, the call has no effect. For tensors from
+// outside the region it has no effect either: only OutsideCheck::kHashes detects writes to them.
 //
-// kOnce copies the content when the tensor, or another tensor on its storage, is read next.
-// kLasting copies it also whenever it has changed since. This compares the whole content at every
-// read, and on a GPU waits for the device.
+// kOnce copies the content at the next read of the tensor, or of another tensor on its storage.
+// kLasting copies the content at every read before which it has changed. This compares the whole
+// content at every read, and on a GPU waits for the device.
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
 
 }  // namespace rematch

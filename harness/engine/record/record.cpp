@@ -50,7 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks the next identity in turn. If it is dead, removes it here and from `known`.
+// Checks the next identity in turn. If its tensor or storage is dead, removes the identity here and
+// from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {
@@ -120,7 +121,7 @@ void Record::copy_to_host(std::int32_t value) {
   if (host != nullptr && HostCopy::is_possible(kept)) host_copies.emplace_back(value, kept, *host);
 }
 
-// Waits, because the copy may be under way and the value's memory is about to be reused.
+// Waits, because the copy may still be running and the value's memory is about to be reused.
 void Record::drop_host_copy(std::int32_t value) {
   if (host_copies.empty()) return;
   const auto is_its = [value](const HostCopy& copy) { return copy.value() == value; };
@@ -231,8 +232,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw or communicate, and any op if arguments are hashed. Few ops need
-// this, so the other ops do not pay for it.
+// Runs an op that may write, draw or communicate. If arguments are hashed, runs any op. Few ops
+// need this function, so other ops do not pay for it.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;
@@ -322,7 +323,8 @@ void Recorder::note_arguments(const OpFacts& facts, const torch::jit::Stack& sta
   }
 }
 
-// Compares the version counter, which every use pays for. is_explained() makes the expensive check.
+// Compares the version counter, which is cheap enough for every use. is_explained() makes the
+// expensive check.
 inline void Recorder::suspect(std::int32_t value, const at::Tensor& tensor) {
   const RecordedValue& known = record_->values[value];
   const RecordedStorage& storage = record_->storages[known.storage];
@@ -436,14 +438,14 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");
   op.num_outputs = 1;
-  record_->outputs.emplace_back();  // the result is the argument and keeps the argument's value
+  record_->outputs.emplace_back();  // the result is the argument, and has the argument's value
   RecordedUse& use = record_->uses[op.first_use];
   const std::int32_t storage = record_->values[use.value].storage;
   bool is_first = true;
   for (RecordedWait& started : record_->waits) {
     if (started.wait.has_value() || record_->values[started.value].storage != storage) continue;
     started.wait = static_cast<std::int32_t>(record_->ops.size());
-    // The wait completes later starts too.
+    // The wait also completes the other collectives started on this storage.
     if (std::exchange(is_first, false)) use.value = started.value;
   }
   for (RecordedValue& value : record_->values) {

@@ -60,22 +60,22 @@ namespace rematch {
 
 struct RecordedUse {
   std::int32_t value;
-  std::int32_t version;    // of the value's storage, at the time of the read
-  std::uint16_t argument;  // position in the schema
-  OptionalIndex item;      // index in a tensor list; absent: the argument itself
+  std::int32_t version;    // the storage's version at the time of the read
+  std::uint16_t argument;  // the argument's position in the schema
+  OptionalIndex item;      // index in a tensor list; absent if the argument is a tensor
 };
 
 struct RecordedOp {
   const OpFacts* facts;
-  c10::DispatchKeySet keys;  // below the interception point
+  c10::DispatchKeySet keys;  // dispatch keys below the interception point
   std::uint32_t first_argument;
   std::uint32_t first_use;
   std::uint32_t first_output;
   std::uint32_t num_uses;
   std::uint32_t num_outputs;
   std::int32_t context;                     // see Note [What kernels read]
-  OptionalIndex generator_state;            // absent: draws nothing
-  BasicOptionalIndex<std::int16_t> stream;  // absent: the op's device has none
+  OptionalIndex generator_state;            // absent if the op draws no random numbers
+  BasicOptionalIndex<std::int16_t> stream;  // absent if the op's device has no streams
   bool side_effect : 1;  // never repeated, because it writes to a tensor from outside
   bool in_place : 1;     // writes to a tensor of the region
   bool side_writes : 1;  // see Note [Side writes]
@@ -84,36 +84,38 @@ struct RecordedOp {
 static_assert(sizeof(RecordedOp) == 48, "every step writes thousands of these");
 
 struct RecordedValue {
-  OptionalIndex op;  // absent: from outside the region
+  OptionalIndex op;  // absent if the value comes from outside the region
   std::int32_t storage;
   // Outside values other than numbers are held for the life of the record. Values of saved ops are
   // held until their last use.
   at::Tensor kept;
-  std::uint32_t kept_version = 0;  // of a saved op's value
-  // The outside tensor that the value is, or is a view of. Absent: the region's own.
+  std::uint32_t kept_version = 0;  // version of `kept`, if the value's op is saved
+  // The outside tensor that equals this value, or of which this value is a view. Absent if the
+  // value is made inside the region.
   OptionalIndex outside;
   // The tensor's version counter minus the storage's `explained`.
   std::uint32_t version_offset = 0;
   bool constant = false;    // kept because replay cannot compute it; replay only borrows it
-  bool saved = false;       // by autograd
-  bool from_empty = false;  // its op leaves the content undefined
+  bool saved = false;       // autograd has saved the value
+  bool from_empty = false;  // the value's op leaves the content undefined
   // A collective may have raised the version counter, so the next check accepts any version.
   bool has_any_version = false;
 };
 
 struct RecordedStorage {
-  std::int32_t version = 0;            // in-place writes seen
-  std::int32_t last_loud_version = 0;  // after the last write that raised the version counter
-  std::uint32_t explained = 0;         // total by which recorded writes raised version counters
+  std::int32_t version = 0;  // number of in-place writes seen
+  std::int32_t last_loud_version =
+      0;                        // version after the last write that raised the version counter
+  std::uint32_t explained = 0;  // total by which recorded writes have raised version counters
   bool outside = false;
-  bool exposed = false;           // the program took a pointer to it
-  const void* address = nullptr;  // of the StorageImpl
+  bool exposed = false;           // the program has taken a pointer to the storage
+  const void* address = nullptr;  // address of the StorageImpl
 };
 
 struct RecordedWrite {
   std::int32_t op;
   std::int32_t storage;
-  std::int32_t version;  // of the storage, after the write
+  std::int32_t version;  // version of the storage after the write
 };
 
 // A number of the program that an op takes as a tensor. Stored as a scalar, because a held tensor
@@ -123,8 +125,8 @@ struct RecordedNumber {
   c10::Scalar number;
 };
 
-// A copy of an outside tensor's content at a version that was overwritten, or may be overwritten
-// unnoticed.
+// A copy of an outside tensor's content at one version. The original was overwritten at that
+// version, or may be overwritten unnoticed.
 struct RecordedCopy {
   std::int32_t value;
   std::int32_t version;
@@ -134,8 +136,8 @@ struct RecordedCopy {
 // A collective and the op that completes it; see Note [A collective and its wait].
 struct RecordedWait {
   std::int32_t start;  // op
-  std::int32_t value;  // the result of `start`
-  OptionalIndex wait;  // op; absent: not recorded yet
+  std::int32_t value;  // value that `start` returned
+  OptionalIndex wait;  // the op that completes the collective; absent if it is not recorded yet
 };
 
 // The state of a CPU generator, stored as the plain Mersenne twister. get_state() would allocate a
@@ -153,14 +155,15 @@ struct GeneratorState {
 
 struct Record {
   std::vector<RecordedOp> ops;
-  std::vector<c10::IValue> arguments;  // tensors blanked
+  std::vector<c10::IValue> arguments;  // arguments of all ops, without their tensors
   std::vector<RecordedUse> uses;
-  std::vector<OptionalIndex> outputs;  // value per tensor output; absent: undefined
+  std::vector<OptionalIndex>
+      outputs;  // the value of each tensor output; absent if the output is undefined
   std::vector<RecordedValue> values;
   std::vector<RecordedStorage> storages;
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
-  // The recorder's own ops: hidden writes, and views that an opaque call made.
+  // The recorder's own ops: restored hidden writes, and views that an opaque call made.
   std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
@@ -169,18 +172,19 @@ struct Record {
   std::vector<GeneratorState> generator_states;
   std::vector<c10::Stream> streams;  // streams that ops ran on; usually one
   std::vector<HostCopy> host_copies;
-  HostStore* host = nullptr;  // null: values to be offloaded stay on the device
+  HostStore* host = nullptr;  // if null, values to be offloaded stay on the device
   OutsideCheck outside_check = OutsideCheck::kVersions;
-  const GatheredTensors* gathered = nullptr;    // null: none
-  RecomputeDifferences* differences = nullptr;  // null: results are not compared
-  std::vector<std::uint64_t> result_hashes;     // by op, where results are compared; may be shorter
+  const GatheredTensors* gathered = nullptr;    // null if no tensors are gathered
+  RecomputeDifferences* differences = nullptr;  // if null, results are not compared
+  std::vector<std::uint64_t> result_hashes;  // hash of each op's results, if results are compared;
+                                             // may be shorter than `ops`
 
-  // The number of ops of the program. `ops` may also hold ops of the recorder.
+  // The number of ops that the program ran. `ops` may also hold ops of the recorder.
   std::size_t num_program_ops() const { return ops.size() - hidden_writes.size(); }
-  // The position in `ops` of an op of the program; the size of `ops` if there is no such op.
+  // The position in `ops` of an op that the program ran; the size of `ops` if there is no such op.
   std::size_t program_op(std::size_t index) const;
 
-  // The number of ops of the program before the op.
+  // The number of ops of the program that ran before the op.
   std::size_t program_index(std::int32_t op) const;
 
   // Whether the record keeps the value on the value's own storage, rather than as a copy.
@@ -189,20 +193,20 @@ struct Record {
   // The copied content that `use` reads, or null if it was not copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
-  // The tensor that an op reads if it takes a value from outside the region.
+  // The outside tensor that an op reads, if the op takes a value from outside the region.
   at::Tensor outside_argument(std::int32_t value) const;
 
-  // Returns how the outside tensor behind a value has changed, like change_of(). The first is for
-  // an op that read the value, the second for autograd, which saved it.
+  // The two functions return how the outside tensor of a value has changed, like change_of(). The
+  // first is for an op that read the value, the second for autograd, which saved it.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
   const at::Tensor& outside_of(std::int32_t value) const;
 
   void copy_to_host(std::int32_t value);
-  void drop_host_copy(std::int32_t value);  // if there is one
+  void drop_host_copy(std::int32_t value);  // if the record has one
 
-  void clear();  // keeps the memory
+  void clear();  // Clears the record and keeps its memory.
 };
 
 // How to treat the outputs of the op that is about to run. kForever is for outputs that replay
@@ -223,13 +227,13 @@ enum class HiddenWrites : std::uint8_t { kNoted, kIgnored };
 // Note [Identities of dead tensors]
 // A weak reference prevents the reuse of a dead tensor's address, and also the reuse of its
 // TensorImpl's memory. If the recorder kept all weak references to the end of the region, malloc
-// could not recycle the memory of temporaries. So each op checks one identity of each kind and
-// forgets it if its tensor or storage has died.
+// could not recycle the memory of temporaries. So at each op the recorder checks one tensor and one
+// storage, and forgets it if it has died.
 class Recorder {
  public:
   // Starts an empty record. `region` names it in errors.
   void open(Record* record, const std::string* region);
-  // Forgets every identity. The record stays with its owner.
+  // Forgets every identity. The owner of the record keeps it.
   void close();
 
   // Runs the op through call_next() and appends it. Throws Refused if the op cannot be replayed. If
@@ -238,7 +242,7 @@ class Recorder {
            std::size_t depth, Keep keep);
 
   // Applies other treatments to the outputs of the ops that have run. `keep` has one treatment for
-  // each op of the program. An output that was not kept stays so.
+  // each op of the program. Outputs that were not kept stay unkept.
   void change_keep(const std::vector<Keep>& keep);
 
   void set_hidden_writes(HiddenWrites hidden_writes) { hidden_writes_ = hidden_writes; }
@@ -248,11 +252,11 @@ class Recorder {
 
   // For opaque_call.h.
   bool is_replayed() const { return hidden_writes_ == HiddenWrites::kNoted; }
-  // Call before a kernel that nobody records writes to the tensor.
+  // Call this before a kernel that is not recorded writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
-  // Results that the record does not know. `fresh` hold the memory that the call allocated. `views`
-  // are views of them and of the region's values. In a record that is never replayed all are
-  // `fresh`.
+  // Adds results that the record does not know. `fresh` are results in memory that the call
+  // allocated. `views` are views of these, and of the region's values. In a record that is never
+  // replayed, all results are `fresh`.
   struct UnseenResults {
     std::vector<at::Tensor> fresh;
     std::vector<at::Tensor> views;
@@ -284,8 +288,8 @@ class Recorder {
   void copy_constants(std::int32_t storage);
   void copy_constants_before_write(const RecordedOp& op, const RecordedUse& write);
   void drop_kept_values(std::int32_t storage);
-  // Starts an op that replay runs and the program did not. The op reads one tensor; the caller
-  // fills in the rest.
+  // Starts an op that only replay runs, not the program. The op reads one tensor; the caller fills
+  // in the other fields.
   RecordedOp op_not_run(const OpFacts& facts, const at::Tensor& tensor);
   std::uint32_t pending_bumps(std::int32_t storage) const;
   void classify_writes(RecordedOp& op, const torch::jit::Stack& stack);
@@ -330,12 +334,12 @@ class Recorder {
   void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
   void forget_some_dead();
 
-  // A write by the op that ran last. It is not yet known whether the write raised the tensor's
-  // version.
+  // A write by the op that ran last. The recorder does not know yet whether the write raised the
+  // tensor's version.
   struct UnsettledWrite {
     std::int32_t storage;
-    std::int32_t version;            // of the storage, after the write
-    std::int32_t last_loud_version;  // before the write
+    std::int32_t version;            // version of the storage after the write
+    std::int32_t last_loud_version;  // before this write
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
@@ -381,7 +385,7 @@ class Recorder {
   struct ExposedStorage {
     std::int32_t storage;
     PointerUse use;
-    at::Tensor content;  // a copy from the last check; undefined: not checked yet
+    at::Tensor content;  // copy from the last check; undefined before the first check
   };
 
   Record* record_ = nullptr;
@@ -395,22 +399,22 @@ class Recorder {
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
-  // Storages of sparse tensors that ops must not write to.
+  // Storages of sparse tensors to which ops must not write.
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> never_written_;
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
-  std::vector<HeldWrite> held_writes_;  // of the op that is running
+  std::vector<HeldWrite> held_writes_;  // writes of the op that is running
   bool has_aliases_ = false;     // some outside tensor shares a storage with the region's values
-  KernelContext context_;        // of the op that ran last
-  OptionalIndex context_index_;  // in the record; absent: no op has run
-  std::size_t next_tensor_ = 0;  // the next identity to check
+  KernelContext context_;        // context of the op that ran last
+  OptionalIndex context_index_;  // index in the record; absent if no op has run
+  std::size_t next_tensor_ = 0;  // index of the next identity to check
   std::size_t next_storage_ = 0;
 };
 
 // The storage version at which backward reads an outside tensor that was saved at `version`.
 // Autograd does not notice a write that leaves the version counter as it was, so backward reads
-// what the write left. After any other write the saved tensor is stale, and the result is below the
-// storage's version.
+// what the write left. After a write that raised the counter, the saved tensor is stale, and the
+// result is lower than the storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }
@@ -426,8 +430,8 @@ const OpFacts& detach_facts();
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
-// Whether the use is one of the arguments in Note [Side writes], whether or not this call writes to
-// it.
+// Whether the use is one of the arguments in Note [Side writes]. It does not matter whether this
+// call writes to the argument.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
 // Whether this thread runs the kernel of an intercepted op.
@@ -439,8 +443,8 @@ Recorder* open_recorder();
 // Replaces the thread's open recorder. Returns the previous one.
 Recorder* exchange_open_recorder(Recorder* recorder);
 
-// Returns a tensor on the same storage, without its graph. It shares the version counter, or uses
-// `counter`.
+// Returns a tensor on the same storage, without its graph. The result shares the version counter,
+// or uses `counter`.
 at::Tensor without_graph(const at::Tensor& tensor);
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter);
 

@@ -1,5 +1,5 @@
-// The part of Recorder that finds writes which no op made, and keeps what they wrote. See Note
-// [Writes that no op made].
+// The part of Recorder that finds writes that no op made, and keeps their content. See Note [Writes
+// that no op made].
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -102,7 +102,8 @@ bool Recorder::is_explained(std::int32_t id, const at::Tensor& tensor, const OpF
     storage.explained += static_cast<std::uint32_t>(ahead);
     is_written = !raised_by_next;
   } else if (ahead < 0 && pending == 0) {
-    value.version_offset = offset;  // a separate counter: writes through others do not raise it
+    value.version_offset =
+        offset;  // separate version counter, which writes through other tensors do not raise
   }
   const bool reads_content = next == nullptr || !next->returns_alias;
   if (storage.exposed && reads_content) {
@@ -211,7 +212,7 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     const auto id = static_cast<std::int32_t>(i);
     record_->drop_host_copy(id);
     if (value.constant && !record_->shares_kept(id)) continue;  // the copy stays valid
-    if (!has_fault(Fault::kStaleValue)) value.kept.reset();     // the op computed other content
+    if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the op has overwritten the content
   }
 }
 
@@ -243,8 +244,8 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// Copies what ops have read of an outside storage, and raises its version. Recompute would find
-// other content there.
+// Handles an outside storage that is about to be written. Copies what ops have read of it, because
+// recompute would find other content there. Raises the storage's version.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);
@@ -255,8 +256,8 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
   }
 }
 
-// Notes the tensors that a collective with a handle fills after its op has returned. No schema
-// marks them. The program waits before it reads them.
+// Notes the tensors that a collective fills after its op has returned a handle. No schema marks
+// these tensors. The program waits before it reads them.
 void Recorder::note_transfer(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (facts.name.starts_with("c10d::send")) return;
   const std::size_t base = stack.size() - facts.arguments.size();
@@ -330,8 +331,8 @@ bool is_in_kernel() {
 }
 
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
-  // The kernel of a recorded op takes pointers to its arguments and results, and its writes are
-  // recorded.
+  // The kernel of a recorded op also takes pointers to its arguments and results, but its writes
+  // are recorded.
   if (innermost_recorder == nullptr || is_in_kernel()) return;
   innermost_recorder->note_pointer_taken(tensor, use);
 }

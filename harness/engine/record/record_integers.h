@@ -1,4 +1,4 @@
-// Presents a record to the replay planner as integers.
+// Presents a record to the replay planner, which works on integers.
 #pragma once
 
 #include <algorithm>

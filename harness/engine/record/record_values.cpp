@@ -38,7 +38,7 @@ c10::weak_intrusive_ptr<c10::StorageImpl> weak_storage(c10::StorageImpl* storage
 
 }  // namespace
 
-// Returns the outside tensor that an op's result is a view of.
+// Returns the outside tensor of which an op's result is a view.
 OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
   if (!record_->storages[storage].outside) return std::nullopt;
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
@@ -73,7 +73,8 @@ void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
                        tensor.strides().vec()});
 }
 
-// Returns the detached value that autograd copied to make this tensor. Absent: none.
+// Returns the detached tensor that autograd copied to make this one. Returns nothing if there is
+// none.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
   if (!tensor.has_storage() || tensor.layout() != at::kStrided || tensor.requires_grad()) {
     return std::nullopt;
@@ -108,8 +109,9 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (record_->storages[value.storage].address == address) return *known;
   const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
   if (has_new_values) return *known;
-  // The tensor was given other data. If it came from outside, backward finds its earlier reads
-  // stale. If it is a result that autograd has not saved, its earlier reads use the old value.
+  // Handles a tensor that was given other data. If the tensor came from outside, backward finds its
+  // earlier reads stale. If the tensor is a result that autograd has not saved, its earlier reads
+  // use the old value.
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +
@@ -178,7 +180,7 @@ void Recorder::change_keep(const std::vector<Keep>& keep) {
   }
 }
 
-// Constants stay as they are, because they are not kept for the plan.
+// Constants stay, because the plan is not the reason for keeping them.
 void Recorder::change_keep_of(std::int32_t value, Keep keep) {
   RecordedValue& recorded = record_->values[value];
   if (!recorded.kept.defined() || recorded.constant) return;

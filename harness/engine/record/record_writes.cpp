@@ -27,8 +27,8 @@ at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
 }
 
 // Whether the op's result in this argument is independent of the argument's old content. Elements
-// that the op leaves alone count as never read, because an `empty` is filled like this, piece by
-// piece.
+// that the op does not write count as never read, because programs fill an `empty` piece by piece
+// in this way.
 bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   if (facts.schema->arguments()[argument].is_out()) return true;
   static const std::array<std::string_view, 20> names = {"aten::bernoulli_",
@@ -120,8 +120,8 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes. Returns `otherwise` if it is such a value,
-// or if there is none.
+// Returns a value on the storage that replay computes. Prefers `otherwise` if it is such a value.
+// Returns `otherwise` also if there is no such value.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   if (record_->values[otherwise].op.has_value()) return otherwise;
   const auto found = std::find_if(record_->values.begin(), record_->values.end(),
@@ -227,7 +227,7 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
     if (!is_written(op, use)) continue;
     const std::int32_t written = record_->values[use.value].storage;
     RecordedStorage& storage = record_->storages[written];
-    if (op.held_writes && !storage.outside) {  // see hold_writes()
+    if (op.held_writes && !storage.outside) {  // for the reason, see hold_writes()
       ++counter;
       continue;
     }

@@ -35,7 +35,7 @@ bool has_bytes(c10::StorageImpl& storage, const at::Tensor& bytes) {
   return at::equal(bytes_of(storage), bytes);
 }
 
-// A tensor without its own storage (sparse, or a wrapper of another tensor) is cloned instead.
+// A tensor without its own storage (sparse, or a wrapper of another tensor) is cloned as a whole.
 at::Tensor on_copied_storage(const at::Tensor& tensor) {
   const bool is_plain = tensor.has_storage() &&
                         !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);

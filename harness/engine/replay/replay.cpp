@@ -33,7 +33,7 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
       tensors_(buffers.tensors),
       planner_(RecordIntegers(record), buffers.tables),
       stack_(buffers.stack) {
-  stack_.clear();  // an op that threw left its arguments
+  stack_.clear();  // an op that threw may have left its arguments on the stack
   tensors_.clear();
   tensors_.resize(record.values.size());
   hold_kept_values();
@@ -61,7 +61,7 @@ void Replay::hold_kept_values() {
   }
 }
 
-// Takes over the kept values, and frees those that are not needed.
+// Takes over the kept values, and frees those that the replay does not need.
 void Replay::adopt_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     const auto value = static_cast<std::int32_t>(id);
@@ -153,7 +153,7 @@ void Replay::fill_arguments(const RecordedOp& op, torch::jit::Stack& stack) {
     } else if (kind == Kind::kOptionalTensorList && recorded.isInt()) {
       fill_list(c10::List<std::optional<at::Tensor>>(), recorded.toInt(), position);
     } else if (kind == Kind::kTensor && recorded.isNone()) {
-      stack.emplace_back();  // an optional tensor that was not given
+      stack.emplace_back();  // an optional tensor argument that was not given
     } else {
       stack.push_back(recorded);
     }

@@ -19,8 +19,8 @@ namespace rematch {
 
 class Replay {
  public:
-  // The ops to plan. kClosure: the ops that the saved tensors depend on. kPrefix: all of the first
-  // `num_ops` ops, as a re-run of the region's forward would execute, except those whose results
+  // Which ops to plan. kClosure plans the ops on which the saved tensors depend. kPrefix plans all
+  // of the first `num_ops` ops, as a re-run of the region's forward would, except ops whose results
   // are kept.
   enum class Extent : std::uint8_t { kClosure, kPrefix };
   // kTake moves kept values out of the record, so that they are freed at their last use. kBorrow
@@ -36,13 +36,13 @@ class Replay {
   // Runs every planned op, in recorded order.
   void run_all();
 
-  // Runs the planned ops that `wanted` still needs. `wanted` must be one of the planned saved
-  // tensors.
+  // Runs the planned ops that `wanted` still needs. `wanted` must be one of the saved tensors for
+  // which the replay was planned.
   void materialize(const WantedValue& wanted);
 
   // Returns a materialized value to backward. The last reader gets the only reference.
   at::Tensor take(std::int32_t value);
-  // Call when a planned saved tensor is freed without a demand.
+  // Call this when a planned saved tensor is freed without a demand.
   void release(std::int32_t value) {
     if (planner_.read(value)) tensors_[value].reset();
   }

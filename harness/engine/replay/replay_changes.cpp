@@ -1,13 +1,13 @@
-// The part of Replay that checks for changes since forward: of outside tensors that ops read, and
-// of the stream.
+// The part of Replay that checks what has changed since forward: outside tensors that ops read, and
+// the stream.
 #include "harness/engine/record/op_stream.h"
 #include "harness/engine/recording.h"
 #include "harness/engine/replay/replay.h"
 
 namespace rematch {
 
-// An op must read from outside tensors what it read in forward. Otherwise this throws Refused, or
-// returns false if nothing needs the op.
+// An op must read the same content from outside tensors as in forward. If it would not, this
+// function throws Refused, or returns false if no value needs the op.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -56,8 +56,8 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
   return is_only_written && !reads_content(op, use) ? nullptr : change;
 }
 
-// Views and factories read only the sizes of an argument. An op that reads the content of a view is
-// checked by itself.
+// Views and factories read only the sizes of an argument. An op that reads the content of such a
+// view has its own check.
 bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
   if (op.facts->makes_alike) return use.argument > 0;
   if (!op.facts->returns_alias) return true;

@@ -6,15 +6,15 @@
 
 namespace rematch {
 
-// A tensor for an op to write to instead of `outside`, whose content does not matter. On meta
+// A tensor whose content does not matter, for an op to write to instead of `outside`. On meta
 // nothing is written, so this returns `outside` itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
-// A copy of the content of `outside`; on meta, `outside` itself.
+// A copy of the content of `outside`. On meta, `outside` itself.
 at::Tensor content_of(const at::Tensor& outside);
 
-// The content of `tensor`, contiguous and on the CPU. Returns `tensor` itself if it already is
-// both.
+// The content of `tensor`, contiguous and on the CPU. Returns `tensor` itself if it is already
+// contiguous and on the CPU.
 at::Tensor content_on_cpu(const at::Tensor& tensor);
 
 }  // namespace rematch
