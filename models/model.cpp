@@ -5,7 +5,7 @@
 
 namespace rematch {
 
-// models/families/NAME.cpp defines make_NAME.
+// models/families/NAME.cpp defines the function make_NAME.
 #define REMATCH_DECLARE(enumerator, name) \
   std::unique_ptr<Model> make_##name(const ModelSpec& spec, at::Device device);
 REMATCH_MODEL_FAMILIES(REMATCH_DECLARE)

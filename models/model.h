@@ -20,13 +20,13 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// The input of one step. A family's data source and model agree on what the tensors are.
+// The input of one step. A family's data source and its model agree on the meaning of the tensors.
 struct Batch {
   std::vector<at::Tensor> tensors;
 };
 
-// Runs one block, `block(x)`. A caller uses it to put another checkpointing scheme around a model's
-// blocks. `block` stays valid while the model lives and may be called again.
+// Runs one block by calling `block(x)`. A caller can use this to apply another checkpointing scheme
+// to a model's blocks. `block` stays valid while the model lives and may be called repeatedly.
 using BlockWrapper = std::function<at::Tensor(
     const std::function<at::Tensor(const at::Tensor&)>& block, const at::Tensor& x)>;
 
@@ -35,16 +35,18 @@ class Model {
   virtual ~Model() = default;
   void wrap_blocks(BlockWrapper wrapper) { wrapper_ = std::move(wrapper); }
   // Returns the scalar loss (float32, 0-d) with its graph. Opens the top-level scopes "embed",
-  // "blocks.<i>", "head", "loss" in this order. A root region spans all of them except "loss".
+  // "blocks.<i>", "head" and "loss" in this order. A root region spans all of these scopes except
+  // "loss".
   virtual at::Tensor loss(const Batch& batch) = 0;
-  // Leaves that require grad, in a fixed order. The tensors stay the same objects for the model's
-  // life.
+  // Returns the leaves that require grad, in a fixed order. The tensors stay the same objects for
+  // the model's life.
   virtual const std::vector<NamedTensor>& parameters() const = 0;
-  // Call after backward. Turns the gradients of this rank's loss into gradients of the mean loss of
-  // all ranks. Every rank runs the same collectives in the same order. Does nothing without a
+  // Turns the gradients of this rank's loss into gradients of the mean loss of all ranks. Call it
+  // after backward. Every rank runs the same collectives in the same order. Does nothing without a
   // layout.
   virtual void finish_gradients() {}
-  // Frozen weights, in a fixed order; the tensors stay the same objects for the model's life.
+  // Returns the frozen weights, in a fixed order. The tensors stay the same objects for the model's
+  // life.
   virtual const std::vector<NamedTensor>& frozen() const = 0;
 
  protected:
@@ -59,23 +61,24 @@ class Model {
   BlockWrapper wrapper_;
 };
 
-// Parameters are initialised from an integer hash of (parameter name, element index). The values
-// are the same on every device and in tests/parity's Python; on meta they have no data. Every
-// parameter gets a gradient from the first step. Allocates only parameters and constants, such as
-// rotary tables.
+// Makes a model. Parameters are initialised from an integer hash of (parameter name, element
+// index). The values are the same on every device and in the Python code of tests/parity; on meta
+// they have no data. Every parameter gets a gradient from the first step. Allocates only parameters
+// and constants, such as rotary tables.
 std::unique_ptr<Model> make_model(const ModelSpec& spec, at::Device device);
 
-// Deterministic input: step i gives the same batch on every device, in every process.
+// The source of training batches. It is deterministic: step i gives the same batch on every device,
+// in every process.
 class DataSource {
  public:
   virtual ~DataSource() = default;
   virtual Batch batch(std::int64_t step) = 0;
 };
 
-// Language models get windows of a text file's bytes; an empty `data_file` means the text that
+// Language models get windows of a text file's bytes. An empty `data_file` means the text that
 // ships with the project. Video models get latents of moving shapes, a text embedding that names
-// them, noise and a flow time.
-// Throws std::invalid_argument with one line if the file is missing, unreadable or too short.
+// the shapes, noise and a flow time. Throws std::invalid_argument with a one-line message if the
+// file is missing, unreadable or too short.
 std::unique_ptr<DataSource> make_data(const ModelSpec& spec, const std::string& data_file,
                                       std::uint64_t seed, at::Device device);
 

@@ -15,8 +15,9 @@ constexpr std::uint64_t stream_counter(std::uint64_t seed, std::string_view stre
   return splitmix64(splitmix64(seed ^ fnv1a64(stream)) ^ static_cast<std::uint64_t>(step));
 }
 
-// Approximates a standard normal: the sum of eight 16-bit lanes of two hashes, centred (exact in
-// float32), times sqrt(12 / 8) / 65536 rounded to float32. Mean 0, variance 1, within +-4.9.
+// Approximates a standard normal with mean 0 and variance 1, within +-4.9. It sums the eight 16-bit
+// lanes of two hashes and centres the sum, which is exact in float32. It then multiplies by sqrt(12
+// / 8) / 65536, rounded to float32.
 constexpr float hash_to_normal(std::uint64_t counter) {
   constexpr float kScale = 0x1.3988e2p-16F;
   const std::uint64_t hashes[] = {splitmix64(counter), splitmix64(~counter)};
@@ -30,7 +31,7 @@ constexpr float hash_to_normal(std::uint64_t counter) {
   return static_cast<float>(sum - kMean) * kScale;
 }
 
-// Uniform in (0, 1): an odd multiple of 2^-24, exact in float32, never 0 or 1.
+// Returns a uniform number in (0, 1): an odd multiple of 2^-24, exact in float32, never 0 or 1.
 constexpr float hash_to_open_unit(std::uint64_t hash) {
   return static_cast<float>(2 * static_cast<std::int32_t>(hash >> 41) + 1) * 0x1p-24F;
 }

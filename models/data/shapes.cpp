@@ -44,7 +44,7 @@ Scene make_scene(std::uint64_t counter, std::int64_t height, std::int64_t width)
   return scene;
 }
 
-// Shortest distance on a circle of `extent` places.
+// Returns the shortest distance on a circle of `extent` places.
 std::int64_t circular_distance(std::int64_t from, std::int64_t to, std::int64_t extent) {
   const std::int64_t distance = ((to - from) % extent + extent) % extent;
   return std::min(distance, extent - distance);
@@ -64,7 +64,8 @@ bool covers(const Scene& scene, std::int64_t dy, std::int64_t dx) {
   }
 }
 
-// Entries of the tables for words, colours and the background: multiples of 2^-23 in [-1, 1).
+// Returns an entry of the tables for words, colours and the background: a multiple of 2^-23 in
+// [-1, 1).
 float table_entry(const std::string& row, std::int64_t column) {
   return hash_to_signed_unit(splitmix64(fnv1a64(row) + static_cast<std::uint64_t>(column)));
 }
@@ -104,7 +105,7 @@ class ShapeData final : public DataSource {
 
  private:
   static constexpr std::uint64_t kDrawsOfScene = 8;  // counters reserved for each scene
-  static constexpr std::int64_t kNumWords = 3;       // the rest of the text is padding
+  static constexpr std::int64_t kNumWords = 3;       // later text tokens are padding
 
   void fill_scenes(std::int64_t step, float* latents, float* text) const {
     const std::uint64_t counter = stream_counter(seed_, "scene", step);

@@ -1,5 +1,6 @@
-// Latents of coloured shapes that move at constant speed over a torus, and the other inputs of a
-// flow-matching step. Everything is computed from hashed integers; nothing is stored.
+// Training data for video models: latents of coloured shapes that move at constant speed over a
+// torus, and the other inputs of a flow-matching step. All numbers are computed from hashed
+// integers; no data is stored.
 #pragma once
 
 #include <memory>
@@ -9,15 +10,19 @@
 
 namespace rematch {
 
-// Batches for a DiT, all float32: latents and noise [batch, channels, frames, e height, e width],
-// where e is the patch's extent; flow time [batch]; text [batch, text_tokens, text_dim]. The first
-// three text tokens name shape, colour and direction; the rest is padding. Families with
-// masks_text, such as LTX, also get a mask [batch, text_tokens]: 1 for a word, 0 for padding.
+// Batches for a DiT. A patch has e x e latent pixels. All tensors are float32:
+//   latents and noise  [batch, channels, frames, height * e, width * e]
+//   flow time          [batch]
+//   text               [batch, text_tokens, text_dim]: the first three tokens name shape, colour
+//   and
+//                      direction; the other tokens are padding
+//   mask               [batch, text_tokens]: 1 for a word, 0 for padding; only for families with
+//                      masks_text, such as LTX
 std::unique_ptr<DataSource> make_shape_data(const ModelSpec& spec, std::uint64_t seed,
                                             at::Device device);
 
-// The flow-matching loss over `batches` of the best constant prediction per channel. A model that
-// ends below this loss uses its input.
+// Returns the flow-matching loss over `batches` of the best predictor that is constant for each
+// channel. A model that reaches a lower loss uses its input.
 double best_constant_predictor_loss(const std::vector<Batch>& batches);
 
 }  // namespace rematch

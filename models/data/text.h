@@ -1,5 +1,5 @@
-// A text's bytes as training data: windows that start at hashed places; the target is the next
-// byte.
+// Training data for language models: windows of a text's bytes that start at hashed positions. The
+// target of each byte is the next byte.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,15 @@
 
 namespace rematch {
 
-// models/data/text.txt, embedded in the binary.
+// Returns models/data/text.txt, which is embedded in the binary.
 std::string_view shipped_text();
 
-// Returns the file's bytes. Throws std::invalid_argument, one line, if it is unreadable or empty.
+// Returns the file's bytes. Throws std::invalid_argument with a one-line message if the file is
+// unreadable or empty.
 std::string read_text(const std::string& file);
 
-// Mean of -log p over the text's bytes, in nats: the cross-entropy of the best predictor that
-// ignores context. A model that ends below this value has learnt from context.
+// Returns the mean of -log p over the text's bytes, in nats. That is the cross-entropy of the best
+// predictor that ignores context. A model that reaches a lower loss has learnt from context.
 double unigram_byte_entropy(std::string_view text);
 
 // Batches for a language model: tokens and targets, int64 [batch * tokens]. Throws

@@ -19,7 +19,7 @@ namespace rematch::deepseek {
 namespace {
 
 // YaRN scales the attention scores in addition to stretching the rotary table.
-constexpr double kScoreSlope = 0.1 * 0.70;  // 0.70 is YaRN's mscale
+constexpr double kScoreSlope = 0.1 * 0.70;  // 0.70 is the constant mscale of YaRN
 
 double score_scale(double query_dim) {
   const double stretch = kScoreSlope * std::log(kYarnFactor) + 1.0;
@@ -27,19 +27,20 @@ double score_scale(double query_dim) {
 }
 
 // DeepSeek's multi-head latent attention. Keys and values are made from one narrow latent, and all
-// heads share one rotated key part. Value heads are narrower than query heads; they are padded to
-// the same width, so that one attention op suffices.
+// heads share one rotated part of the keys. Value heads are narrower than query heads. They are
+// padded to the same width, so that one attention op suffices.
 class LatentAttention {
  public:
-  // Parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b, .wo.
+  // Creates the parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b and .wo.
   LatentAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-  // Opens scope "attention". x_TD has batch * tokens rows, sequence after sequence.
+  // Opens scope "attention". x_TD has batch * tokens rows: all tokens of the first sequence, then
+  // those of the next.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:
   struct Heads {
-    at::Tensor q, k, v;  // [B, S, H, N + P], v padded
+    at::Tensor q, k, v;  // all [B, S, H, N + P]; v is padded
   };
 
   at::Tensor make_queries(const at::Tensor& x_TD, const RotaryTable& table) const;
@@ -74,7 +75,7 @@ LatentAttention::LatentAttention(Parameters& parameters, const std::string& name
   const std::int64_t heads = spec.at("heads");
   wq_ = make_linear(parameters, name + ".wq", dim, heads * (nope_dim_ + rope_dim_), Bias::kNo,
                     LinearSplit::kByOutputs);
-  // Every rank holds the whole latent, but its gradient comes only from the rank's own heads.
+  // Every rank holds the whole latent, but computes the latent's gradient only from its own heads.
   wkv_a_ = make_linear(parameters, name + ".wkv_a", dim, latent_dim_ + rope_dim_, Bias::kNo,
                        LinearSplit::kShared);
   kv_norm_ = parameters.add(name + ".kv_norm.weight", {latent_dim_}, near_one(),
@@ -114,7 +115,7 @@ at::Tensor LatentAttention::make_queries(const at::Tensor& x_TD, const RotaryTab
 
 void LatentAttention::make_keys_and_values(const at::Tensor& x_TD, const RotaryTable& table,
                                            Heads& heads) const {
-  std::vector<at::Tensor> latent;  // the latent, then the rotated key part
+  std::vector<at::Tensor> latent;  // the latent, then the rotated part of the keys
   {
     const Scope scope(scope_names::kKvDown);
     const at::Tensor down = apply_linear(wkv_a_, x_TD);

@@ -32,7 +32,7 @@ class WanBlock {
   static constexpr bool kLossOnTokens = false;
   static at::ScalarType modulation_dtype(at::ScalarType /*model*/) { return at::kFloat; }
 
-  // x_BND, the text and the result have the model's dtype.
+  // x_BND, the text and the result have the dtype of the model.
   at::Tensor forward(at::Tensor x_BND, const Conditions& conditions,
                      const RotaryTable& table) const;
 
@@ -40,7 +40,7 @@ class WanBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  Weight modulation_;  // [1, 6, D], added to the time's modulation
+  Weight modulation_;  // [1, 6, D]; added to the modulation from the flow time
   Weight cross_norm_weight_, cross_norm_bias_;
   Attention self_, cross_;
   FeedForward ffn_;
@@ -60,8 +60,8 @@ WanBlock::WanBlock(Parameters& parameters, const std::string& name, const ModelS
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
-// Height and width get 2 * (E / 6) of a head's E dimensions each; time gets the rest. For E = 128
-// time gets 44, height and width 42 each.
+// Each head has E dimensions. Height and width get 2 * (E / 6) of them each, and time gets the
+// remaining ones. For example, with E = 128 time gets 44, and height and width get 42 each.
 RotaryTable WanBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   const std::int64_t head_dim = spec.at("dim") / spec.at("heads");
   const std::int64_t plane_dim = 2 * (head_dim / 6);

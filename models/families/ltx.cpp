@@ -23,10 +23,10 @@ constexpr double kEps = 1e-6;
 constexpr double kAttentionNormEps = 1e-5;
 constexpr double kRotaryTheta = 1e4;
 
-// A token's position along an axis is a fraction of the axis' base extent. Frames are measured in
-// seconds times a rate, rows and columns in pixels.
-constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames per latent, 25 per second, base 20
-constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels per latent, base 2048
+// A token's position along an axis is divided by the base extent of the axis. Frames are measured
+// in seconds, rows and columns in pixels.
+constexpr double kFrameShare = 8.0 / 25.0 / 20.0;  // 8 frames per latent, 25 per second; base 20
+constexpr double kPlaneShare = 32.0 / 2048.0;      // 32 pixels per latent; base extent 2048
 
 at::Tensor modulate_rms(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                         const at::Tensor& scale_B1D, Ops ops) {
@@ -67,7 +67,7 @@ class LtxBlock {
   at::Tensor self_attend(const at::Tensor& x_BND, const RotaryTable& table) const;
   at::Tensor cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const;
 
-  Weight modulation_;  // [1, 6, D], added to the time's modulation
+  Weight modulation_;  // [1, 6, D]; added to the modulation from the flow time
   Attention self_, cross_;
   FeedForward ffn_;
 };
@@ -84,8 +84,9 @@ LtxBlock::LtxBlock(Parameters& parameters, const std::string& name, const ModelS
   ffn_ = make_feed_forward(parameters, name + ".ffn", spec);
 }
 
-// Each of frame, row and column gets D / 6 frequencies, from pi / 2 to theta pi / 2; the axes take
-// turns. The pairs left over by D / 6 come first and are not rotated.
+// Each of the axes frame, row and column gets D / 6 frequencies, from pi / 2 to theta pi / 2.
+// Consecutive pairs belong to the axes in turn. If 6 does not divide D, the leftover pairs come
+// first and are not rotated.
 RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::Device device) {
   constexpr std::int64_t kAxes = 3;
   const std::int64_t dim = spec.at("dim");
@@ -104,7 +105,7 @@ RotaryTable LtxBlock::make_table(const Grid& grid, const ModelSpec& spec, at::De
     const double exponent = static_cast<double>(index) / last;
     return std::pow(kRotaryTheta, exponent) * (std::numbers::pi / 2.0) * (2.0 * place - 1.0);
   };
-  // Keep only the pairs of this rank's heads.
+  // Keeps only the pairs of this rank's heads.
   const RankAxis tp = rank_axis(spec, "tp");
   const std::int64_t pairs_of_rank = num_pairs / tp.size;
   const std::int64_t first = tp.position * pairs_of_rank;
@@ -151,7 +152,7 @@ at::Tensor LtxBlock::self_attend(const at::Tensor& x_BND, const RotaryTable& tab
   return attend(self_, std::move(projected), /*mask=*/at::Tensor());
 }
 
-// Reads the residual stream without a norm.
+// Cross attention reads the residual stream without a norm.
 at::Tensor LtxBlock::cross_attend(const at::Tensor& x_BND, const Conditions& conditions) const {
   const Scope scope(scope_names::kCrossAttention);
   Projected projected = project(cross_, x_BND, conditions.text_BLD);

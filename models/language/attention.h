@@ -11,11 +11,13 @@ namespace rematch {
 
 class GroupedQueryAttention {
  public:
-  // Parameters `name`.wq, .wk, .wv, .wo, each with an adapter if the spec asks for adapters.
+  // Creates the parameters `name`.wq, .wk, .wv and .wo, each with an adapter if the spec asks for
+  // adapters.
   GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
-  // Opens scope "attention". x_TD has batch * tokens rows, sequence after sequence. Under ulysses
-  // the sequences hold only this rank's tokens; under sp x_TD has only a share of those rows.
+  // Opens scope "attention". x_TD has batch * tokens rows: all tokens of the first sequence, then
+  // those of the next. Under ulysses the sequences hold only this rank's tokens. Under sp x_TD has
+  // only this rank's share of the rows.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:

@@ -1,5 +1,5 @@
-// Shapes: R rows that this rank routes, M rows that its experts receive, D dim, E experts, L
-// experts of one rank, n ranks.
+// Shapes: R rows that this rank routes, M rows that this rank's experts receive, D dim, E experts,
+// L experts of one rank, n ranks.
 #include "models/language/expert_exchange.h"
 
 #include <ATen/ops/cumsum.h>
@@ -28,8 +28,8 @@ std::vector<std::int64_t> equal_parts(std::int64_t total, std::int64_t size) {
   return parts;
 }
 
-// Returns for each received row which of this rank's experts it is for. Rows arrive grouped by
-// rank, and by expert within a rank.
+// Returns, for each received row, the index of its expert among this rank's experts. Rows arrive
+// grouped by rank, and by expert within a rank.
 at::Tensor expert_of_rows(const at::Tensor& counts_nL, std::int64_t num_rows) {
   const at::Tensor ends_E = at::cumsum(counts_nL.view(-1), 0, at::kLong);
   at::Tensor places_M = at::ones({num_rows}, ends_E.options());  // arange has no bytes on meta

@@ -24,18 +24,19 @@ class ExpertExchange {
   struct Rows {
     at::Tensor x_MD;                           // sorted by expert
     at::Tensor row_ends_L;                     // int32: where each expert's rows end
-    at::Tensor places_M;                       // place of each received row in x_MD
-    std::vector<std::int64_t> sent, received;  // counts by rank
+    at::Tensor places_M;                       // for each received row, its place in x_MD
+    std::vector<std::int64_t> sent, received;  // number of rows by rank
   };
-  // x_RD: this rank's rows, sorted by expert. counts_E: the rows of each expert, int32. Copies the
-  // counts per rank to the host.
+  // x_RD holds this rank's rows, sorted by expert. counts_E holds the number of rows of each
+  // expert, as int32. Copies the numbers of rows per rank to the host.
   Rows to_experts(const at::Tensor& x_RD, const at::Tensor& counts_E) const;
-  // Returns the experts' results y_MD for rows.x_MD in the order of the rows that this rank sent:
-  // [R, D].
+  // Returns the results [R, D] in the order of the rows that this rank sent. y_MD holds the
+  // experts' results for rows.x_MD.
   at::Tensor from_experts(at::Tensor y_MD, const Rows& rows) const;
 
  private:
-  // Returns the number of rows for each rank: sums of counts_E over the rank's experts.
+  // Returns the number of rows for each rank, which is the sum of counts_E over that rank's
+  // experts.
   std::vector<std::int64_t> rows_by_rank(const at::Tensor& counts_E, std::int64_t total) const;
 
   RankAxis axis_;

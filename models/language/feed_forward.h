@@ -13,10 +13,10 @@
 
 namespace rematch {
 
-// w2 (silu(w1 x) * w3 x), without biases.
+// Computes w2 (silu(w1 x) * w3 x), without biases.
 class FeedForward {
  public:
-  // Parameters `name`.w1, .w3, .w2, each with an adapter if adapter_rank is above 0.
+  // Creates the parameters `name`.w1, .w3 and .w2, each with an adapter if adapter_rank is above 0.
   FeedForward(Parameters& parameters, const std::string& name, std::int64_t dim,
               std::int64_t hidden, Ops ops, std::int64_t adapter_rank = 0);
 
@@ -31,37 +31,37 @@ class FeedForward {
 };
 
 enum class RouterScore : std::uint8_t { kSigmoid, kSoftmax };
-// Whether the score multiplies an expert's input or its output.
+// The score multiplies an expert's input or its output.
 enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 
 // A mixture of experts in place of a feed-forward. A router sends every token to k experts; one
-// shared expert sees all tokens. No token is dropped, and nothing waits for the routing. The k
-// copies of each token are sorted by expert, so shapes and ops never depend on the data. Only the
-// ends of the experts' rows do. Source: torchtitan's models/common/moe.py, without its
-// load-balancing bias.
+// shared expert sees all tokens. No token is dropped, and the host does not wait for the routing.
+// The k copies of each token are sorted by expert. Shapes and ops therefore never depend on the
+// data; only the ends of the experts' rows do. Source: torchtitan's models/common/moe.py, without
+// its load-balancing bias.
 //
-// Under ep a rank holds a share of the routed experts, and their number of rows does depend on the
-// data. Under tp the shared expert is split, and every rank holds the routed experts whole. With sp
-// each rank routes its own tokens. balanced_routing sends the same number of rows to every expert,
+// Under ep a rank holds a share of the routed experts, and their number of rows depends on the
+// data. Under tp the shared expert is split, and every rank holds all routed experts. With sp each
+// rank routes its own tokens. balanced_routing sends the same number of rows to every expert,
 // regardless of the scores.
 class Mixture {
  public:
-  // Parameters `name`.router.gate.weight [experts, dim], .experts.w1, .w3 [experts, expert_ffn,
-  // dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*. Also allocates constants
-  // for the spec's batch * tokens tokens.
+  // Creates the parameters `name`.router.gate.weight [experts, dim], .experts.w1 and .w3 [experts,
+  // expert_ffn, dim], .experts.w2 [experts, dim, expert_ffn] and .shared_experts.*. Also allocates
+  // constants for the spec's batch * tokens tokens.
   Mixture(Parameters& parameters, const std::string& name, const ModelSpec& spec, RouterScore score,
           ScoreApplied applied);
 
-  // Opens scopes "router", "dispatch", "experts", "shared_experts", "combine".
+  // Opens scopes "router", "dispatch", "experts", "shared_experts" and "combine".
   at::Tensor forward(const at::Tensor& x_TD) const;
 
  private:
   struct Routing {
     at::Tensor scores_R1;       // float32
-    at::Tensor tokens_RD;       // token of each routed row, int64, expanded
+    at::Tensor tokens_RD;       // token of each routed row, int64, expanded to D columns
     at::Tensor row_ends_E;      // int32: where each expert's rows end
-    at::Tensor counts_E;        // int32, only under ep: rows of each expert
-    ExpertExchange::Rows here;  // under ep: the rows for this rank's experts
+    at::Tensor counts_E;        // only under ep; int32: number of rows of each expert
+    ExpertExchange::Rows here;  // only under ep: the rows for this rank's experts
   };
 
   Routing route(const at::Tensor& x_TD) const;
@@ -80,14 +80,15 @@ class Mixture {
   Weight gate_;
   Weight w1_, w3_, w2_;
   FeedForward shared_;
-  at::Tensor ones_R_, zeros_E_;  // int32, operands of the count
-  at::Tensor balanced_Tk_;       // int64: each token's experts under balanced_routing
+  at::Tensor ones_R_, zeros_E_;  // int32; added up to count the rows of each expert
+  at::Tensor balanced_Tk_;       // int64: the experts of each token under balanced_routing
   ExpertExchange exchange_;
 };
 
 class DenseOrMoe {
  public:
-  // Parameters `name`.ffn, of hidden width ffn, or `name`.moe.
+  // Both functions create parameters: dense() creates `name`.ffn with hidden width ffn, and moe()
+  // creates `name`.moe.
   static DenseOrMoe dense(Parameters& parameters, const std::string& name, const ModelSpec& spec);
   static DenseOrMoe moe(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                         RouterScore score, ScoreApplied applied);

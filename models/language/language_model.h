@@ -1,5 +1,5 @@
-// Shared by language models: embedding, pre-norm blocks, final norm, head and cross-entropy on the
-// next token. Each family supplies the parts of its blocks.
+// Code shared by language models: embedding, pre-norm blocks, final norm, head and cross-entropy on
+// the next token. Each family supplies the parts of its blocks.
 #pragma once
 
 #include <ATen/ops/add.h>
@@ -23,7 +23,7 @@ namespace rematch {
 
 inline constexpr double kLanguageNormEps = 1e-5;
 
-// RMSNorm in its own scope.
+// Applies RMSNorm in a scope of its own.
 inline at::Tensor language_norm(std::string_view scope_name, const at::Tensor& x_TD,
                                 const at::Tensor& weight, Ops ops) {
   const Scope scope(scope_name);
@@ -31,9 +31,9 @@ inline at::Tensor language_norm(std::string_view scope_name, const at::Tensor& x
 }
 
 // One pre-norm block. `Parts` supplies the type Attention, with a constructor (parameters, name,
-// spec) and forward(x_TD, table), and the type Ffn, with forward(x_TD). Each opens its scope.
-// `Parts` also has static make_ffn(parameters, name, spec, layer), make_table(spec, device) and,
-// for the model's embedding, embedding_values(dim).
+// spec) and forward(x_TD, table). It also supplies the type Ffn, with forward(x_TD). Both open
+// their own scopes. `Parts` also has static functions make_ffn(parameters, name, spec, layer),
+// make_table(spec, device) and, for the model's embedding, embedding_values(dim).
 template <typename Parts>
 class LanguageBlock {
  public:
@@ -59,7 +59,7 @@ class LanguageBlock {
         ffn_norm_(add_norm(parameters, name + ".ffn_norm.weight", spec)),
         ffn_(Parts::make_ffn(parameters, name, spec, layer)) {}
 
-  // Under sp each rank norms only its own tokens, so the weight's gradient is partial.
+  // Under sp each rank normalises only its own tokens, so the weight's gradient is partial.
   static Weight add_norm(Parameters& parameters, const std::string& name, const ModelSpec& spec) {
     return parameters.add(name, {spec.at("dim")}, near_one(),
                           {.is_partial_over_tp = parameters.tensor_parallel().splits_tokens});
@@ -73,7 +73,7 @@ class LanguageBlock {
 };
 
 // A batch holds tokens and targets, int64, [batch * tokens]. Under ulysses the model takes this
-// rank's part of every sequence. Under sp tp's ranks share out the rows between blocks.
+// rank's part of every sequence. Under sp the ranks of tp split the rows between blocks.
 template <typename Parts>
 class LanguageModel final : public Model {
  public:
@@ -154,7 +154,7 @@ class LanguageModel final : public Model {
     return apply_linear(head_, x_TD);
   }
 
-  // The loss op includes the head's linear, so the full logits never exist.
+  // The loss op includes the head's linear, so the logits of all classes never exist at once.
   at::Tensor fused_loss(at::Tensor x_TD, const at::Tensor& targets_T) const {
     std::optional<GatheredWeights> gathered;
     {
@@ -169,7 +169,7 @@ class LanguageModel final : public Model {
 
   Ops ops_;
   std::int64_t batch_;
-  RankAxis ulysses_, sequence_;  // axes that split tokens: everywhere; between blocks
+  RankAxis ulysses_, sequence_;  // ulysses_ splits tokens everywhere, sequence_ only between blocks
   Parameters parameters_;
   RotaryTable table_;
   Weight embedding_, head_norm_;

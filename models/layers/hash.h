@@ -8,7 +8,7 @@
 
 namespace rematch {
 
-// 64-bit FNV-1a of the bytes of `text`.
+// Returns the 64-bit FNV-1a hash of the bytes of `text`.
 constexpr std::uint64_t fnv1a64(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char character : text) {
@@ -18,7 +18,7 @@ constexpr std::uint64_t fnv1a64(std::string_view text) {
   return hash;
 }
 
-// The output of the SplitMix64 generator whose state is `counter` before the draw.
+// Returns the output of the SplitMix64 generator whose state is `counter` before the draw.
 constexpr std::uint64_t splitmix64(std::uint64_t counter) {
   std::uint64_t mixed = counter + 0x9E3779B97F4A7C15ULL;
   mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -26,9 +26,9 @@ constexpr std::uint64_t splitmix64(std::uint64_t counter) {
   return mixed ^ (mixed >> 31);
 }
 
-// Uniform in [-1, 1), a multiple of 2^-23: exact in float32.
+// Returns a uniform number in [-1, 1), a multiple of 2^-23, which is exact in float32.
 constexpr float hash_to_signed_unit(std::uint64_t hash) {
-  const auto top = static_cast<std::int32_t>(hash >> 40);  // 24 bits
+  const auto top = static_cast<std::int32_t>(hash >> 40);  // uses the top 24 bits
   return static_cast<float>(top - (1 << 23)) * 0x1p-23F;
 }
 

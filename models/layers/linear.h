@@ -1,7 +1,7 @@
-// Linear layers and dropout: their parameters and op streams. A linear is `t mm` without a bias, `t
-// addmm` with one. An adapted linear has a low-rank adapter beside a frozen weight (LoRA, Hu et al.
-// 2021). Dropout is one op, `native_dropout`. It draws from the device's default generator, so a
-// recompute must draw from the same state again.
+// Linear layers and dropout: their parameters and op streams. A linear without a bias is `t mm`,
+// with a bias `t addmm`. An adapted linear adds a low-rank adapter to a frozen weight (LoRA, Hu et
+// al. 2021). Dropout is one op, `native_dropout`. It draws from the device's default generator, so
+// a recompute must draw from the same state again.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// The part of a linear that a rank of a tensor-parallel layout holds: the whole, its share of the
-// outputs (column-parallel), or its share of the inputs (row-parallel). For kByInputs the ranks'
+// The part of a linear that a rank of a tensor-parallel layout holds: all of it, a share of the
+// outputs (column-parallel), or a share of the inputs (row-parallel). For kByInputs the ranks'
 // results must be summed: see leave() in layers/collectives.h. kShared is a whole linear whose
 // outputs feed only this rank's heads, so its gradients are partial. Without tp the four are equal.
 enum class LinearSplit : std::uint8_t { kWhole, kByOutputs, kByInputs, kShared };
@@ -24,12 +24,12 @@ struct Linear {
 
 enum class Bias : bool { kNo, kYes };
 
-// Parameters `name`.weight and, with Bias::kYes, `name`.bias, uniform within 1 / sqrt(inputs). The
-// widths are those of the whole linear.
+// Creates the parameters `name`.weight and, with Bias::kYes, `name`.bias. Values are uniform within
+// 1 / sqrt(inputs). The widths are those of the whole linear.
 Linear make_linear(Parameters& parameters, const std::string& name, std::int64_t inputs,
                    std::int64_t outputs, Bias bias, LinearSplit split = LinearSplit::kWhole);
 
-// x is contiguous. An x of more than two dimensions is viewed as a matrix.
+// x must be contiguous. If x has more than two dimensions, it is viewed as a matrix.
 at::Tensor apply_linear(const Linear& linear, const at::Tensor& x);
 
 // Applies a linear that is split by inputs, sums the ranks' results and adds the bias once: `mm
@@ -44,23 +44,23 @@ struct AdaptedLinear {
   Weight up;    // [out, rank]
 };
 
-// Like make_linear without a bias. A rank above 0 adds `name`.adapter.down and .up, which are
-// trained. `up` does not start at zero, because then `down` would get no gradient in the first
-// step.
+// Creates a linear without a bias, like make_linear. If the rank is above 0, also creates
+// `name`.adapter.down and .up, which are trained. `up` does not start at zero, because then `down`
+// would get no gradient in the first step.
 AdaptedLinear make_adapted_linear(Parameters& parameters, const std::string& name,
                                   std::int64_t inputs, std::int64_t outputs, std::int64_t rank,
                                   LinearSplit split = LinearSplit::kWhole);
 
-// x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`; with an adapter `t mm t mm mul
-// add` follow, and all are in a scope `adapted`. The factor 2 is the paper's alpha / rank with
-// alpha = 2 rank.
+// Returns x weight^T + 2 (x down^T) up^T for a matrix x. The ops are `t mm`. With an adapter `t mm
+// t mm mul add` follow, and all ops are in a scope `adapted`. The factor 2 is the paper's alpha /
+// rank with alpha = 2 rank.
 at::Tensor apply_linear(const AdaptedLinear& linear, const at::Tensor& x);
 
-// The fraction of elements that the model drops; 0 if the option is off.
+// The fraction of elements that dropout sets to 0. The fraction is 0 if the option is off.
 double dropout_ratio(const ModelSpec& spec);
 
-// Sets a random fraction `ratio` of x's elements to 0 and scales the others by 1 / (1 - ratio).
-// Returns x itself, without an op, if `ratio` is 0.
+// Sets a random fraction `ratio` of x's elements to 0 and scales the other elements by 1 / (1 -
+// ratio). If `ratio` is 0, returns x itself without running an op.
 at::Tensor dropout(at::Tensor x, double ratio);
 
 }  // namespace rematch

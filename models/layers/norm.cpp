@@ -15,7 +15,8 @@
 namespace rematch {
 namespace {
 
-// Uses statements, not nested calls: a temporary of a full expression would outlive its last use.
+// Uses statements instead of nested calls, because a temporary of a nested call would live longer
+// than needed.
 at::Tensor normalise(const at::Tensor& x, double eps) {
   at::Tensor statistic = at::pow(x, 2);
   statistic = at::mean(statistic, /*dim=*/-1, /*keepdim=*/true);
@@ -35,7 +36,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   return at::mul(normalised, weight);
 }
 
-// Every rank's part depends on the sum, so copy() sums the gradient of the sum in turn.
+// Every rank's result depends on the sum of squares. Therefore copy() sums that sum's gradient over
+// the ranks in backward.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

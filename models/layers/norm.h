@@ -8,19 +8,20 @@
 
 namespace rematch {
 
-// x * rsqrt(mean(x^2, last dim) + eps) * weight: `pow mean add rsqrt mul mul`. If x is bfloat16,
-// the statistics are float32 and the product with the weight is bfloat16 (as Llama 3 does). An
-// undefined weight means no weight. Fused: `rematch::rms_norm`, which rounds the product once.
+// Returns x * rsqrt(mean(x^2, last dim) + eps) * weight. The ops are `pow mean add rsqrt mul mul`.
+// If x is bfloat16, the statistics are float32 and the product with the weight is bfloat16, as in
+// Llama 3. An undefined weight means no weight. With fused ops, `rematch::rms_norm` computes all
+// this and rounds the product once.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     Ops ops = Ops::kEager);
 
-// rms_norm over a last dimension that is split over the axis' ranks, always in ATen's ops. x and
-// weight are this rank's parts. The squares are summed over all ranks.
+// Computes rms_norm over a last dimension that is split over the axis' ranks, always with ATen's
+// ops. x and weight are this rank's parts. The squares are summed over all ranks.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis);
 
-// (x - mean) / sqrt(var + eps) over the last dimension in float32: `native_layer_norm`. `weight`
-// and `bias` may be undefined. A bfloat16 x gives a float32 result.
+// Returns (x - mean) / sqrt(var + eps) over the last dimension in float32, by `native_layer_norm`.
+// `weight` and `bias` may be undefined. A bfloat16 x gives a float32 result.
 at::Tensor layer_norm_float32(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                               double eps);
 

@@ -1,5 +1,5 @@
-// Whether a model's norms, modulation, rotary embedding, gated activation and loss run as streams
-// of ATen ops or as one fused op each.
+// Chooses whether a model's norms, modulation, rotary embedding, gated activation and loss each run
+// as several ATen ops or as one fused op.
 #pragma once
 
 #include <cstdint>

@@ -18,11 +18,12 @@ namespace {
 // piece is a flat range of the part's elements.
 struct Piece {
   std::vector<std::int64_t> sizes;  // sizes of the part
-  std::int64_t outer_stride;  // whole parameter: elements per index before the split dimension
-  std::int64_t part_stride;   // the same for the part
+  std::int64_t outer_stride;        // of the whole parameter: elements per index before the split
+                                    // dimension
+  std::int64_t part_stride;         // outer_stride of the part
   std::int64_t part_offset;
-  std::int64_t first;  // first element, counted in the part
-  std::int64_t count;  // elements without padding
+  std::int64_t first;  // first element, as an index into the part
+  std::int64_t count;  // number of elements without padding
   std::int64_t padded_count;
 
   // Maps place `index` of the piece to the element of the whole parameter.
@@ -50,11 +51,11 @@ Piece piece_of(at::IntArrayRef sizes, const Held& held, const RankAxis& fsdp) {
   return piece;
 }
 
-// Values that one task of a parallel fill writes. The number is large enough to outweigh the task's
-// cost.
+// How many values one task of a parallel fill writes. The number is large enough to outweigh the
+// cost of a task.
 constexpr std::int64_t kFilledPerTask = 1 << 14;
 
-// Each value depends only on its index, so any number of threads writes the same bits.
+// Each value depends only on its index, so the bits do not depend on the number of threads.
 template <typename Element>
 void fill_piece(const at::Tensor& tensor, std::uint64_t seed, InitialValues values,
                 const Piece& piece) {
@@ -203,9 +204,9 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
   return weight;
 }
 
-// Under fsdp the gradients are already means over its ranks. Ranks of ulysses and ep have different
-// losses, so all gradients are averaged over them. The exception is experts under ep: their
-// gradients already hold the sum over all ranks' rows, so they are only divided.
+// Under fsdp the gradients are already means over the ranks of fsdp. Ranks of ulysses and ep have
+// different losses, so all gradients are averaged over those ranks. The exception is experts under
+// ep: their gradients already hold the sum over all ranks' rows, so they are only divided.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {

@@ -38,8 +38,9 @@ struct InitialValues {
 
 InitialValues uniform_by_fan_in(std::int64_t fan_in);
 InitialValues near_one();
-// Uniform between -1 and 1. An embedding of this size outweighs what the first blocks add to every
-// token alike. Otherwise a router would send all tokens to the same experts.
+// Returns uniform values between -1 and 1. Embeddings of this size outweigh what the first blocks
+// add to every token alike. With smaller embeddings a router would send all tokens to the same
+// experts.
 InitialValues unit();
 
 // Fills a contiguous float32 or bfloat16 CPU tensor. Throws c10::Error for any other tensor.
@@ -47,11 +48,11 @@ void fill_by_hash(const at::Tensor& tensor, std::string_view name, InitialValues
 
 at::ScalarType dtype_of(const ModelSpec& spec);
 
-// A handle to a parameter, as layers use it. Under fsdp it has a value only while its scope's
-// weights are gathered; value() throws c10::Error otherwise.
+// A handle to a parameter, as layers use it. Under fsdp the parameter has a value only while its
+// scope's weights are gathered. At other times value() throws c10::Error.
 class Weight {
  public:
-  Weight() = default;  // no weight: its value is undefined
+  Weight() = default;  // a handle without a weight; its value is undefined
   const at::Tensor& value() const;
   operator const at::Tensor&() const { return value(); }  // NOLINT: layers take tensors
   bool defined() const { return holder_ != nullptr; }
@@ -64,18 +65,18 @@ class Weight {
     at::Tensor leaf;
     bool is_shard = false;
     std::vector<std::int64_t> sizes;  // sizes of the value
-    at::Tensor gathered;              // undefined while its scope is closed
+    at::Tensor gathered;              // undefined while the weight's scope is closed
   };
   std::shared_ptr<Holder> holder_;
 };
 
 // The part of a parameter that a rank holds, and whether its gradient is partial.
 struct Held {
-  // The axis splits the dimension into as many parts as it has ranks.
+  // The parameter is split along this dimension, into as many parts as the axis has ranks.
   std::int64_t dimension = 0;
   RankAxis axis;
-  // True if each of tp's ranks applies the parameter to a part of the whole. Its gradients are then
-  // summed over tp.
+  // True if each rank of tp applies the parameter to only a part of the whole. The gradients are
+  // then summed over tp.
   bool is_partial_over_tp = false;
 };
 
@@ -91,9 +92,9 @@ class ScopeWeights {
   std::shared_ptr<Lists> lists_ = std::make_shared<Lists>();
 };
 
-// While it lives, the weights of a scope have values. Without fsdp they always have values, and it
-// runs no op. Under fsdp it runs one collective for the trained weights, one for the frozen
-// weights, and a view for each weight.
+// The weights of a scope have values while this object lives. Without fsdp the weights always have
+// values, and this object runs no op. Under fsdp it runs one collective for the trained weights,
+// one for the frozen weights, and a view for each weight.
 class GatheredWeights {
  public:
   explicit GatheredWeights(const ScopeWeights& weights);
@@ -109,28 +110,28 @@ class GatheredWeights {
 class Parameters {
  public:
   Parameters(const ModelSpec& spec, at::Device device);
-  // For a model on one rank.
+  // Makes the parameters of a model on one rank.
   Parameters(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
 
-  // Adds a leaf that requires grad, unless weights are frozen. On meta it has no data; elsewhere it
-  // is filled by the hash of its name. `sizes` are those of the whole parameter.
+  // Adds a leaf. The leaf requires grad unless weights are frozen. On meta it has no data;
+  // elsewhere its values come from the hash of its name. `sizes` are those of the whole parameter.
   Weight add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
              const Held& held = {});
-  // Adds a leaf that requires grad even while weights are frozen.
+  // Adds a leaf that requires grad even if weights are frozen.
   Weight add_learning(const std::string& name, at::IntArrayRef sizes, InitialValues values,
                       const Held& held = {});
 
   // Sets whether later add() calls create frozen weights.
   void set_frozen(bool frozen) { frozen_ = frozen; }
 
-  // The weights whose names begin with this scope, including those added later.
+  // Returns the weights whose names begin with this scope, including weights that are added later.
   ScopeWeights scope(const std::string& name) { return scopes_[name]; }
   // Registers a weight of another scope that this scope uses too.
   void share(const std::string& scope, const Weight& weight);
 
-  // Call after backward. Turns every rank's gradients, in place, into gradients of the mean loss of
-  // all ranks. Every rank runs the same collectives in the same order. Runs none if the layout
-  // needs none.
+  // Turns every rank's gradients, in place, into gradients of the mean loss of all ranks. Call it
+  // after backward. Every rank runs the same collectives in the same order. Runs no collective if
+  // the layout needs none.
   void finish_gradients() const;
 
   const std::vector<NamedTensor>& list() const { return list_; }                // trained
@@ -149,7 +150,7 @@ class Parameters {
   TensorParallel tensor_parallel_;
   bool frozen_ = false;
   std::vector<NamedTensor> list_, frozen_list_;
-  std::vector<Held> held_;  // one per trained parameter
+  std::vector<Held> held_;  // one entry per trained parameter
   std::map<std::string, ScopeWeights> scopes_;
 };
 

@@ -24,7 +24,8 @@ at::Tensor empty_table(std::int64_t num_tokens, std::int64_t num_pairs, at::Devi
 
 constexpr double kLlamaTheta = 5e5;
 
-// How Llama 3.1 stretches long wavelengths: factor, low and high frequency factor, old context.
+// Constants by which Llama 3.1 stretches long wavelengths: factor, low frequency factor, high
+// frequency factor, old context length.
 constexpr double kScaleFactor = 8.0;
 constexpr double kLowFrequencyFactor = 1.0;
 constexpr double kHighFrequencyFactor = 4.0;
@@ -41,18 +42,19 @@ double scale_frequency(double frequency) {
 
 constexpr double kYarnTheta = 1e4;
 
-// DeepSeek-V3 16B's YaRN constants.
+// YaRN's constants for the 16B model of DeepSeek-V3.
 constexpr double kYarnOldContext = 4096.0;
 constexpr double kYarnFastTurns = 32.0;
 constexpr double kYarnSlowTurns = 1.0;
 
-// The pair, not rounded, that makes `num_turns` turns over the old context.
+// Returns the fractional index of the pair that makes `num_turns` turns over the old context.
 double pair_of_turns(double num_turns, double rope_dim) {
   return rope_dim * std::log(kYarnOldContext / (num_turns * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(kYarnTheta));
 }
 
-// Pairs that turn fast keep their frequency, slow ones are stretched, and those between are mixed.
+// Pairs that turn fast keep their frequency. The frequencies of slow pairs are stretched. Pairs
+// between the two get a mixture of both frequencies.
 std::vector<double> yarn_frequencies(std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const double low = std::max(std::floor(pair_of_turns(kYarnFastTurns, width)), 0.0);

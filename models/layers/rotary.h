@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// Constants, each float32 [tokens, 1, head_dim / 2]. Angles, cosines and sines are computed in
-// double.
+// Cosines and sines, each a constant float32 tensor [tokens, 1, head_dim / 2]. Angles, cosines and
+// sines are computed in double.
 struct RotaryTable {
   at::Tensor cosine;
   at::Tensor sine;
@@ -29,28 +29,30 @@ struct RotaryAxis {
 // Returns theta^(-2i / head_dim) for each pair i.
 std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta);
 
-// Concatenates the axes' pairs. All axes have the same number of positions. On meta the table has
-// no data.
+// Concatenates the pairs of the axes: all pairs of the first axis, then those of the next. All axes
+// have the same number of positions. On meta the table has no data.
 RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device);
 
-// Makes a table for any other rule: angle(token, pair) is the rotation of that pair.
+// Makes a table for any other rule. angle(token, pair) returns the rotation of the pair at the
+// token.
 RotaryTable make_rotary_table(
     std::int64_t num_tokens, std::int64_t num_pairs,
     const std::function<double(std::int64_t token, std::int64_t pair)>& angle, at::Device device);
 
-// Returns the table's rows for the tokens of spec.rank if `axis` splits the tokens.
+// If `axis` splits the tokens, returns the table's rows for the tokens of spec.rank.
 RotaryTable rows_of_rank(RotaryTable table, const RankAxis& axis);
 
-// Llama 3.1's table: theta 5e5 and stretched long wavelengths.
+// Returns Llama 3.1's table: theta is 5e5, and long wavelengths are stretched.
 RotaryTable make_llama_table(std::int64_t num_tokens, std::int64_t head_dim, at::Device device);
 
-// DeepSeek-V3 16B's table for the rotated part of a head: theta 1e4, stretched by YaRN (Peng et al.
-// 2023) from a context of 4096.
+// Returns the table for the rotated part of a head in the 16B model of DeepSeek-V3. Theta is 1e4.
+// YaRN (Peng et al. 2023) stretches the table from a context of 4096.
 inline constexpr double kYarnFactor = 40.0;
 RotaryTable make_yarn_table(std::int64_t num_tokens, std::int64_t rope_dim, at::Device device);
 
-// Rotates x_BSHD in float32 and returns x's dtype: `view unbind mul mul sub mul mul add stack
-// view`. x must be contiguous within each head. Fused: `rematch::rope`.
+// Rotates x_BSHD in float32 and returns x's dtype. The ops are `view unbind mul mul sub mul mul add
+// stack view`. x must be contiguous within each head. With fused ops, `rematch::rope` replaces all
+// of them.
 at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops = Ops::kEager);
 
 }  // namespace rematch

@@ -4,8 +4,8 @@
 
 namespace rematch::preset {
 
-// wan_small is fixed, because golden files depend on it. Its blocks save more for backward than
-// parameters, head and loss take, so the peak shows the effect of checkpointing.
+// The sizes of wan_small must not change, because golden files depend on them. Its blocks save more
+// for backward than parameters, head and loss take, so the peak shows the effect of checkpointing.
 const Family& dit_family() {
   static const Dimensions small = {{"layers", 8},    {"dim", 96},      {"heads", 4},
                                    {"ffn", 384},     {"batch", 2},     {"text_tokens", 16},

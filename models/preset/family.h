@@ -23,10 +23,12 @@ struct Preset {
 struct Family {
   std::vector<DimensionEntry> dimensions;
   std::vector<Preset> presets;
-  // Fills in dimensions that follow from the user's, `given`. Rejects combinations that do not fit.
+  // Fills in the dimensions that follow from `given`, the user's dimensions. Rejects combinations
+  // that do not fit.
   Checked (*settle)(ModelSpec& spec, const Dimensions& given);
-  std::optional<VideoLayout> video;                  // absent: the family trains on text
-  std::vector<std::string_view> layouts = {"fsdp"};  // supported names of layout_entries()
+  std::optional<VideoLayout> video;                  // supported names of layout_entries()
+  std::vector<std::string_view> layouts = {"fsdp"};  // names from layout_entries() that the family
+                                                     // supports
 };
 
 inline constexpr std::int64_t kMaxLayers = 10'000;
@@ -63,22 +65,24 @@ Dimensions with(Dimensions dimensions, const Dimensions& changes);
 
 Checked require_divides(const ModelSpec& spec, const std::string& divisor,
                         const std::string& number);
-// Rejects heads that do not divide dim, or that leave an odd width: rotary embedding rotates pairs.
+// Rejects a number of heads that does not divide dim. Also rejects heads of odd width, because
+// rotary embedding rotates pairs.
 Checked require_rotary_heads(const ModelSpec& spec);
-// Rejects a top_k above the number of experts, and rows that are not whole 16-byte pieces, which
-// grouped matmuls need.
+// Rejects a top_k above the number of experts. Also rejects rows that are not a multiple of 16
+// bytes, which grouped matmuls need.
 Checked require_experts(const ModelSpec& spec);
 
 // Returns the entry of that name, or null.
 const DimensionEntry* find_entry(const std::vector<DimensionEntry>& entries, std::string_view name);
 std::vector<std::string_view> names_of(const std::vector<DimensionEntry>& entries);
 
-// Rejects a layout (models/preset/parallel.h) that the family does not support, or that does not
-// divide the spec's dimensions.
+// Rejects a layout (models/preset/parallel.h) that the family does not support, or whose sizes do
+// not divide the spec's dimensions.
 Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>& known);
 
-// Shared by video families: their dimensions, the dimensions of a preset with its token grid, and a
-// settle function. It derives the grid from `tokens`, or `tokens` from the grid.
+// Code shared by video families: their dimensions, the dimensions of a preset with its token grid,
+// and a settle function. The settle function derives the grid from `tokens`, or `tokens` from the
+// grid.
 std::vector<DimensionEntry> video_dimension_entries();
 Dimensions video_preset(const Dimensions& sizes, std::int64_t frames, std::int64_t height,
                         std::int64_t width);

@@ -29,8 +29,9 @@ Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
 
 }  // namespace
 
-// llama_small is fixed, because golden files depend on it. Its blocks save more for backward than
-// parameters, head and loss take, so the peak shows the effect of checkpointing.
+// The sizes of llama_small must not change, because golden files depend on them. Its blocks save
+// more for backward than parameters, head and loss take, so the peak shows the effect of
+// checkpointing.
 const Family& llama_family() {
   static const Family family = {
       {kLayers,

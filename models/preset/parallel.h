@@ -1,15 +1,17 @@
 // Layouts: how one step is sharded over ranks. Independent of LibTorch. A layout is part of a
-// ModelSpec's dimensions, as options that are off when absent:
-//   tp=N       tensor parallel: heads and hidden widths split over N ranks
+// ModelSpec's dimensions. Each of its options is off if it is absent:
+//   tp=N       tensor parallel: heads and hidden widths are split over N ranks
 //   sp         sequence parallel: layers that tp does not split process a part of the tokens
-//   ulysses=N  tokens split over N ranks; attention exchanges them for heads
-//   ep=N       experts split over N ranks, each with its own data
-//   fsdp=N     parameters sharded over N ranks, each with its own data
-//   balanced_routing  every expert gets as many rows, whatever the router says: for benchmarks
+//   ulysses=N  tokens are split over N ranks; attention exchanges tokens for heads
+//   ep=N       experts are split over N ranks, each with its own data
+//   fsdp=N     parameters are sharded over N ranks, each with its own data
+//   balanced_routing  every expert gets the same number of rows, regardless of the router's scores;
+//              for benchmarks
 //
 // Note [Ranks of a layout]
-// The world is fsdp x ep x ulysses x tp ranks; tp varies fastest, fsdp slowest. Ranks that differ
-// only in tp or ulysses see the same batch. All others have their own batch.
+// The world has fsdp x ep x ulysses x tp ranks. The position along tp varies fastest, that along
+// fsdp slowest. Ranks that differ only in tp or ulysses see the same batch. Other ranks see
+// different batches.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +27,25 @@ namespace rematch {
 
 inline constexpr std::int64_t kMaxWorld = 4096;
 
-// The options of a layout, in the order in which a layout is written. They are not command-line
-// flags.
+// The options of a layout, in the order in which a layout is written. These options are not
+// command-line flags.
 const std::vector<DimensionEntry>& layout_entries();
 
-// Parses "tp=2,sp,fsdp=4" into overrides for make_spec, which checks them against a model. Keeps
-// sizes of 1, because they turn off an option that the spec had.
+// Parses text such as "tp=2,sp,fsdp=4" into overrides for make_spec, which checks them against a
+// model. Keeps sizes of 1, because a size of 1 turns off an option of the spec.
 std::variant<std::map<std::string, std::int64_t>, Rejected> parse_layout(std::string_view text);
 
-// Formats the layout in a spec's dimensions as text that parse_layout reads. Empty without a
-// layout.
+// Formats the layout in a spec's dimensions as text that parse_layout reads. Returns "" if there is
+// no layout.
 std::string layout_text(const std::map<std::string, std::int64_t>& dimensions);
 
-// The number of ranks that a step runs on; 1 without a layout.
+// Returns the number of ranks that a step runs on, which is 1 without a layout.
 std::int64_t world_size(const std::map<std::string, std::int64_t>& dimensions);
 inline std::int64_t world_size(const ModelSpec& spec) { return world_size(spec.dimensions); }
 
 // The position of spec.rank along one option of its layout.
 struct RankAxis {
-  std::string name;  // name of the group: "tp"
+  std::string name;  // name of the group, such as "tp"
   std::int64_t size = 1;
   std::int64_t position = 0;
 
@@ -51,17 +53,17 @@ struct RankAxis {
 };
 RankAxis rank_axis(const ModelSpec& spec, std::string_view name);
 
-// The ranks that spec.rank communicates with along one option, itself included.
+// The ranks that spec.rank communicates with along one option, including spec.rank itself.
 struct RankGroup {
   std::string name;
-  std::vector<int> ranks;  // by position
+  std::vector<int> ranks;  // rank at each position
   int position = 0;        // position of spec.rank
 };
-// Returns the groups of more than one rank, in the order tp, ulysses, ep, fsdp.
+// Returns the groups that have more than one rank, in the order tp, ulysses, ep, fsdp.
 std::vector<RankGroup> rank_groups(const ModelSpec& spec);
 
-// data_ranks: how many different batches one step has. data_index: which batch of a DataSource is
-// spec.rank's at `step`.
+// data_ranks() returns the number of different batches in one step. data_index() returns the index
+// of the batch that spec.rank takes from a DataSource at `step`.
 std::int64_t data_ranks(const ModelSpec& spec);
 std::int64_t data_index(const ModelSpec& spec, std::int64_t step);
 

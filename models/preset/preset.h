@@ -29,27 +29,29 @@ inline constexpr auto kWords<ModelFamily> =
 #undef REMATCH_NAME
 const std::vector<ModelFamily>& model_families();
 
-// How a video becomes tokens, for families that train on latents of videos.
+// How a video becomes tokens, for families that train on video latents.
 struct VideoLayout {
   std::int64_t patch_extent;       // side of a patch of one latent frame, in latent pixels
-  std::int64_t pixels_per_token;   // along height and width, autoencoder and patch together
-  std::int64_t frames_per_latent;  // after the first frame, which has its own latent
+  std::int64_t pixels_per_token;   // pixels of height or width, over autoencoder and patch
+  std::int64_t frames_per_latent;  // frames per latent after the first frame, which has its own
+                                   // latent
   std::string_view frames_example;
-  bool masks_text;  // whether a batch marks which text tokens are words
+  bool masks_text;  // true if a batch marks which text tokens are words
 };
 
 // Returns null if the family trains on text.
 const VideoLayout* video_layout(ModelFamily family);
 bool trains_on_text(ModelFamily family);
 
-// Everything that shapes a model and its batch. Keys of `dimensions` are the flag names with
-// underscores; dimension_entries() lists them. Options that are off have no key, so adding an
-// option does not change the names of plain models.
+// Everything that determines the shapes of a model and its batch. The keys of `dimensions` are flag
+// names with underscores; dimension_entries() lists them. An option that is off has no key, so a
+// new option does not change the names of existing models.
 struct ModelSpec {
   std::string preset;  // "wan_small"
   ModelFamily family = ModelFamily::kLlama;
   std::map<std::string, std::int64_t> dimensions;
-  std::string dtype = "float32";  // or "bfloat16": parameters and activations; fp32 master weights
+  std::string dtype = "float32";  // dtype of parameters and activations; or "bfloat16", with fp32
+                                  // master weights
   // This process's rank in the layout (models/preset/parallel.h) given in `dimensions`. The rank is
   // not part of the model's identity.
   int rank = 0;
@@ -75,17 +77,17 @@ struct DimensionEntry {
   std::string_view description;  // one line
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
-  bool is_option = false;  // its minimum means off, and the spec then omits it
+  bool is_option = false;  // at its minimum the option is off, and the spec omits it
 };
 
-// The entries, in the order in which users see them.
+// Returns the family's entries, in the order in which users see them.
 const std::vector<DimensionEntry>& dimension_entries(ModelFamily family);
 
 // Applies the user's dimensions on top of the preset's. Rejects an unknown preset and names the
 // nearest known one. Also rejects a dimension that the family does not have, a value out of range,
-// and a value that does not fit (heads must divide dim, ...). A DiT's tokens are frames x height x
-// width of its patched latent grid. `tokens` alone picks a grid near a cube, with frames <= height
-// <= width; the result holds the grid.
+// and a value that does not fit (for example, heads must divide dim). A DiT's tokens are frames x
+// height x width of its patched latent grid. If only `tokens` is given, picks a grid near a cube,
+// with frames <= height <= width, and puts it into the result.
 std::variant<ModelSpec, Rejected> make_spec(std::string_view preset,
                                             const std::map<std::string, std::int64_t>& overrides,
                                             std::string_view dtype = "float32");

@@ -1,4 +1,4 @@
-// Shared by video families: converts a video's size to a grid of tokens.
+// Code shared by video families: converts a video's size to a grid of tokens.
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -44,7 +44,7 @@ inline constexpr std::string_view kAdapted = "adapted";
 inline constexpr std::string_view kHead = "head";
 inline constexpr std::string_view kLoss = "loss";
 
-// All names, in the order of the table.
+// All names, in the order of the table in models/README.md.
 inline constexpr std::array kAll = {kEmbed,
                                     kPatch,
                                     kTime,
@@ -80,7 +80,7 @@ inline constexpr std::array kAll = {kEmbed,
                                     kHead,
                                     kLoss};
 
-// Joins names to the path of a scope: "moe.shared_experts".
+// Joins names to the path of a scope, such as "moe.shared_experts".
 inline std::string path(std::initializer_list<std::string_view> names) {
   std::string joined;
   for (const std::string_view name : names) {

@@ -8,25 +8,26 @@
 
 namespace rematch {
 
-// Is notified when scopes open and close on the thread where it is installed. `index` is the layer
-// index of a block scope (`blocks.3` opens as name "blocks", index 3) and absent elsewhere.
+// Is notified when scopes open and close on the thread on which it is installed. `index` is the
+// layer index of a block scope: `blocks.3` opens with name "blocks" and index 3. For other scopes
+// it is absent.
 class ScopeListener {
  public:
   virtual ~ScopeListener() = default;
   virtual void enter(std::string_view name, std::optional<int> index) = 0;
-  // Also called while an exception unwinds the model; must not throw.
+  // Must not throw, because it is also called while an exception unwinds the model.
   virtual void leave() noexcept = 0;
 };
 
-// The thread's listener, or null. A Scope always notifies the listener that was installed when it
-// opened.
+// Returns the thread's listener, or null. A Scope always notifies the listener that was installed
+// when the scope opened.
 inline ScopeListener*& scope_listener() {
   thread_local ScopeListener* listener = nullptr;
   return listener;
 }
 
-// Opens a scope while it lives. `Scope block("blocks", 3); Scope part("attention");` gives the ops
-// inside the scope name `blocks.3.attention`.
+// A scope that is open while this object lives. For example, with `Scope block("blocks", 3); Scope
+// part("attention");` ops get the scope name `blocks.3.attention`.
 class Scope {
  public:
   explicit Scope(std::string_view name, std::optional<int> index = std::nullopt)

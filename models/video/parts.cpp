@@ -61,9 +61,9 @@ Projected project(const Attention& attention, const at::Tensor& x_BND,
   {
     const Scope scope(scope_names::kQkv);
     const at::Tensor input_BND = enter(x_BND, attention.parallel);
-    const at::Tensor context = context_BLD.is_same(x_BND)
-                                   ? input_BND
-                                   : copy(context_BLD, attention.parallel.axis);  // text is whole
+    // Every rank has the whole text, so the text is copied and not gathered.
+    const at::Tensor context =
+        context_BLD.is_same(x_BND) ? input_BND : copy(context_BLD, attention.parallel.axis);
     result.q = apply_linear(attention.query, input_BND);
     result.k = apply_linear(attention.key, context);
     result.v = apply_linear(attention.value, context);

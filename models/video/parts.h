@@ -1,5 +1,5 @@
-// The parts of video transformers' blocks: attention, a feed-forward and adaptive layer norm.
-// Attention takes queries from one sequence, keys and values from the same or another one, and
+// The parts of a video transformer's block: attention, a feed-forward and adaptive layer norm.
+// Attention takes queries from one sequence, and keys and values from the same or another one. It
 // normalises queries and keys over all heads at once. Linears have biases.
 #pragma once
 
@@ -12,11 +12,12 @@
 
 namespace rematch::video {
 
-// The inputs of every block other than the video's tokens.
+// The inputs of every block, except the video's tokens.
 struct Conditions {
   at::Tensor text_BLD;
-  at::Tensor text_mask_B11L;  // added to the scores of cross attention; undefined without a mask
-  at::Tensor modulation_B6D;  // from the flow time: shift, scale, gate of attention, then of ffn
+  at::Tensor text_mask_B11L;  // added to cross attention's scores; undefined: no mask
+  at::Tensor modulation_B6D;  // made from the flow time: shift, scale and gate of attention, then
+                              // of ffn
 };
 
 // A video's token grid. Tokens are ordered by frame, row, column.
@@ -26,7 +27,7 @@ struct Grid {
 };
 
 struct Attention {
-  std::int64_t heads = 0;  // heads of this rank
+  std::int64_t heads = 0;  // number of heads on this rank
   double norm_eps = 0.0;
   double dropout_ratio = 0.0;
   Ops ops = Ops::kEager;
@@ -36,37 +37,39 @@ struct Attention {
   Weight query_norm, key_norm;
 };
 
-// kText: keys and values come from the text. Ulysses splits the video's tokens over ranks, but
+// With kText keys and values come from the text. Ulysses splits the video's tokens over ranks, but
 // every rank has the whole text.
 enum class AttendsTo : std::uint8_t { kItself, kText };
-// Parameters `name`.query, .key, .value, .output, .query_norm, .key_norm.
+// Creates the parameters `name`.query, .key, .value, .output, .query_norm and .key_norm.
 Attention make_attention(Parameters& parameters, const std::string& name, const ModelSpec& spec,
                          double norm_eps, AttendsTo context);
 
 struct Projected {
-  // This rank's heads: q [B, N, D], k and v [B, L, D]. After split_heads() the shapes are:
-  at::Tensor q, k, v;  // [B, N, H, E], [B, L, H, E]
+  // The tensors hold this rank's heads. q is [B, N, D]; k and v are [B, L, D]. split_heads()
+  // changes the shapes to these:
+  at::Tensor q, k, v;  // q [B, N, H, E]; k and v [B, L, H, E]
 };
 
-// Projects and normalises. Opens scopes "qkv", "qk_norm".
+// Projects x and the context to queries, keys and values, and normalises queries and keys. Opens
+// scopes "qkv" and "qk_norm".
 Projected project(const Attention& attention, const at::Tensor& x_BND,
                   const at::Tensor& context_BLD);
 
-// Replaces all three by views with split heads.
+// Replaces q, k and v by views with split heads.
 void split_heads(const Attention& attention, Projected& projected);
 
-// Opens scopes "core", "output". `projected` must have split heads. A defined `mask` is added to
-// the scores, and the op is then masked_attention.
+// Opens scopes "core" and "output". `projected` must have split heads. If `mask` is defined, it is
+// added to the scores, and the op is masked_attention.
 at::Tensor attend(const Attention& attention, Projected projected, const at::Tensor& mask);
 
-// down (gelu (up x)), with biases.
+// Computes down (gelu (up x)), with biases.
 struct FeedForward {
   TensorParallel parallel;
   Linear up, down;
   double dropout_ratio = 0.0;
 };
 
-// Parameters `name`.up, .down.
+// Creates the parameters `name`.up and `name`.down.
 FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
                               const ModelSpec& spec);
 
@@ -74,8 +77,8 @@ FeedForward make_feed_forward(Parameters& parameters, const std::string& name,
 at::Tensor feed_forward(const FeedForward& ffn, const at::Tensor& x_BND);
 
 // Wan's adaptive layer norm: LayerNorm without weights, times (1 + scale), plus shift, all in
-// float32. The result has x's dtype; shift and scale are float32. Fused: `rematch::modulate`
-// replaces the ops after the norm.
+// float32. The result has x's dtype; shift and scale are float32. With fused ops,
+// `rematch::modulate` replaces the ops after the norm.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, Ops ops);
 

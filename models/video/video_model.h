@@ -1,7 +1,7 @@
-// Shared by diffusion transformers for video: modulation from the time embedding, text
+// Code shared by diffusion transformers for video: modulation from the time embedding, text
 // conditioning, patches and flow matching. Each family supplies its block.
-// Shapes: B batch, C channels, f h w the token grid, N = f h w tokens, L text tokens, D dim, P = C
-// patch_extent^2 values of a patch.
+// Shapes: B batch, C channels, f h w the token grid, N = f h w tokens, L text tokens, D dim,
+// P = C patch_extent^2 values of a patch.
 #pragma once
 
 #include <ATen/ops/_unsafe_view.h>
@@ -32,9 +32,10 @@ namespace rematch::video {
 
 inline constexpr double kTimeTheta = 1e4;
 inline constexpr double kTimeScale = 1000.0;  // flow time 1 is the last timestep
-inline constexpr double kMasked = 10'000.0;   // exceeds every score, and is finite in bfloat16
+inline constexpr double kMasked = 10'000.0;   // larger than every score, but finite in bfloat16
 
-// [1, freq_dim / 2]: theta^(-i / (freq_dim / 2)), computed in double and rounded to float32.
+// Returns [1, freq_dim / 2] with theta^(-i / (freq_dim / 2)), computed in double and rounded to
+// float32.
 inline at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device) {
   const std::int64_t half = freq_dim / 2;
   const auto options = at::TensorOptions().dtype(at::kFloat);
@@ -48,23 +49,26 @@ inline at::Tensor make_time_frequencies(std::int64_t freq_dim, at::Device device
   return frequencies.to(device);
 }
 
-// Reshapes with a copy even where a view would do, because reshape would run different ops on CPU
+// Reshapes with a copy even if a view would suffice, because reshape would run different ops on CPU
 // and on meta.
 inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
   const at::Tensor copy = at::clone(x, at::MemoryFormat::Contiguous);
   return at::_unsafe_view(copy, sizes);
 }
 
-// A batch holds, all float32: latents and noise [batch, channels, frames, e height, e width], where
-// e is the patch's extent; flow time [batch] in (0, 1); text [batch, text_tokens, text_dim]. If the
-// family masks text, it also holds a mask [batch, text_tokens]: 1 for a word, 0 for padding.
+// The tensors of a batch, all float32. A patch has e x e latent pixels:
+//   latents and noise  [batch, channels, frames, height * e, width * e]
+//   flow time          [batch], in (0, 1)
+//   text               [batch, text_tokens, text_dim]
+//   mask               [batch, text_tokens]: 1 for a word, 0 for padding; only if the family masks
+//   text
 //
-// Under ulysses the model takes this rank's part of the tokens. Under sp tp's ranks share out the
+// Under ulysses the model takes this rank's part of the tokens. Under sp the ranks of tp split the
 // tokens between blocks.
 //
 // A Block has a constructor (parameters, name, spec) and forward(x_BND, conditions, table). It also
-// has static make_table(grid, spec, device), modulation_dtype(model's dtype) and kLossOnTokens,
-// which says whether the loss compares tokens or reassembled latents.
+// has static make_table(grid, spec, device) and modulation_dtype(model's dtype). Its constant
+// kLossOnTokens says whether the loss compares tokens or reassembled latents.
 template <typename Block>
 class VideoModel final : public Model {
  public:
@@ -147,9 +151,9 @@ class VideoModel final : public Model {
     return embedded;
   }
 
-  // Interpolates from latents to noise at the flow time, and cuts the result into patches (c, y,
-  // x). A linear over unfolded patches equals Wan's convolution, because its kernel is as large as
-  // its stride.
+  // Interpolates from latents to noise at the flow time, and cuts the result into patches, whose
+  // values are ordered (c, y, x). Wan uses a convolution here. A linear over unfolded patches is
+  // equal to it, because the convolution's kernel is as large as its stride.
   at::Tensor embed_video(const at::Tensor& latents, const at::Tensor& noise,
                          const at::Tensor& time_B) const {
     const Scope scope(scope_names::kPatch);
@@ -196,8 +200,8 @@ class VideoModel final : public Model {
     x = apply_linear(time_projection_, x);
     x = x.view({grid_.batch, 6, x.size(1) / 6});
     x = x.to(Block::modulation_dtype(dtype_));
-    // Every rank modulates its own tokens, so copy() sums the blocks' gradients once for all
-    // blocks.
+    // Every rank modulates its own tokens only. copy() therefore sums the gradient over the ranks,
+    // once for all blocks.
     embedded.conditions.modulation_B6D = copy(std::move(x), sequence_);
   }
 
@@ -239,7 +243,7 @@ class VideoModel final : public Model {
     return x.to(at::kFloat);
   }
 
-  // Mean squared error against noise - latents.
+  // Returns the mean squared error of the velocity against noise - latents.
   at::Tensor flow_matching_loss(const at::Tensor& velocity, const at::Tensor& latents,
                                 const at::Tensor& noise) const {
     const Scope scope(scope_names::kLoss);
@@ -250,11 +254,12 @@ class VideoModel final : public Model {
     return at::mean(error);
   }
 
-  // A rank that holds only part of the tokens cannot reassemble latents.
+  // The loss is also on tokens under ulysses, because a rank that holds only part of the tokens
+  // cannot reassemble latents.
   bool loss_is_on_tokens() const { return Block::kLossOnTokens || ulysses_.is_split(); }
 
-  // The order of a token's values: (c, y, x) if the family's loss is on tokens, else Wan's (y, x,
-  // c).
+  // Returns the order of the values of a token: (c, y, x) if the family's loss is on tokens, else
+  // (y, x, c), as in Wan.
   static std::vector<std::int64_t> head_order() {
     if (Block::kLossOnTokens) return {0, 2, 3, 5, 1, 4, 6};
     return {0, 2, 3, 5, 4, 6, 1};
@@ -264,7 +269,7 @@ class VideoModel final : public Model {
   std::int64_t patch_extent_;
   at::ScalarType dtype_;
   Ops ops_;
-  RankAxis ulysses_, sequence_;  // axes that split tokens: everywhere; between blocks
+  RankAxis ulysses_, sequence_;  // ulysses_ splits tokens everywhere, sequence_ only between blocks
   Parameters parameters_;
   RotaryTable table_;
   at::Tensor time_frequencies_;

@@ -1,5 +1,5 @@
-// Dimensions of extent 1 have arbitrary strides, and ops depend on strides. Even so a model must
-// run the same ops on meta as with data, whichever of its extents are 1.
+// Checks models with dimensions of extent 1. Such dimensions have arbitrary strides, and ops depend
+// on strides. Even so, a model must run the same ops on meta as with data.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ using Dimensions = std::map<std::string, std::int64_t>;
 
 struct Start {
   std::string preset;
-  Dimensions dimensions;  // keeps a step short
+  Dimensions dimensions;  // dimensions that keep a step short
 };
 
 const std::vector<DimensionEntry>& dimensions_of(const std::string& preset) {
@@ -47,7 +47,7 @@ std::string in_words(const Dimensions& dimensions) {
   return text;
 }
 
-// Sizes that the family rejects say nothing about meta.
+// Skips sizes that the family rejects.
 void check_if_allowed(const Start& start, const Dimensions& changes, const char* dtype) {
   Dimensions dimensions = start.dimensions;
   for (const auto& [name, extent] : changes) dimensions[name] = extent;

@@ -1,4 +1,4 @@
-// Compares models with fused ops with the same models without.
+// Compares models that use fused ops with the same models without fused ops.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_vector_norm.h>
 
@@ -17,7 +17,7 @@ namespace {
 struct Step {
   double loss;
   std::vector<NamedTensor> gradients;
-  std::set<std::string> ops;  // ops of forward
+  std::set<std::string> ops;  // names of the ops that forward runs
 };
 
 Step step(const std::string& preset, const std::string& dtype, std::int64_t fused) {
@@ -45,9 +45,9 @@ double norm_of(const at::Tensor& x) {
 
 }  // namespace
 
-// Fused ops round once where the composition rounds at each op, and they sum in another order.
-// Stated tolerance in float32: 1e-6 for the loss, and 1e-4 of its norm for each gradient. In
-// bfloat16, whose elements are 2^-9 apart: 5e-3 and 6e-2.
+// Fused ops round once, while the composition rounds at each op, and they sum in another order. The
+// tolerance in float32 is 1e-6 for the loss, and 1e-4 of its norm for each gradient. The elements
+// of bfloat16 are 2^-9 apart, so there the tolerances are 5e-3 and 6e-2.
 TEST_CASE("fused ops give the loss and gradients of ATen's within a tolerance") {
   for (const std::string& preset : testing::small_presets()) {
     for (const bool wide : {true, false}) {

@@ -1,5 +1,5 @@
-// Runs layouts on real ranks, each a process: compared with one rank on the same data, and under
-// plans.
+// Runs layouts on real ranks, each of which is a process. Compares them with one rank on the same
+// data, and runs them under plans.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -133,7 +133,7 @@ class RankMeter final : public OpObserver {
     peak_bytes = std::max(peak_bytes, memory_().total.count - before_);
   }
 
-  std::map<std::string, int> collectives;  // by phase and name
+  std::map<std::string, int> collectives;  // counts by phase and name
   std::int64_t peak_bytes = 0;
 
  private:
@@ -144,7 +144,7 @@ class RankMeter final : public OpObserver {
 
 struct Step {
   Gradients gradients;
-  std::map<std::string, int> collectives;  // by phase and name
+  std::map<std::string, int> collectives;  // counts by phase and name
   std::int64_t peak_bytes = 0;
 };
 
@@ -178,7 +178,7 @@ bool equal_bits(const Gradients& left, const Gradients& right) {
                     [](const at::Tensor& a, const at::Tensor& b) { return a.equal(b); });
 }
 
-// The plans include torchtitan's and Megatron's lists, and both rules for collectives.
+// The plans include the save lists of torchtitan and Megatron, and both rules for collectives.
 std::vector<Plan> plans_of(const Trace& trace) {
   std::vector<Plan> plans;
   for (const char* policy :
@@ -192,7 +192,7 @@ std::vector<Plan> plans_of(const Trace& trace) {
   return plans;
 }
 
-// Runs on one rank of the case's world.
+// Runs the case on one rank of its world.
 void check_rank(const LayoutCase& which) {
   install_counting_allocators();
   install_meta_kernels();
@@ -251,11 +251,12 @@ std::map<std::string, std::int64_t> with(std::map<std::string, std::int64_t> dim
   }                                                                    \
   static_assert(true)
 
-// Tags of worlds, by size.
+// Test tags for worlds of different sizes.
 constexpr const char* kTwo = "[.two_ranks]";
 constexpr const char* kFour = "[.four_ranks]";
 
-// Ranks start once for all cases of their world, because starting LibTorch takes as long as a case.
+// The ranks of a world start once and run all its cases, because starting LibTorch takes as long as
+// a case.
 TEST_CASE("layouts of two ranks equal one rank under all plans") {
   CHECK(rematch::testing::failure_of_ranks(2, kTwo, 4 * rematch::testing::kLongForRanks) == "");
 }

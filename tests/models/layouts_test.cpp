@@ -1,5 +1,5 @@
-// Runs the ranks of layouts one by one in this process, and checks what each holds and runs. On
-// meta no rank needs the others.
+// Runs the ranks of layouts one by one in this process. Checks what each rank holds and which ops
+// it runs. On meta no rank needs the others.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
@@ -59,7 +59,8 @@ constexpr const char* kGatherShards = "all_gather_into_tensor_coalesced";
 constexpr const char* kScatterShards = "reduce_scatter_tensor_coalesced";
 constexpr const char* kWait = "wait_tensor";
 
-// Two layers, four heads and four key heads. Worlds of two and four ranks divide them.
+// The models have two layers, four heads and four key heads, so worlds of two and four ranks can
+// split them.
 const std::map<std::string, std::int64_t> kLlama = {{"layers", 2}, {"kv_heads", 4}};
 
 std::vector<LayoutCase> small_cases() {
@@ -86,7 +87,7 @@ std::vector<LayoutCase> small_cases() {
           {"ltx_small", "fsdp=3", {{"layers", 2}, {"fused_ops", 1}}}};
 }
 
-// Concatenates the pieces that ranks hold of a parameter to the whole parameter.
+// Concatenates the pieces of a parameter that the ranks hold to the whole parameter.
 at::Tensor put_together(const std::vector<at::Tensor>& pieces, const at::Tensor& whole,
                         bool are_flat) {
   if (are_flat) return at::cat(pieces).narrow(0, 0, whole.numel()).view(whole.sizes());
@@ -138,7 +139,8 @@ TEST_CASE("ranks hold exactly their slices of the parameters of one rank") {
 
 TEST_CASE("padding of a shard is zero") {
   const LayoutCase which{"llama_small", "fsdp=3", {{"layers", 1}}};
-  // The norm has 128 weights: shards of 43, 43 and 42 plus one of padding.
+  // The norm has 128 weights. Two shards hold 43 weights; the third holds 42 and one element of
+  // padding.
   const auto last = make_model(spec_of(which, 2), at::kCPU);
   const at::Tensor shard = last->parameters()[1].tensor;
   REQUIRE(shard.numel() == 43);
@@ -146,8 +148,8 @@ TEST_CASE("padding of a shard is zero") {
   CHECK(shard[41].item<float>() != 0.0F);
 }
 
-// A linear split by outputs must sum its input's gradient. A linear split by inputs must sum its
-// output.
+// A linear that is split by outputs must sum the gradient of its input. A linear that is split by
+// inputs must sum its output.
 TEST_CASE("tensor parallel layers run two reductions each way") {
   for (const int rank : {0, 1}) {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=2", kLlama}, rank));
@@ -156,8 +158,8 @@ TEST_CASE("tensor parallel layers run two reductions each way") {
   }
 }
 
-// A video's block has three such parts. One of them reads the text too. Its four norms over all
-// heads sum their squares.
+// A video block has three parts with split linears. One of the parts also reads the text. The
+// block's four norms over all heads sum their squares over the ranks.
 TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     CAPTURE(preset);
@@ -167,7 +169,8 @@ TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads"
   }
 }
 
-// The head gathers what the last block scatters. The gradient of the embedding is gathered.
+// The head gathers the rows that the last block scatters. Backward gathers the gradient of the
+// embedding.
 TEST_CASE("sequence parallel layers gather and share out in place of that") {
   for (const int rank : {0, 3}) {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=4,sp", kLlama}, rank));
@@ -176,8 +179,8 @@ TEST_CASE("sequence parallel layers gather and share out in place of that") {
   }
 }
 
-// The text is whole on every rank, and norms over all heads see all tokens, so these remain sums.
-// Backward has one more sum, for the modulation that all blocks read.
+// The text is whole on every rank, and norms over all heads see all tokens. Their collectives
+// therefore remain sums. Backward has one more sum, for the modulation that all blocks read.
 TEST_CASE("sequence parallel video blocks gather and share out, and sum norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     for (const std::int64_t batch : {1, 2}) {
@@ -202,15 +205,15 @@ TEST_CASE("attention exchanges queries, keys, values and results over ulysses, t
   }
 }
 
-// Embedding, two blocks and head each gather their shards at once. In llama they have 1, 9, 9 and 2
-// weights.
+// Embedding, two blocks and head each gather their shards with one collective. In llama these
+// scopes have 1, 9, 9 and 2 weights.
 TEST_CASE("each scope's shards are gathered by one collective, and their gradients shared out") {
   const StepOps ops = step_on_meta(spec_of({"llama_small", "fsdp=64", {{"layers", 2}}}, 63));
   CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 4}, {kWait, 21}});
 }
 
-// The embedding and one block are frozen. Their 10 weights are gathered separately, without
+// The embedding and one block are frozen. The 10 frozen weights are gathered separately, without
 // gradients.
 TEST_CASE("frozen shards are gathered without gradients") {
   const StepOps ops =
@@ -219,7 +222,8 @@ TEST_CASE("frozen shards are gathered without gradients") {
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 2}, {kWait, 11}});
 }
 
-// Forward exchanges counts, rows to the experts, and rows back. Counts have no gradient.
+// Forward exchanges three things: counts, rows to the experts, and rows back. Counts have no
+// gradient.
 TEST_CASE("experts' rows are exchanged three times forward and twice backward") {
   for (const char* layout : {"ep=2", "ep=3,balanced_routing"}) {
     const StepOps ops =
@@ -250,7 +254,8 @@ TEST_CASE("a rank of a world of 64 holds a sixty-fourth of a model of 70 billion
   };
   const std::int64_t whole = elements(*make_model(spec_of({"llama3_70b", "", {}}, 0), at::kMeta));
   const std::int64_t of_rank = elements(*make_model(spec_of(which, 63), at::kMeta));
-  // tp leaves embedding and head, 2 x 128,256 x 8192, and 161 norms of 8192 whole.
+  // tp does not split the embedding and head (2 x 128,256 x 8192) and the 161 norms of 8192
+  // weights.
   const std::int64_t left_whole = 2LL * 128'256 * 8192 + 161 * 8192;
   CHECK(of_rank == (whole - left_whole) / 64 + left_whole / 8);
 }

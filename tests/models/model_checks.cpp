@@ -29,7 +29,7 @@ Step record_step(const ModelSpec& spec, at::Device device) {
   CHECK(loss.scalar_type() == at::kFloat);
   {
     const OpModeGuard guard(&backward);
-    BackwardAsWithData as_with_data;  // above the listing, which then sees the op that really runs
+    BackwardAsWithData as_with_data;  // above the list, which then sees the op that really runs
     const OpModeGuard above(&as_with_data);
     loss.backward();
   }

@@ -8,7 +8,7 @@
 
 namespace rematch {
 
-// Returns make_spec's result. Fails the test if it is rejected.
+// Returns the result of make_spec. Fails the test if the spec is rejected.
 ModelSpec spec_of(std::string_view preset, const std::map<std::string, std::int64_t>& overrides,
                   std::string_view dtype = "float32");
 

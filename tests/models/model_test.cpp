@@ -17,7 +17,8 @@ struct Shape {
   std::map<std::string, std::int64_t> overrides;
 };
 
-// Small and odd shapes: one layer, one token, one head, widths that no vector register divides.
+// Tests small and odd shapes: one layer, one token, one head, and widths that vector registers do
+// not divide.
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> list = {
       {"llama_small", {{"layers", 2}}},
@@ -128,7 +129,7 @@ class ScopeNames final : public ScopeListener {
 
   std::vector<std::string> outermost;
   std::set<std::string> all;     // paths
-  std::set<std::string> single;  // names alone
+  std::set<std::string> single;  // names without their path
 
  private:
   std::vector<std::string> open_;
@@ -182,7 +183,7 @@ TEST_CASE("a model is the same every time it is made") {
   }
 }
 
-// Scopes that only ranks open are covered by tests/models/scope/names_test.cpp.
+// tests/models/scope/names_test.cpp covers scopes that open only on several ranks.
 TEST_CASE("models open the scopes of scope/names.h, all of them and no others") {
   std::set<std::string> opened;
   for (const Shape& shape : shapes()) {

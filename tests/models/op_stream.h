@@ -9,12 +9,12 @@
 namespace rematch {
 
 struct OpSeen {
-  std::string name;     // "aten::mm", including the overload if there is one
-  std::string outputs;  // dtype, sizes and strides of every tensor returned
+  std::string name;     // the op's name with its overload, if any: "aten::mm"
+  std::string outputs;  // dtype, sizes and strides of every returned tensor
   bool operator==(const OpSeen&) const = default;
 };
 
-// Lists ops while an OpModeGuard for it lives.
+// Lists the ops that run while it is installed by an OpModeGuard.
 class OpStream final : public OpMode {
  public:
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,

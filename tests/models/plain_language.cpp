@@ -34,7 +34,7 @@ double llama_frequency(std::int64_t pair, std::int64_t head_dim) {
 }
 
 // Pairs that make more than 32 turns in 4096 tokens keep their frequency. Pairs that make less than
-// one get 1 / 40 of it.
+// one turn get 1 / 40 of their frequency.
 double yarn_frequency(std::int64_t pair, std::int64_t rope_dim) {
   const auto width = static_cast<double>(rope_dim);
   const auto place = [&](double turns) {
@@ -151,7 +151,7 @@ class PlainLanguage {
   }
 
   at::Tensor mixture(const at::Tensor& x, const std::string& name) const {
-    const bool before_experts = spec_.family == ModelFamily::kMoe;  // like its sigmoid
+    const bool before_experts = spec_.family == ModelFamily::kMoe;  // and uses the sigmoid
     const at::Tensor logits = x.mm(get(name + "router.gate.weight").t());
     const at::Tensor scores = before_experts ? logits.sigmoid() : logits.softmax(-1);
     const at::Tensor least =

@@ -1,4 +1,4 @@
-// Language models in double, slow and plain: complex rotation, repeated key heads, an explicit
+// Language models in double, slow and simple: complex rotation, repeated key heads, an explicit
 // mask, every expert on every token, adapters added to their weights. They are the reference for
 // loss and gradients.
 #pragma once

@@ -17,7 +17,7 @@ using namespace rematch;
 namespace {
 
 constexpr std::int64_t kNumSteps = 100;
-constexpr std::int64_t kLastSteps = 20;  // the final loss is the mean over these steps
+constexpr std::int64_t kLastSteps = 20;  // the final loss is the mean over this many last steps
 
 class Optimizer {
  public:
@@ -71,7 +71,8 @@ TEST_CASE("a small Llama learns from context: it ends below the text's unigram e
   const ModelSpec spec = spec_of(
       "llama_small", {{"layers", 2}, {"dim", 64}, {"ffn", 176}, {"batch", 8}, {"tokens", 32}});
   const Ends loss = train(spec, kNumSteps, 3e-3);
-  CHECK(loss.first == Approx(std::log(256.0)).margin(0.5));  // an untrained model guesses uniformly
+  CHECK(loss.first == Approx(std::log(256.0)).margin(0.5));  // an untrained model predicts all
+                                                             // bytes with equal probability
   CHECK(loss.last < unigram_byte_entropy(shipped_text()));
 }
 

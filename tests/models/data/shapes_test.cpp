@@ -43,7 +43,7 @@ TEST_CASE("a step's shapes depend on seed and step alone") {
     CAPTURE(i);
     CHECK(data->batch(5).tensors[i].equal(again->batch(5).tensors[i]));
     CHECK_FALSE(data->batch(5).tensors[i].equal(data->batch(6).tensors[i]));
-    if (i != 3) {  // two batches of few words may share their words
+    if (i != 3) {  // the text has few words, so two batches may have the same words
       CHECK_FALSE(
           data->batch(5).tensors[i].equal(make_shape_data(spec, 2, at::kCPU)->batch(5).tensors[i]));
     }
@@ -80,7 +80,8 @@ TEST_CASE("the text names what the video shows") {
     for (std::int64_t right = 0; right < left; ++right) {
       const bool same_colour = batch.tensors[3][left][1].equal(batch.tensors[3][right][1]);
       const auto highest = [&](std::int64_t row) {
-        const at::Tensor video = batch.tensors[0][row];  // the shape may cover no centre or one
+        const at::Tensor video = batch.tensors[0][row];  // a shape may cover no place's centre, or
+                                                         // one
         return video.amax({1, 2, 3}) + video.amin({1, 2, 3});
       };
       CHECK(same_colour == highest(left).equal(highest(right)));
@@ -91,10 +92,10 @@ TEST_CASE("the text names what the video shows") {
 
 TEST_CASE("noise is near a standard normal, and flow time inside (0, 1)") {
   const Batch batch = make_shape_data(small_spec(64), 3, at::kCPU)->batch(0);
-  const at::Tensor noise = batch.tensors[1];  // 73728 draws
+  const at::Tensor noise = batch.tensors[1];  // 73728 random numbers
   CHECK(noise.mean().item<double>() == Approx(0.0).margin(0.02));
   CHECK(noise.pow(2).mean().item<double>() == Approx(1.0).margin(0.03));
-  // A normal's fourth moment is 3; a sum of eight uniforms has 3 - 6 / 5 / 8 = 2.85.
+  // The fourth moment of a normal is 3. That of a sum of eight uniforms is 3 - 6 / 5 / 8 = 2.85.
   CHECK(noise.pow(4).mean().item<double>() == Approx(2.85).margin(0.15));
   CHECK(batch.tensors[2].min().item<float>() > 0.0F);
   CHECK(batch.tensors[2].max().item<float>() < 1.0F);
@@ -102,8 +103,8 @@ TEST_CASE("noise is near a standard normal, and flow time inside (0, 1)") {
   CHECK(hash_to_open_unit(~0ULL) == 1.0F - 0x1p-24F);
 }
 
-// The velocity is noise - latents. Channel 0 has 1 and 3: mean 2, squared error 1. Channel 1 always
-// has 5: error 0. Together (1 + 0) / 2.
+// The velocity is noise - latents. In channel 0 it is 1 and 3, so the mean is 2 and the squared
+// error is 1. In channel 1 it is always 5, so the error is 0. The loss is (1 + 0) / 2.
 TEST_CASE("the best constant predictor is the mean of each channel") {
   std::vector<Batch> batches;
   for (const float velocity : {1.0F, 3.0F}) {

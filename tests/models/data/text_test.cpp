@@ -34,7 +34,8 @@ TEST_CASE("the shipped text is a few hundred KiB of plain ASCII prose") {
   CHECK(read_text(testing::in_tree("models/data/text.txt")) == text);
 }
 
-// Two equally frequent bytes give ln 2. One byte of half and two of a quarter give 1.5 ln 2.
+// Two equally frequent bytes give an entropy of ln 2. One byte with share 1/2 and two with share
+// 1/4 give 1.5 ln 2.
 TEST_CASE("unigram entropy is that of the byte counts") {
   CHECK(unigram_byte_entropy("abab") == Approx(std::log(2.0)));
   CHECK(unigram_byte_entropy("aabc") == Approx(1.5 * std::log(2.0)));
@@ -44,7 +45,9 @@ TEST_CASE("unigram entropy is that of the byte counts") {
 
 TEST_CASE("windows are stretches of the text, and targets are the next bytes") {
   std::string text;
-  for (int i = 0; i < 256; ++i) text.push_back(static_cast<char>(i));  // the byte equals its place
+  for (int i = 0; i < 256; ++i)
+    text.push_back(static_cast<char>(i));  // each byte equals its
+                                           // position in the text
   const auto data = make_text_data(small_spec(3, 5), text, 7, at::kCPU);
   const Batch batch = data->batch(4);
   const auto inputs = values(batch.tensors.at(0));

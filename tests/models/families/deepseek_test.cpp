@@ -23,7 +23,7 @@ const std::map<std::string, std::int64_t> kReducedDeepseek = {
 TEST_CASE("DeepSeek's loss and gradients are those of a plain one in double") {
   check_against_plain_language(spec_of("deepseek_small", kReducedDeepseek));
   std::map<std::string, std::int64_t> as_wide = kReducedDeepseek;
-  as_wide["value_dim"] = 18;  // nothing to pad
+  as_wide["value_dim"] = 18;  // as wide as the query heads, so values need no padding
   check_against_plain_language(spec_of("deepseek_small", as_wide));
 }
 
@@ -42,9 +42,9 @@ TEST_CASE("latent attention is one attention op a block") {
   CHECK(count == 2);
 }
 
-// Pair i of 64 dimensions makes 4096 * 10000^(-i / 32) / (2 pi) turns in the old context: 32 turns
-// at i = 10.5, one turn at i = 22.5. So pairs up to 10 are kept, and pairs from 23 on are 40 times
-// slower.
+// Of 64 dimensions, pair i makes 4096 * 10000^(-i / 32) / (2 pi) turns in the old context. That is
+// 32 turns at i = 10.5 and one turn at i = 22.5. So pairs up to 10 keep their frequency, and pairs
+// from 23 on are 40 times slower.
 TEST_CASE("the table is stretched as YaRN says") {
   const RotaryTable table = make_yarn_table(3, 64, at::kCPU);
   const auto angle = [&](std::int64_t pair) {

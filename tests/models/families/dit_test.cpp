@@ -24,7 +24,7 @@ using namespace rematch;
 namespace {
 
 // Wan 2.1 in double, written as in diffusers: a convolution cuts patches, rotation is complex,
-// attention is softmax(q k^T) v. Slow and plain.
+// attention is softmax(q k^T) v. The code is slow and simple.
 class WanReference {
  public:
   WanReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)

@@ -23,7 +23,8 @@ TEST_CASE("Llama's loss and gradients are those of a plain one in double") {
   check_against_plain_language(reduced({{"tied", 1}}));
 }
 
-// 3 layers x 9 parameters + embedding + norm + head. A tied head has no weight.
+// The model has 3 layers x 9 parameters + embedding + norm + head. With a tied head, the head has
+// no weight.
 TEST_CASE("a tied head has no weight of its own") {
   CHECK(make_model(spec_of("llama_small", {{"layers", 3}}), at::kMeta)->parameters().size() == 30);
   CHECK(make_model(spec_of("llama_small", {{"layers", 3}, {"tied", 1}}), at::kMeta)
@@ -41,7 +42,7 @@ TEST_CASE("frozen first layers: the rest has the loss and the gradients it has w
   for (const NamedTensor& weight : model->frozen()) CHECK_FALSE(weight.tensor.requires_grad());
 }
 
-// Each block has 7 linears with 2 matrices each.
+// Each block has 7 linears, and each adapter has 2 matrices.
 TEST_CASE("low-rank adapters alone learn, as if added to their frozen weights") {
   check_against_plain_language(reduced({{"adapter_rank", 3}}));
   const auto model = make_model(reduced({{"adapter_rank", 3}}), at::kMeta);

@@ -29,7 +29,7 @@ at::Tensor tensor_of(std::vector<double>& values, at::IntArrayRef sizes) {
 }
 
 // LTX-Video in double, written as in diffusers: cosines and sines are repeated for both elements of
-// a pair, attention is softmax(q k^T + mask) v. Slow and plain.
+// a pair, attention is softmax(q k^T + mask) v. The code is slow and simple.
 class LtxReference {
  public:
   LtxReference(const ModelSpec& spec, std::map<std::string, at::Tensor> parameters)
@@ -79,8 +79,9 @@ class LtxReference {
     return at::cat({angle.cos(), angle.sin()}, 1);
   }
 
-  // Returns [tokens, dim]. First two pairs of zeros for the 64 % 6 = 4 leftover dimensions, then
-  // the angles by frequency and, within a frequency, by frame, row, column.
+  // Returns [tokens, dim]. A row starts with two pairs of zeros for the 64 % 6 = 4 leftover
+  // dimensions. The angles follow, sorted by frequency. For each frequency the order is frame, row,
+  // column.
   at::Tensor angles() const {
     std::vector<double> angles;
     for (std::int64_t frame = 0; frame < spec_.at("frames"); ++frame) {

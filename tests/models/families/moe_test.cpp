@@ -60,7 +60,7 @@ TEST_CASE("every n-th block has experts, the others a feed-forward") {
   }
 }
 
-// Equal tokens all go to the same experts; the others get none.
+// Equal tokens all go to the same experts, so the other experts get no tokens.
 TEST_CASE("ops and shapes do not depend on where tokens go") {
   const ModelSpec spec = spec_of("moe_small", kReducedMoe);
   const OneMixture one(spec);

@@ -17,7 +17,7 @@ TEST_CASE("dropout of nothing is its input, and draws nothing") {
   CHECK(at::detail::getDefaultCPUGenerator().get_state().equal(state));
 }
 
-// 40000 draws: the dropped fraction has a standard deviation of 0.0023.
+// With 40000 draws the dropped fraction has a standard deviation of 0.0023.
 TEST_CASE("dropout drops its share and scales the rest, in gradients alike") {
   at::manual_seed(1);
   const at::Tensor x = at::ones({200, 200}).requires_grad_(true);

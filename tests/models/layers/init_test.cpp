@@ -8,7 +8,7 @@
 
 using namespace rematch;
 
-// The first outputs of SplitMix64 for seed 0, and FNV's own test vectors.
+// Expects the first outputs of SplitMix64 for seed 0, and FNV's published test vectors.
 TEST_CASE("the hashes are the published ones") {
   CHECK(splitmix64(0) == 0xE220A8397B1DCDAFULL);
   CHECK(splitmix64(0x9E3779B97F4A7C15ULL) == 0x6E789E6AA1B965F4ULL);
@@ -23,8 +23,8 @@ TEST_CASE("units are exact multiples of 2^-23 in [-1, 1)") {
   CHECK(hash_to_signed_unit(1ULL << 63) == 0.0F);
 }
 
-// The values were computed in Python: splitmix64((fnv1a64(name) + i) mod 2^64) >> 40, minus 2^23,
-// times 2^-23, then in float32.
+// The expected values were computed in Python: splitmix64((fnv1a64(name) + i) mod 2^64) >> 40,
+// minus 2^23, times 2^-23, then in float32.
 TEST_CASE("parameters have the bits that the formula gives in another language") {
   Parameters parameters(at::kFloat, at::kCPU);
   const at::Tensor weight =
@@ -50,8 +50,8 @@ TEST_CASE("bfloat16 parameters are the float32 ones, rounded") {
   CHECK(narrow.add("w", {100}, uniform_by_fan_in(7)).value().equal(expected));
 }
 
-// Uniform in [-a, a]: mean 0 and mean square a^2 / 3. With 100000 draws the error is a few tenths
-// of a percent.
+// A uniform variable in [-a, a] has mean 0 and mean square a^2 / 3. With 100000 draws the error is
+// a few tenths of a percent.
 TEST_CASE("values fill their range evenly") {
   const at::Tensor values = at::empty({100'000});
   fill_by_hash(values, "name", uniform_by_fan_in(4));  // a = 0.5

@@ -77,7 +77,7 @@ TEST_CASE("a layout is part of a spec's dimensions, and sizes of one are not") {
   }
 }
 
-// Rank number 7 of tp=2,ulysses=2,fsdp=3 is 1 x 4 + 1 x 2 + 1.
+// With tp=2,ulysses=2,fsdp=3, rank 7 is 1 x 4 + 1 x 2 + 1: position 1 along every axis.
 TEST_CASE("tp varies fastest among ranks, fsdp slowest") {
   ModelSpec spec = spec_of("llama_small", "tp=2,ulysses=2,fsdp=3", {{"kv_heads", 4}});
   spec.rank = 7;

@@ -138,8 +138,8 @@ TEST_CASE("tokens that contradict the grid are refused") {
   CHECK(accept("wan_small", {{"tokens", 192}, {"frames", 3}}).at("tokens") == 192);
 }
 
-// 77 frames give 1 + 76 / 4 = 20. 480 / 16 = 30 and 832 / 16 = 52: 31200 tokens. 720p gives 20 x 45
-// x 80.
+// The grid has 1 + 76 / 4 = 20 frames, height 480 / 16 = 30 and width 832 / 16 = 52, so 31200
+// tokens. At 720p the grid is 20 x 45 x 80.
 TEST_CASE("a video's pixels give the patched latent grid") {
   using Dimensions = std::map<std::string, std::int64_t>;
   const auto grid = std::get<Dimensions>(video_dimensions("77x480x832", kWan));
@@ -149,7 +149,8 @@ TEST_CASE("a video's pixels give the patched latent grid") {
             .at("tokens") == 72'000);
 }
 
-// 81 frames give 1 + 80 / 8 = 11. 512 / 32 = 16 and 768 / 32 = 24: 4224 tokens.
+// The grid has 1 + 80 / 8 = 11 frames, height 512 / 32 = 16 and width 768 / 32 = 24, so 4224
+// tokens.
 TEST_CASE("LTX's autoencoder makes fewer tokens of a video") {
   using Dimensions = std::map<std::string, std::int64_t>;
   const auto grid = std::get<Dimensions>(video_dimensions("81x512x768", ModelFamily::kLtx));

@@ -19,7 +19,7 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// Returns the first groups of all matches.
+// Returns the text of the first capture group of every match.
 std::vector<std::string> found_in(const std::string& text, const std::regex& pattern) {
   std::vector<std::string> found;
   for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
@@ -47,7 +47,8 @@ TEST_CASE("every constant is in the list of all names, once") {
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
 }
 
-// A test of all models sees only the scopes that it reaches. Some need ranks or rare options.
+// Reads the sources, because a test that runs all models misses the scopes that need ranks or rare
+// options.
 TEST_CASE("models name their scopes by constants, never by literals") {
   const std::regex opens_scope("\\bScope \\w+\\((\\S[^,)]*)");
   int scopes = 0;
