@@ -12,15 +12,15 @@
 namespace rematch {
 
 struct BlockRegions {
-  Plan plan;  // recomputes every block
+  Plan plan;  // a plan that recomputes every block
   std::vector<OpRange> ranges;
 };
 
 // Returns Rejected if the model has no blocks.
 std::variant<BlockRegions, Rejected> block_regions(const Trace& trace);
 
-// Returns the plan under another name, in which each block saves the ops listed in `saves`. A block
-// without an entry is no region: autograd keeps what it saves.
+// Returns the plan under another name, with the given saved ops in each block. A block without an
+// entry is not a region, so autograd keeps what it saves there.
 struct BlockSaves {
   std::size_t block = 0;
   std::vector<bool> saves;  // indexed by op of the block's range

@@ -11,22 +11,22 @@
 namespace rematch {
 namespace {
 
-// Rounds like Python's round(): halves go to the even neighbour. This is also the default of
-// nearbyint().
+// Rounds like Python's round(): halves go to the even neighbour. nearbyint() does the same by
+// default.
 std::int64_t quantized(double memory) {
   constexpr double kSteps = 10'000;
   return static_cast<std::int64_t>(std::nearbyint(memory * kSteps));
 }
 
-// A set of items: its memory, its runtime, and its items.
+// A set of items, with its total memory and total runtime.
 struct Label {
   double memory = 0;
   double runtime = 0;
   OptionalIndex last;  // index into the choice lists of items
 };
 
-// Merges the labels with the same labels plus the item. The result is sorted by ascending memory
-// and ascending runtime.
+// Returns the labels, merged with a copy of each label that also has the item. The result is sorted
+// by ascending memory and ascending runtime.
 std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackItem& item, int index,
                              double budget, ChoiceLists<int>& chosen) {
   std::vector<Label> merged;
@@ -58,7 +58,7 @@ std::vector<Label> with_item(const std::vector<Label>& labels, const KnapsackIte
   return merged;
 }
 
-// Items in the order of runtime per memory, and the sums over the first items.
+// The items, sorted by runtime per memory, and the sums over the first items of this order.
 class Order {
  public:
   explicit Order(const std::vector<KnapsackItem>& items) : items_(items), places_(items.size()) {
@@ -78,8 +78,8 @@ class Order {
 
   int operator[](std::size_t place) const { return places_[place]; }
 
-  // Returns the most runtime that items from `place` on can give within `memory`, as if they were
-  // divisible.
+  // Returns an upper bound of the runtime that items from `place` on can save within `memory`. The
+  // bound treats items as divisible.
   double bound(std::size_t place, double memory) const {
     const double full = sums_[place].memory + memory;
     const auto after =
@@ -101,9 +101,9 @@ class Order {
   std::vector<KnapsackItem> sums_;
 };
 
-// Returns the runtime saved by filling the budget in this order. Adds memory in the same order as
-// with_item(), so rounding cannot make this value unreachable. An unreachable bound would drop
-// every label.
+// Fills the budget with the items in this order, and returns the runtime saved. The search uses the
+// result as a lower bound. Adds memory in the same order as with_item(), so rounding cannot make
+// the bound unreachable. With an unreachable bound, the search would drop every partial solution.
 double greedy_runtime(const std::vector<KnapsackItem>& items, const Order& order, double budget) {
   KnapsackItem sum;
   for (std::size_t place = 0; place < items.size(); ++place) {

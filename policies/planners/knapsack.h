@@ -8,8 +8,8 @@
 namespace rematch {
 
 struct KnapsackItem {
-  double memory = 0;   // share of the memory that a budget of 1 holds
-  double runtime = 0;  // time gained by saving the item
+  double memory = 0;   // share of the memory that a budget of 1 allows
+  double runtime = 0;  // time saved in recompute if the item is kept
 };
 
 // Makes the same choices as PyTorch's dp_knapsack. Memory is rounded to 1e-4, so the chosen items

@@ -11,8 +11,8 @@ namespace {
 constexpr int kUnknowns = 3;
 using Row = std::array<double, kUnknowns + 1>;
 
-// Solves the normal equations for the first `count` unknowns. Unknowns that nothing determines are
-// 0.
+// Solves the normal equations for the first `count` unknowns. An unknown that the equations do not
+// determine becomes 0.
 std::array<double, kUnknowns> solve(std::array<Row, kUnknowns> rows, int count) {
   std::array<double, kUnknowns> unknowns{};
   constexpr double kNothing = 1e-14;

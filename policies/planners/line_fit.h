@@ -1,4 +1,4 @@
-// Fits two lines that meet to points, with the least sum of squares.
+// Fits two lines that meet at a point (the knee) to data, with the least sum of squares.
 #pragma once
 
 #include <vector>

@@ -19,7 +19,7 @@ bool is_dear(const TracedOp& op) {
          op.draws_random;
 }
 
-// Returns the uses that backward demands and the region made.
+// Returns the values, with versions, that backward demands and the region itself made.
 std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   std::vector<RegionUse> uses;
   for (const RegionEvent& event : graph.events) {
@@ -30,7 +30,7 @@ std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   return uses;
 }
 
-// One block as the planner sees it.
+// One block of the trace, and what the planner computes for it.
 class Block {
  public:
   Block(const Trace& trace, OpRange range)
@@ -39,7 +39,7 @@ class Block {
     find_distances();
   }
 
-  // Returns the ops that are never recomputed unless the knapsack drops them.
+  // Returns the ops that must not be recomputed unless the knapsack drops them.
   std::vector<int> items() const {
     std::vector<int> ops;
     for (std::size_t op = 0; op < needed_.size(); ++op) {
@@ -53,8 +53,8 @@ class Block {
     return trace_.ops[graph_.range.first + static_cast<std::int32_t>(op)];
   }
 
-  // Returns for each op whether the minimum cut saves it, if the ops in `banned` must not run
-  // again.
+  // Returns for each op whether the minimum cut saves it, given that the ops in `banned` must not
+  // be recomputed.
   std::vector<bool> saves(const std::vector<bool>& banned) const {
     const int num_ops = static_cast<int>(graph_.ops.size());
     const int num_values = static_cast<int>(graph_.values.size());
@@ -115,7 +115,8 @@ class Block {
                                      std::pow(kStep, distance));
   }
 
-  // Computes the number of steps from each op to backward, along its readers.
+  // Computes for each op the length of the shortest path to backward, along the ops that read its
+  // result. It is 1 if backward demands the result.
   void find_distances() {
     constexpr int kNever = 1'000'000;
     distances_.assign(graph_.ops.size(), kNever);
@@ -132,7 +133,8 @@ class Block {
   const Trace& trace_;
   RegionGraph graph_;
   std::vector<RegionUse> uses_;
-  std::vector<bool> needed_;    // indexed by op: backward needs it if nothing is saved
+  // indexed by op: whether backward needs it to run again if nothing is saved
+  std::vector<bool> needed_;
   std::vector<int> distances_;  // indexed by op
 };
 
@@ -142,7 +144,7 @@ struct ItemOfBlock {
   Bytes bytes;
 };
 
-// Sorts as PyTorch does: the largest first, equal ones in the order in which they ran.
+// Sorts by descending size, as PyTorch does. Equal sizes stay in the order in which they ran.
 std::vector<ItemOfBlock> all_items(const Trace& trace, const std::vector<Block>& blocks) {
   std::vector<ItemOfBlock> items;
   for (std::size_t block = 0; block < blocks.size(); ++block) {
@@ -210,7 +212,8 @@ std::vector<bool> MinCut::source_side(int source, int sink) {
   return is_reached;
 }
 
-// Finds levels over edges with remaining capacity. Returns whether the sink has a level.
+// Computes the level of every node that is reachable over edges with remaining capacity. Returns
+// whether the sink is reachable.
 bool MinCut::find_levels(int source, int sink) {
   levels_.assign(edges_from_.size(), std::nullopt);
   levels_[source] = 0;

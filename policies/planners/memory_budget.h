@@ -1,19 +1,20 @@
 // Applies PyTorch 2.11's activation_memory_budget (choose_saved_values_set of
 // torch/_functorch/partitioners.py) to a trace, as a baseline.
 //
-// Note [The memory budget over a trace]
-// PyTorch's planner works on a compiled graph of forward and backward. This planner works on blocks
-// as they ran. Ops that must not be recomputed by default (matmuls, attention, random draws) are
-// the items of a knapsack. An item is worth its time. Items that the knapsack drops may be
-// recomputed. A minimum cut then saves the fewest bytes that make the rest available. Values
-// farther from backward cost slightly more, as in PyTorch.
+// Note [The memory budget over a trace] PyTorch's planner works on a compiled graph of forward and
+// backward. This planner works on the blocks of a trace. By default, matmuls, attention and random
+// draws must not be recomputed. These ops are the items of a knapsack, and the value of an item is
+// its time. The knapsack fills the budget; the items that it drops may be recomputed. A minimum cut
+// then saves the fewest bytes from which all other values can be recomputed. Values farther from
+// backward cost slightly more, as in PyTorch.
 //
-// This planner differs in three ways:
-// - The unit of the budget is what autograd keeps in blocks without checkpointing, minus what it
-//   keeps with every block recomputed. PyTorch's unit is its own first cut.
+// This planner differs from PyTorch's in three ways:
+// - The unit of the budget differs. Here it is what autograd keeps in blocks without checkpointing,
+//   minus what it keeps with every block recomputed. In PyTorch, it comes from a first cut.
 // - The input of every block is always kept. PyTorch's plans often lack it, which raises their peak
 //   (PyTorch's issue 197838).
-// - Nothing is fused, so no value costs more because it must be written out.
+// - Nothing is fused. In PyTorch, a value costs more if fused code must write it to memory to save
+//   it. Here, no value does.
 #pragma once
 
 #include <cstdint>
@@ -59,9 +60,10 @@ class MinCut {
 
   std::vector<Edge> edges_;  // an edge and its reverse are adjacent
   std::vector<std::vector<int>> edges_from_;
-  // Number of steps from the source, indexed by node. Absent: not reached.
+  // Number of steps from the source, indexed by node. Absent: the node is not reachable.
   std::vector<OptionalIndex> levels_;
-  std::vector<std::size_t> next_of_;  // indexed by node: edges before this one lead nowhere
+  // indexed by node: earlier edges of the node cannot carry more flow
+  std::vector<std::size_t> next_of_;
 };
 
 }  // namespace rematch

@@ -32,7 +32,7 @@ constexpr std::array<Planner, 3> kPlanners = {
             }},
     Planner{"sac_ilp", plan_by_sac}};
 
-// Returns nullopt if `call` does not name a planner.
+// Returns the plan of a planner. Returns nullopt if `call` does not name a planner.
 std::optional<Resolved> resolve_planner(std::string_view call, const Trace& trace,
                                         const Profile& profile) {
   for (const Planner& planner : kPlanners) {

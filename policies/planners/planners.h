@@ -14,8 +14,8 @@
 
 namespace rematch {
 
-// Resolves a user's list of planners and catalogue policies, separated by commas. Returns Rejected
-// for the first entry that is neither, or that this model cannot have.
+// Resolves a user's comma-separated list of planners and catalogue policies. Returns Rejected for
+// the first entry that is neither a planner nor a policy, or that this model cannot have.
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
                                                             const Profile& profile);

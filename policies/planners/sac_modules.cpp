@@ -6,14 +6,16 @@
 namespace rematch {
 namespace {
 
-// The big M of PyTorch's program, in milliseconds. The program has no solution above it.
+// The big-M constant of PyTorch's mixed-integer program, in milliseconds. It also limits a module's
+// recompute time.
 constexpr double kMostMilliseconds = 100;
 constexpr double kTolerance = 1e-9;
-// Corresponds to PyTorch's limit of 180 seconds. Most models need a few hundred nodes.
+// The limit on nodes of the search tree, in place of PyTorch's limit of 180 seconds. Most models
+// need a few hundred nodes.
 constexpr int kMostNodes = 100'000;
 
-// A corner of a curve: the least cost of freeing a number of bytes. The curve is convex, and flat
-// before its first corner.
+// A corner of a cost curve, which gives the least cost of freeing a number of bytes. The curve is
+// convex, and flat before its first corner.
 struct Corner {
   double freed = 0;
   double cost = 0;
@@ -48,7 +50,8 @@ Curve lower_hull(const Curve& corners) {
   return hull;
 }
 
-// Returns the curve of a checkpointed module, or an empty curve if it cannot be checkpointed.
+// Returns the cost curve of a module that is checkpointed. Returns an empty curve if the module
+// cannot be checkpointed.
 Curve curve_of(const SacModule& module) {
   const auto all = static_cast<double>(module.all_bytes);
   const auto kept = static_cast<double>(module.kept_bytes);
@@ -83,7 +86,8 @@ Curve curve_of(const SacModule& module) {
   return curve;
 }
 
-// The bytes that must have been freed before the module at this place in post-order runs backward.
+// A constraint: the number of bytes that must be freed before the module at this place in
+// post-order runs backward.
 struct Need {
   int post_order = 0;
   double bytes = 0;
@@ -127,11 +131,11 @@ class SacSearch {
     double cost = 0;
   };
 
-  // The next part of a module's curve. The cheapest offer is taken first.
+  // The next segment of a module's cost curve. The queue returns the cheapest segment first.
   struct Offer {
     double slope = 0;
     std::size_t module = 0;
-    std::size_t corner = 0;  // where this part of the curve ends
+    std::size_t corner = 0;  // index of the corner where the segment ends
     bool operator<(const Offer& other) const { return slope > other.slope; }
   };
 
@@ -147,8 +151,9 @@ class SacSearch {
     offers.push({(b.cost - a.cost) / (b.freed - a.freed), module, corner});
   }
 
-  // Returns the bytes that each module frees if costs are convex. Meets the needs in order, each
-  // from the cheapest modules before it. Returns nullopt if not enough can be freed.
+  // Solves the relaxed problem, in which costs are convex. Returns the bytes that each module
+  // frees, or nullopt if the modules cannot free enough. Meets the constraints in post-order; for
+  // each, uses the cheapest modules that precede it.
   std::optional<Relaxed> relax() const {
     Relaxed relaxed;
     relaxed.freed.assign(model_.modules.size(), 0);
@@ -183,7 +188,7 @@ class SacSearch {
     return relaxed;
   }
 
-  // Returns whether one module is inside the other. This is PyTorch's own test by name.
+  // Returns whether one of the two modules is inside the other. Compares names, as PyTorch does.
   bool is_nested(std::size_t a, std::size_t b) const {
     const std::string& first = model_.modules[a].name;
     const std::string& second = model_.modules[b].name;
@@ -191,8 +196,9 @@ class SacSearch {
            second.find(first + ".") != std::string::npos;
   }
 
-  // Returns the undecided module whose choice matters most, or nullopt if all are decided. Fills
-  // `solution` with the rounded choices; its discards are empty if nested modules are used.
+  // Returns the undecided module whose decision changes the cost most, or nullopt if no decision is
+  // missing. Fills `solution` with the rounded choices. Leaves solution.discards empty if a module
+  // and a module inside it would both be checkpointed.
   std::optional<std::size_t> undecided(const Relaxed& relaxed, SacSolution& solution) const {
     std::optional<std::size_t> worst;
     double most = kTolerance;
@@ -250,8 +256,9 @@ class SacSearch {
   const SacModel& model_;
   double gap_ratio_;
   std::vector<Curve> checkpointed_;  // indexed by module
-  std::vector<Curve> open_;          // lower hull with "not checkpointed"
-  std::vector<Need> needs_;          // sorted by post-order
+  // indexed by module: convex lower hull of the curve and of "not checkpointed"
+  std::vector<Curve> open_;
+  std::vector<Need> needs_;  // sorted by post-order
   std::vector<Choice> choices_;
   std::optional<SacSolution> best_;
   int num_nodes_ = 0;

@@ -15,7 +15,7 @@ Rule both(Rule a, Rule b) {
   return b == Rule::kFree ? a : Rule::kBoth;
 }
 
-// Groups of ops that are saved or recomputed together. The first op of a group represents it.
+// Groups of ops that are saved or recomputed together. Each op maps to the first op of its group.
 class Groups {
  public:
   explicit Groups(const SacOps& ops)

@@ -1,6 +1,7 @@
-// Chooses which ops of one module PyTorch 2.11's selective checkpointing saves for a share of its
-// bytes (get_optimal_checkpointing_policy_per_module of torch/distributed/_tools/sac_ilp.py).
-// Considers a single module; sac_modules.h chooses the share of each.
+// Chooses which ops of one module PyTorch 2.11's selective checkpointing saves, given a share of
+// the module's bytes (get_optimal_checkpointing_policy_per_module of
+// torch/distributed/_tools/sac_ilp.py). Considers a single module; sac_modules.h chooses the share
+// of each module.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +17,16 @@ struct SacOps {
   std::vector<double> runtimes_ms;
   std::vector<int> views;   // never saved
   std::vector<int> random;  // saved all together or not at all
-  // Pairs of an in-place op and the op that made the written tensor; both are saved or neither. If
-  // the second is the op itself, the op writes a tensor from outside and is saved.
+  // Pairs of an in-place op and the op that made the tensor that it writes. Both ops are saved, or
+  // neither is. If the in-place op writes a tensor from outside, the pair is the op twice, and the
+  // op is saved.
   std::vector<std::pair<int, int>> in_place;
   bool must_store_random = false;
 };
 
 // Returns for each op whether it is saved. Saves the most runtime within ceil(budget_ratio * all
-// bytes); PyTorch's solver may stop 5 % below this. Returns nullopt if no choice satisfies the
-// rules.
+// bytes). PyTorch's solver may stop 5 % below this optimum. Returns nullopt if no choice satisfies
+// all constraints.
 std::optional<std::vector<bool>> sac_saves(const SacOps& ops, double budget_ratio);
 
 }  // namespace rematch

@@ -16,7 +16,7 @@ double milliseconds(Profile::Duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// A module of the planner: a block, or the part before, between or after blocks.
+// A module as the planner defines it: a block, or the ops before, between or after blocks.
 struct Module {
   OpRange range;
   bool is_block = false;
@@ -54,8 +54,8 @@ class Tracker {
     }
   }
 
-  // Returns the module's figures. Counts tensors alive when the range ends: saved by then, or still
-  // to be read.
+  // Returns the module's memory figures. Counts the tensors that are alive when the range ends: a
+  // tensor is alive if it has been saved, or if a later op reads it.
   SacModule figures(OpRange range) const {
     SacModule module;
     std::set<StorageId> saved;
@@ -140,7 +140,7 @@ double estimated_peak(const SacModel& model) {
 }  // namespace
 
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
-  // CUDA's smallest allocation; the estimator rounds up to it
+  // The smallest allocation on CUDA. PyTorch's estimator rounds sizes up to a multiple of it.
   constexpr std::int64_t kAllocation = 512;
   SacOps ops;
   std::map<StorageId, int> maker;
@@ -161,7 +161,7 @@ SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range) {
     if (op.draws_random) ops.random.push_back(index);
     if (!op.writes.empty()) ops.in_place.emplace_back(index, maker.at(op.writes.front()));
   }
-  // The reader of the region's output keeps it, so saving it costs nothing.
+  // The op that reads the region's output keeps it anyway, so saving the output costs nothing.
   for (OpId id = range.end; id-- > range.first;) {
     if (trace.ops[id].is_view || !trace.ops[id].writes.empty()) continue;
     ops.memory_bytes[id - range.first] = 0;
@@ -176,7 +176,7 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
     double time = 0;
     double worth() const { return time > 0 ? bytes / time : std::numeric_limits<double>::max(); }
   };
-  std::map<int, Group> groups;  // keyed by first op
+  std::map<int, Group> groups;  // groups of ops, keyed by the first op of the group
   std::map<int, int> head;
   for (const auto& [op, parent] : ops.in_place) head[op] = parent;
   for (int op : ops.random) head.try_emplace(op, ops.random.front());
@@ -202,8 +202,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   std::stable_sort(order.begin(), order.end(),
                    [](const Group& a, const Group& b) { return a.worth() > b.worth(); });
   order.push_back(stored);
-  // Pairs each share of bytes with the time of the next step and moves it slightly to the right,
-  // for an upper bound.
+  // Computes an upper bound: pairs each share of bytes with the time of the next step, and moves
+  // the share slightly to the right.
   constexpr double kShift = 1e-2;
   std::map<double, double> curve;
   const auto add = [&] {

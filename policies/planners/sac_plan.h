@@ -15,17 +15,17 @@
 
 namespace rematch {
 
-// `budget_ratio` is a share of the peak that the planner estimates without checkpointing; it must
+// `budget_ratio` is a share of the peak that the planner estimates without checkpointing. It must
 // be above 0 and at most 1. Returns Rejected for any other ratio, for a model without blocks, or if
 // no solution is within the budget.
 std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& profile,
                                          double budget_ratio);
 
-// Returns the estimator's figures for the ops of one module.
+// Returns the figures that PyTorch's estimator would give for the ops of one module.
 SacOps sac_ops_of(const Trace& trace, const Profile& profile, OpRange range);
 
-// Returns the two lines by which the planner evaluates a module: the share of recompute time over
-// the share of discarded bytes. Ops are taken in order of bytes per time.
+// Returns the two lines by which the planner evaluates a module. They map the share of discarded
+// bytes to the share of recompute time. Ops are discarded in the order of bytes per time.
 std::vector<FittedLine> sac_tradeoff(const SacOps& ops);
 
 }  // namespace rematch
