@@ -1,11 +1,10 @@
 // Computes the bytes that a rank sends in a collective. They determine its time.
 //
-// Note [Bytes of a collective]
-// S is the bytes of the whole: the result of an all-gather, the input of a reduce-scatter, either
-// of them for other collectives. With n ranks, a ring sends (n - 1) / n of S for an all-gather, a
-// reduce-scatter or an all-to-all. It sends twice that for an all-reduce, and S for a broadcast.
-// These are the bus bandwidth factors of NCCL's tests
-// (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+// Note [Bytes of a collective] S is the size in bytes of the whole tensor: the result of an
+// all-gather, the input of a reduce-scatter, and either one for other collectives. With n ranks, a
+// ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an all-to-all. It sends twice
+// that for an all-reduce, and S for a broadcast. These are the bus bandwidth factors of NCCL's
+// tests (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 #pragma once
 
 #include "policies/base/bytes.h"
@@ -14,19 +13,20 @@
 
 namespace rematch {
 
-// `whole` is S; `ranks` is at least 1.
+// `whole` is S in Note [Bytes of a collective]. `ranks` is at least 1.
 Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks);
 
-// Returns S of an op that starts a collective: the larger of its total input and total output
-// bytes.
+// Returns S (see Note [Bytes of a collective]) of an op that starts a collective. S is the larger
+// of its total input and total output bytes.
 Bytes whole_bytes(const Trace& trace, const TracedOp& op);
 
-// Returns the number of ranks in an op's group. Uses the trace's dimension of that name, or else
-// the size ratio of an all-gather or a reduce-scatter. Returns nullopt if neither is known.
+// Returns the number of ranks in an op's process group. Uses the trace's dimension with the group's
+// name. If there is none, uses the size ratio of an all-gather or a reduce-scatter. Returns nullopt
+// if neither is known.
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
-// Return nullopt for an op that does not start a collective. An unknown number of ranks counts as
-// very many.
+// Return the bytes that a rank sends in a collective, or nullopt for an op that does not start one.
+// An unknown number of ranks counts as very many.
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedOp& op);
 std::optional<Bytes> sent_bytes(const Trace& trace, const BackwardEvent& event);
 std::optional<Bytes> sent_bytes(const Trace& trace, const TracedCollective& collective);

@@ -19,12 +19,12 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 // The data sheets of H100, H200 and B200 give tensor-core rates with sparsity; the dense rate is
 // half. They give PCIe and NVLink bandwidths for both directions together. An L40S has only PCIe.
 //
-// Note [How much memory a device has]
-// `memory` is the total that the driver reports in cudaMemGetInfo and in PyTorch's out-of-memory
-// messages ("total capacity"). It is less than the data sheet's decimal gigabytes where ECC and the
-// driver take a part. It is more on an H100, whose chips hold 80 binary gigabytes. Drivers differ
-// by up to 0.3 GiB; the table has the smallest value found. Tensors do not get all of it: see Note
-// [What is reserved of a card].
+// Note [How much memory a device has] `memory` is the total that the driver reports in
+// cudaMemGetInfo. PyTorch shows the same number in its out-of-memory messages ("total capacity").
+// On most cards it is less than the data sheet's decimal gigabytes, because ECC and the driver take
+// a part. On an H100 it is more, because its chips hold 80 binary gigabytes. Drivers differ by up
+// to 0.3 GiB; the table has the smallest value found. Tensors do not get all of it: see Note [What
+// is reserved of a card].
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

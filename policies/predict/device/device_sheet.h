@@ -1,5 +1,5 @@
-// Peak rates of a few devices from their data sheets, for rooflines. Programs do not reach these
-// peaks.
+// Peak rates of a few devices from their data sheets, for rooflines. Real programs do not reach
+// these peaks.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace rematch {
 
-// Memory of a card that a process needs besides its tensors.
+// Memory of a card that a process needs in addition to its tensors.
 //
 // Note [What is reserved of a card]
-// `context`: the driver and the CUDA context. It takes 0.3 to 0.6 GiB, depending on driver and
-// loaded kernels.
-// `communicator`: NCCL's buffers for each communicator. Reports say 0.5 to 0.7 GB on 4 GPUs
-// (github.com/NVIDIA/nccl/issues/964) and 1.6 GB (github.com/NVIDIA/nccl/issues/864).
-// `fragmentation_ratio`: memory that LibTorch's caching allocator reserves beyond the tensors'
-// bytes. On an H100 it reserved 14 to 20 % more (llama3_1b and wan_1_3b under full and attn_only).
-// If the card's memory does not allow that much, the allocator frees blocks and retries, which is
-// slow, or fails. Other cards use the same allocator but were not measured.
+// - `context` is the memory of the driver and the CUDA context. It takes 0.3 to 0.6 GiB, depending
+//   on driver and loaded kernels.
+// - `communicator` is the memory of NCCL's buffers for each communicator. Reports say 0.5 to 0.7 GB
+//   on 4 GPUs (github.com/NVIDIA/nccl/issues/964) and 1.6 GB (github.com/NVIDIA/nccl/issues/864).
+// - `fragmentation_ratio` is the memory that LibTorch's caching allocator reserves beyond the
+//   tensors' bytes, as a share of these bytes. On an H100 it reserved 14 to 20 % more (llama3_1b
+//   and wan_1_3b under full and attn_only). If the card has less memory than that, the allocator
+//   frees blocks and retries, which is slow, or fails. Other cards use the same allocator but were
+//   not measured.
 struct CardReserve {
   Bytes context;
   Bytes communicator;
@@ -34,16 +35,17 @@ inline constexpr CardReserve kUsualReserve{
 
 struct DeviceSheet {
   std::string_view name;    // "h100"
-  std::string_view source;  // the document that states the figures
+  std::string_view source;  // the document that these figures are from
   Bytes memory;
   // Dense rate, without structured sparsity.
   double bfloat16_flops_per_second = 0;
-  double float32_flops_per_second = 0;  // pure float32 without TF32, LibTorch's default
+  double float32_flops_per_second = 0;  // rate of pure float32 without TF32, LibTorch's default
   double memory_bytes_per_second = 0;
-  double pcie_bytes_per_second = 0;  // in one direction
-  // Rate to the other cards of a node, in one direction. NVLink, or PCIe if the card has no NVLink.
+  double pcie_bytes_per_second = 0;  // rate in one direction
+  // Rate to the other cards of a node, in one direction. It is the rate of NVLink, or of PCIe if
+  // the card has no NVLink.
   double link_bytes_per_second = 0;
-  // The driver's names for cards with these rates: "NVIDIA H100 80GB HBM3".
+  // The names by which the driver calls cards with these rates: "NVIDIA H100 80GB HBM3".
   std::vector<std::string_view> cards;
   CardReserve reserve = kUsualReserve;
 };
@@ -52,11 +54,11 @@ const std::vector<DeviceSheet>& device_sheets();
 
 // Returns null if the device is unknown.
 const DeviceSheet* find_device_sheet(std::string_view name);
-// Finds a sheet by the driver's name of the card. Returns null if there is none.
+// Finds a data sheet by the name that the driver gives the card. Returns null if there is none.
 const DeviceSheet* sheet_of_card(std::string_view card);
 
-// Names the nearest known device if the name looks like a typing mistake, and lists the known
-// devices.
+// Returns the end of an error message: lists the known devices, and names the nearest one if the
+// name looks like a typing mistake.
 Rejected unknown_device(std::string_view name);
 
 }  // namespace rematch

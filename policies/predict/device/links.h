@@ -1,6 +1,6 @@
 // Measured times, by bytes, of collectives between ranks and of copies to the host. Predictions use
-// them in place of the link in a device's data sheet. harness/run/passes/link_pass.h measures them.
-// Does not model overlap with compute.
+// these times instead of the link rate in a device's data sheet. harness/run/passes/link_pass.h
+// measures them. Does not model overlap with compute.
 #pragma once
 
 #include <chrono>
@@ -41,18 +41,19 @@ struct LinkPoint {
   bool operator==(const LinkPoint&) const = default;
 };
 
-// At least one point. Bytes are strictly ascending.
+// Measured times by bytes. A curve has at least one point, and its bytes are strictly ascending.
 using LinkCurve = std::vector<LinkPoint>;
 
-// Interpolates linearly between two points. Below the first point, returns its time. Above the last
-// point, scales its time with the bytes.
+// Returns the time for this number of bytes. Interpolates linearly between two points. Below the
+// first point, returns the time of the first point. Above the last point, scales the time of the
+// last point with the bytes.
 std::chrono::nanoseconds time_at(const LinkCurve& curve, Bytes bytes);
 
-// The ranks that communicate under one name: "tp".
+// A group of ranks that communicate. `name` is the name of the group, such as "tp".
 struct LinkGroup {
   std::string name;
   std::int64_t num_ranks = 1;
-  // Times of float32 elements by S, the bytes of the whole. See Note [Bytes of a collective].
+  // Times of collectives of float32 elements, by S of Note [Bytes of a collective].
   std::map<CollectiveKind, LinkCurve> collectives;
   bool operator==(const LinkGroup&) const = default;
 };
@@ -62,7 +63,7 @@ struct LinkProfile {
   std::string transport;  // "gloo", "nccl"
   std::string layout;     // "tp=2,fsdp=4"; empty: one rank
   std::int64_t world = 1;
-  int num_steps = 0;  // number of steps that the medians are over
+  int num_steps = 0;  // number of steps over which the medians were taken
   std::optional<std::string> git_commit;
   std::optional<bool> git_dirty;
   std::vector<LinkGroup> groups;
@@ -77,11 +78,11 @@ LinkProfile slowest_of(const std::vector<LinkProfile>& ranks);
 
 bool has_collectives(const Trace& trace);
 
-// Explains in one line why the profile lacks times for the trace's collectives. Returns nullopt if
-// it has all.
+// Returns nullopt if the profile has the times of all collectives of the trace. Otherwise explains
+// in one line why it lacks them.
 std::optional<std::string> links_problem(const LinkProfile& links, const Trace& trace);
 
-// Returns the time of a collective. Requires that links_problem() found no problem.
+// Returns the measured time of a collective. Call it only if links_problem() returns nullopt.
 std::chrono::nanoseconds measured_time(const LinkProfile& links,
                                        const TracedCollective& collective);
 
@@ -91,7 +92,7 @@ HostLink host_link_of(const LinkProfile& links, const std::string& source);
 // Returns for example "tp=2, measured on cpu over gloo".
 std::string links_in_words(const LinkProfile& links);
 
-// Link profiles as files, "rematch.links/1.0". Nothing is lost.
+// Reads and writes link profiles as files, "rematch.links/1.0". Nothing is lost.
 
 Json links_to_json(const LinkProfile& links);
 

@@ -11,21 +11,22 @@
 namespace rematch {
 
 struct MemoryReserve {
-  Bytes context;        // driver and CUDA context
-  Bytes communicators;  // buffers of all NCCL communicators
-  Bytes fragmentation;  // reserved by the allocator but not used by tensors
-  // The value of --reserve, which replaces the three above.
+  Bytes context;        // memory of the driver and the CUDA context
+  Bytes communicators;  // memory of the buffers of all NCCL communicators
+  Bytes fragmentation;  // memory that the allocator reserves but tensors do not use
+  // The value of --reserve. If present, it replaces the three members above.
   std::optional<Bytes> asked;
   bool operator==(const MemoryReserve&) const = default;
 
   Bytes total() const { return asked.value_or(context + communicators + fragmentation); }
 };
 
-// Splits `memory` by the card's data sheet. A null sheet stands for the usual reserve.
+// Returns the reserve of a card with `memory` bytes, by the card's data sheet. If the sheet is
+// null, returns the usual reserve.
 MemoryReserve usual_reserve(const DeviceSheet* sheet, Bytes memory, int num_communicators);
 
-// Counts the process groups that a rank's step communicates in. NCCL makes one communicator for
-// each.
+// Returns the number of process groups in which a rank's step communicates. NCCL makes one
+// communicator for each.
 int num_communicators(const Trace& trace);
 
 }  // namespace rematch

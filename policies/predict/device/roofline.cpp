@@ -44,7 +44,7 @@ std::string_view dtype_of(const Trace& trace, const TracedOp& op) {
 // A device, and the links that its collectives use.
 struct Rates {
   const DeviceSheet& sheet;
-  const LinkProfile* links;  // null: uses the sheet's link
+  const LinkProfile* links;  // null: uses the link of the data sheet
 };
 
 TracedCollective collective_of(const Trace& trace, const TracedOp& op) {
@@ -55,7 +55,7 @@ TracedCollective collective_of(const Trace& /*trace*/, const BackwardEvent& even
 }
 TracedCollective collective_of(const Trace& /*trace*/, const TracedCollective& sum) { return sum; }
 
-// Returns nullopt for an op that does not start a collective.
+// Returns the time of a collective, or nullopt for an op that does not start one.
 template <class Collective>
 std::optional<Profile::Duration> time_on_link(const Rates& rates, const Trace& trace,
                                               const Collective& collective) {
@@ -78,7 +78,7 @@ bool computes(std::string_view op) {
   return part != CollectivePart::kStart && part != CollectivePart::kWait;
 }
 
-// See roofline_profile().
+// Returns the times of backward's ops as roofline_profile() defines them.
 std::vector<Profile::Duration> backward_times(const Rates& rates, const Trace& trace,
                                               const IdTable<OpId, Profile::Duration>& forward) {
   struct OfScope {
@@ -155,8 +155,9 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
   return moved;
 }
 
-// Reads the gradient, the parameter and both moments, and writes all but the gradient. A parameter
-// that is not float32 has a float32 master copy, which is read instead of the parameter.
+// The optimizer reads the gradient, the parameter and both moments, and writes all of them except
+// the gradient. A parameter that is not float32 has a float32 master copy. The optimizer reads the
+// copy instead of the parameter, and writes both.
 Bytes optimizer_moved_bytes(const Trace& trace) {
   constexpr std::int64_t kFloat32 = 4;
   Bytes moved;

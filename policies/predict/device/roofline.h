@@ -1,6 +1,6 @@
-// Computes a profile without measuring. Every op takes the time of its arithmetic or of its bytes
-// at the peak rates of a device's data sheet, whichever is longer. Launches and gaps take no time,
-// so real steps take longer. The profile can rank plans by speed.
+// Computes a profile without measuring. Every op takes the time of its arithmetic or of its bytes,
+// whichever is longer, at the peak rates of a device's data sheet. Launches and gaps take no time,
+// so real steps take longer. The profile is good for ranking plans by speed.
 #pragma once
 
 #include "policies/predict/device/device_sheet.h"
@@ -10,31 +10,31 @@
 
 namespace rematch {
 
-// A trace has no shapes for backward's ops. Backward of a scope is assumed to take twice the time
-// of its forward, for the gradients of both factors of its products. This time is spread evenly
-// over the scope's backward ops except collectives. A collective takes the time of its bytes
-// (collective_time.h) on the sheet's link and does not overlap. Waits take no time. The optimizer's
-// time includes the sums of gradients.
+// A trace has no shapes for backward's ops. Backward of a scope is therefore assumed to take twice
+// the time of its forward, because each product has a gradient for both factors. This time is
+// spread evenly over the scope's backward ops except collectives. A collective takes the time of
+// its bytes (collective_time.h) on the link of the data sheet and does not overlap. Waits take no
+// time. The optimizer's time includes the sums of gradients.
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet);
 
-// Uses measured times of collectives. `name` names the links in the profile. Throws
-// std::invalid_argument if links_problem() finds a problem.
+// Computes the same profile, but with measured times of collectives. NamedLinks::name names the
+// links in the profile. Throws std::invalid_argument if links_problem() finds a problem.
 struct NamedLinks {
   LinkProfile links;
   std::string name;  // "cpu.links.json: tp=2, measured on cpu over gloo"
 };
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
-// Returns the data sheet of the profile's device, or else of its card. Returns null if there is
-// none.
+// Returns the data sheet of the profile's device or, if the device has none, of the profile's card.
+// Returns null if there is neither.
 const DeviceSheet* sheet_of(const Profile& profile);
 
-// Returns the bytes of the value, at most those of its storage. A view may cover a part of its
-// storage.
+// Returns the bytes of the value, but at most the bytes of its storage. A view may cover a part of
+// its storage.
 Bytes value_bytes(const Trace& trace, ValueId id);
 
-// Returns the bytes that a forward op reads and writes: its inputs and results once each. An
-// embedding table counts only the bytes looked up. Views count 0.
+// Returns the bytes that a forward op reads and writes. Each input and each result counts once. An
+// embedding table counts only the rows that are looked up. Views count 0.
 Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that one AdamW step reads and writes if it makes one pass over all parameters.
@@ -42,8 +42,9 @@ Bytes optimizer_moved_bytes(const Trace& trace);
 
 // Compares a roofline of a trace with a measured profile of it.
 struct RooflineError {
-  double step_time_ratio = 0;  // measured over roofline
-  double median_op_ratio = 0;  // median over forward ops that have a roofline time
+  double step_time_ratio = 0;  // measured step time divided by the roofline's
+  // the same ratio per forward op, median over the ops that have a roofline time
+  double median_op_ratio = 0;
 };
 RooflineError roofline_error(const Profile& roofline, const Profile& measured);
 

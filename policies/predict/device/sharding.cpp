@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t share_of(std::int64_t whole, int world) { return (whole + world - 1) / world; }
 
-// Converts backward to the view of one rank, event by event.
+// Converts the events of backward to the view of one rank, one event at a time.
 class ShardedBackward {
  public:
   ShardedBackward(const Trace& trace, int world)
@@ -37,8 +37,8 @@ class ShardedBackward {
   IdTable<ScopeId, ScopeId> tops_;
   IdTable<ScopeId, Bytes> gathered_;
   std::optional<ScopeId> at_work_;
-  Bytes last_;          // gradients so far, not sharded
-  Bytes before_scope_;  // the part of last_ that belongs to finished scopes
+  Bytes last_;          // bytes of gradients so far, not sharded
+  Bytes before_scope_;  // the part of last_ that belongs to scopes whose backward is over
   Bytes shared_out_;    // this rank's share of before_scope_
 };
 

@@ -18,29 +18,31 @@
 
 namespace rematch {
 
-// Returns the bytes of one element of a parameter.
+// Returns the size of one element of a parameter in bytes.
 inline std::int64_t parameter_element_bytes(std::string_view dtype) {
   return dtype == "float32" ? 4 : 2;
 }
 
 struct ShardedStep {
-  // The original's ops, scopes and packs with the bytes of one rank. Bytes made in backward include
-  // gathered parameters.
+  // The ops, scopes and packs of the original trace, with the bytes of one rank. Bytes made in
+  // backward include gathered parameters.
   Trace trace;
-  IdTable<OpId, Bytes> gathered;  // bytes held while each forward op runs
+  // bytes of gathered parameters that are held while each forward op runs
+  IdTable<OpId, Bytes> gathered;
 };
 
-// `world` must be at least 1. With 1, nothing is gathered and the trace is the original.
+// `world` must be at least 1. If it is 1, nothing is gathered and the result is the original trace.
 ShardedStep shard_step(const Trace& trace, int world);
 
-// Returns for each scope its outermost enclosing scope, which may be the scope itself.
+// Returns for each scope its outermost enclosing scope. For a top-level scope, this is the scope
+// itself.
 IdTable<ScopeId, ScopeId> top_scopes(const Trace& trace);
 inline std::optional<ScopeId> top_of(const IdTable<ScopeId, ScopeId>& tops,
                                      std::optional<ScopeId> scope) {
   return scope ? std::optional(tops[*scope]) : std::nullopt;
 }
 
-// Returns for each scope the bytes of parameters that ops inside it read, counting each storage
+// Returns for each scope the bytes of the parameters that ops inside it read. Each storage counts
 // once. Only top-level scopes have an entry above 0.
 IdTable<ScopeId, Bytes> parameters_by_top_scope(const Trace& trace);
 

@@ -10,13 +10,14 @@
 namespace rematch {
 namespace {
 
-// The longest closure that is considered for sinking. Sinking helps short tails, such as a
-// down-cast or a reduction. Considering longer ones would take time quadratic in the ops of a
-// region that spans a whole model.
+// The maximum length of a closure that may run early (see Note [Why lazy order is not always
+// lowest]). Running early helps short tails, such as a down-cast or a reduction. Considering longer
+// closures would take time quadratic in the ops of a region that spans a whole model.
 constexpr std::size_t kMaxSunkOps = 64;
-constexpr std::size_t kMaxWeighedSlots = 256;  // number of next demanded slots considered
+// limit on the slots considered; those demanded next come first
+constexpr std::size_t kMaxWeighedSlots = 256;
 
-// Chooses at each demand which pending slot to run early.
+// Chooses which pending slot to run early. Asked at each demand.
 class SinkingOrder {
  public:
   explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
@@ -27,14 +28,15 @@ class SinkingOrder {
     }
   }
 
-  // Returns the slot whose early run frees the most net bytes. Returns nullopt if no slot frees
-  // any.
+  // Returns the slot that frees the most net bytes if it runs early. Returns nullopt if no slot
+  // frees any.
   OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // A slot that had no gain still has none, unless something changed that its gain depends on.
+      // If a slot had no gain, it still has none, unless something that its gain depends on has
+      // changed.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);
       }
@@ -68,8 +70,9 @@ class SinkingOrder {
 
   static constexpr std::size_t kNowhere = SIZE_MAX;
 
-  std::vector<int> demanded_later_;  // running other slots would be wasted
-  std::vector<std::size_t> place_;   // indexed by slot: index in demanded_later_
+  // slots that backward demands, in this order; running other slots would be wasted
+  std::vector<int> demanded_later_;
+  std::vector<std::size_t> place_;  // indexed by slot: index in demanded_later_
   bool has_none_left_ = false;
 };
 

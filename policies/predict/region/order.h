@@ -1,13 +1,16 @@
 // Chooses the order in which on_demand recomputes a region's saved tensors, so that it never peaks
 // higher than whole_region.
 //
-// Note [Why lazy order is not always lowest]
-// Running a saved tensor's closure late can cost memory in three ways. It may hold a kept source
-// that is larger than its result. It may hold an intermediate that an earlier demand shares with
-// it. It may need a large temporary at a time when gradients already exist. Running the closure
-// early where that frees more than it holds (sinking) avoids the first two. Only simulation shows
-// the third. Running the whole closure at the first demand never peaks higher than whole_region, so
-// the lowest of the three orders does not either.
+// Note [Why lazy order is not always lowest] Running a saved tensor's closure late can cost memory
+// in three ways:
+// - It may hold a kept source that is larger than the closure's result.
+// - It may hold an intermediate that an earlier demand shares with it.
+// - It may need a large temporary at a time when gradients already exist.
+//
+// Running a closure early is called sinking. It is done if it frees more bytes than it holds.
+// Sinking avoids the first two costs. Only simulation shows the third. The third order runs the
+// whole closure at the first demand, and never peaks higher than whole_region. The best of the
+// three orders is therefore never worse than whole_region.
 #pragma once
 
 #include "policies/plan/plan.h"
@@ -17,12 +20,12 @@
 
 namespace rematch {
 
-// Fills `type.demand_steps` and `type.whole_on_demand` for ops [first_op, end_op). The result holds
-// for every region with the same behaviour (same_behaviour()).
+// Fills `type.demand_steps` and `type.whole_on_demand` for ops [first_op, end_op). The result is
+// valid for every region with the same behaviour (same_behaviour()).
 void choose_order(const Trace& trace, OpId first_op, OpId end_op, RegionType& type);
-// `least` is a lower bound on RegionSimulation::peak over all orders, as far as the caller knows
-// one. The search ends early when it reaches this bound. Returns the simulation of the region in
-// the chosen order.
+// `least` is a lower bound, known to the caller, on RegionSimulation::peak over all orders. The
+// search ends early when it reaches this bound. Returns the simulation of the region in the chosen
+// order.
 RegionSimulation choose_order(const RegionGraph& graph, RegionType& type, Bytes least = {});
 
 }  // namespace rematch

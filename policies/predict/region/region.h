@@ -1,6 +1,6 @@
-// A region of a trace as a schedule sees it. It holds ops, values and storages by small local
-// index, the tensors saved for backward while it was open, and the events of backward on them. Does
-// not know treatments.
+// A region of a trace in the form that schedules work with. It holds ops, values and storages by
+// small local index, the tensors saved for backward while the region was open, and the events of
+// backward on these tensors. Does not know treatments.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// Ops [first, end) of a trace.
+// The ops [first, end) of a trace.
 struct OpRange {
   OpId first;
   OpId end;
@@ -21,28 +21,29 @@ struct OpRange {
 };
 
 struct RegionValue {
-  OptionalIndex producer;  // local op; absent: the value comes from outside the region
+  OptionalIndex producer;  // index of the local op; absent: the value comes from outside
   int storage = 0;         // local
-  // Held until the region's last slot is released, because it cannot be recomputed. Examples are
-  // the result of a side effect, an `empty` that a kernel filled through a pointer, and a tensor
-  // that appeared without an op.
+  // The value is held until the region's last slot is released, because it cannot be recomputed.
+  // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
+  // and a tensor that appeared without an op.
   bool constant = false;
   bool operator==(const RegionValue&) const = default;
 };
 
 struct RegionStorage {
   Bytes bytes;
-  bool outside = false;  // lives outside the region, so recompute never allocates it
-  // Outside, and made by an earlier op. It is alive in backward only because the region holds it.
-  // False for parameters, constants and the batch.
+  bool outside = false;  // storage lives outside the region, so recompute never allocates it
+  // True if the storage is outside and an earlier op made it. Such a storage is alive in backward
+  // only because the region holds it. False for parameters, constants and the batch.
   bool is_input = false;
-  std::vector<int> writes;  // local ops that write it in place, in order; empty if outside
+  // local ops that write the storage in place, in order; empty if the storage is outside
+  std::vector<int> writes;
   struct Reader {
     int op = 0;  // local
     std::int32_t version = 0;
     bool operator==(const Reader&) const = default;
   };
-  std::vector<Reader> readers;  // only if it has writes
+  std::vector<Reader> readers;  // filled only if there are writes
   bool operator==(const RegionStorage&) const = default;
 };
 
@@ -59,25 +60,27 @@ struct RegionOp {
   std::vector<int> waits;    // local ops that complete the collective that this op starts
   bool is_view = false;
   bool side_effect = false;    // writes storage outside the region, so it is never executed again
-  bool returns_input = false;  // a wait: its input stays alive as long as its result
+  bool returns_input = false;  // the op is a wait: its input stays alive as long as its result
   bool operator==(const RegionOp&) const = default;
 };
 
-// A tensor saved for backward. `at_op` is the number of region ops that had run when it was packed.
+// A tensor saved for backward. `at_op` is the number of region ops that had run when autograd
+// packed it.
 struct RegionSlot {
   PackId pack;
   RegionUse use;
   int at_op = 0;
-  bool is_dropped = false;  // dropped in forward, so backward never demands it
+  bool is_dropped = false;  // autograd dropped the slot in forward, so backward never demands it
 };
 
-// An event of backward, from the first to the last that touches the region. Omits the events of
-// other regions' slots.
+// An event of backward. A graph lists the events from the first to the last that touches the
+// region, without those of other regions' slots.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  OptionalIndex slot;  // for all kinds but kOp
-  // For kDemand and kOp: bytes above RegionGraph::other_bytes_before. They can change between an op
-  // and the next demand, because a sharded rank shards gradients and gathers parameters in between.
+  OptionalIndex slot;  // absent only for kOp
+  // For kDemand and kOp: backward's bytes minus RegionGraph::other_bytes_before. These bytes can
+  // change between an op and the next demand, because a sharded rank shards gradients and gathers
+  // parameters in between.
   Bytes other_bytes;
   bool operator==(const RegionEvent&) const = default;
 };
@@ -90,16 +93,17 @@ struct RegionGraph {
   std::vector<StorageId> storage_ids;  // ids in the trace
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
-  Bytes other_bytes_before;  // at the first event
-  // An early-stopped recompute runs the ops below this index: those before the last pack.
+  Bytes other_bytes_before;  // backward's bytes at the first event
+  // With early stop, recompute runs only ops below this index. They are the ops before the last
+  // pack.
   int stop = 0;
 };
 
-// Returns the storages that the region holds by reading them, as ascending ids of the trace.
+// Returns the storages that the region holds because it reads them, as ascending ids of the trace.
 std::vector<StorageId> input_storages(const RegionGraph& graph);
 
-// Returns whether backward needs the region. Nothing holds a region's values once autograd has
-// dropped all its slots.
+// Returns whether backward needs the region. Once autograd has dropped all slots of a region,
+// nothing holds the region's values.
 bool has_live_slot(const RegionGraph& graph);
 
 // Returns whether two regions behave alike under every schedule, except for a constant amount of
@@ -107,29 +111,29 @@ bool has_live_slot(const RegionGraph& graph);
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b);
 
 // Returns for each local value whether it is held from forward to backward. Constants and the fresh
-// outputs of saved and offloaded ops are held. Outputs of views and in-place ops are not. A value
-// whose storage the region writes later is not either, because a held value must not change.
+// outputs of saved and offloaded ops are held. Outputs of views and of in-place ops are not held.
+// If the region writes a value's storage later, the value is not held, because a held value must
+// not change.
 std::vector<bool> kept_values(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
-// Returns the same for a region without saved ops: only constants are held.
+// Returns kept_values() of a region without saved ops, in which only constants are held.
 std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph);
 
 // Returns the storages of kept_values(), as ascending ids of the trace without duplicates.
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
-// Returns whether a demand recomputes the saved tensor. A value from outside is still there. A
-// value that was overwritten after it was packed cannot be demanded, because the engine rejects
-// that.
+// Returns whether a demand for the saved tensor recomputes it. False for a value from outside,
+// which is still there. Also false for a value that was overwritten after it was packed, because
+// the engine rejects the demand for it.
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
-// Returns for each local op whether recomputing exactly `roots` runs it. Kept values end the
-// closure, a read at a version needs the in-place writes before it, and a collective needs its
+// Returns for each local op whether it runs when exactly `roots` are recomputed. Kept values end
+// the closure. A read at a version needs the in-place writes before it, and a collective needs its
 // wait.
 std::vector<bool> closure_of(const RegionGraph& graph, const std::vector<bool>& kept,
                              const std::vector<RegionUse>& roots);
 
-// A traced region in the form that the replay planner reads (ReplayGraph). The graph must outlive
-// it.
+// A region in the form that the replay planner reads (ReplayGraph). The graph must outlive it.
 class RegionIntegers {
  public:
   explicit RegionIntegers(const RegionGraph& graph) : graph_(&graph) {}
@@ -158,7 +162,7 @@ class RegionIntegers {
     for (const int storage : graph_->ops[op].writes) {
       const std::vector<int>& writes = graph_->storages[storage].writes;
       const auto place = std::lower_bound(writes.begin(), writes.end(), op);
-      if (place == writes.end()) continue;  // outside the region
+      if (place == writes.end()) continue;  // value from outside the region
       visit(storage, static_cast<std::int32_t>(place - writes.begin()) + 1);
     }
   }

@@ -14,7 +14,8 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
   for (std::size_t value = 0; value < kept.size(); ++value) {
     if (!kept[value]) continue;
     hold(static_cast<int>(value));
-    if (graph.values[value].constant) planner_.await(static_cast<int>(value));  // never released
+    // the additional use is never read, so the value is never released
+    if (graph.values[value].constant) planner_.await(static_cast<int>(value));
     const int storage = graph.values[value].storage;
     if (graph.storages[storage].outside || is_original_[storage]) continue;
     is_original_[storage] = true;
@@ -53,21 +54,21 @@ void ReplayState::let_go_of_unneeded() {
 ReplayState::Running ReplayState::execute(int op_index) {
   const RegionOp& op = graph_.ops[op_index];
   planner_.start(op_index);
-  // Kept outputs that are made again, because another output of the op was not kept.
+  // bytes of kept outputs that the op makes again, because another output of it was not kept
   Bytes replaced;
   for (int output : op.outputs) {
-    // Gains change even if this output is not needed: its op is no longer planned.
+    // Gains change even if this output is not needed, because its op is no longer planned.
     value_changed(output);
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
-      let_go_of_original(storage);  // the new instance is held from here on
+      let_go_of_original(storage);  // from here on, the new instance is held instead
     } else {
       hold(output);
     }
   }
   const Bytes most = held_ + replaced;
-  std::vector<int> returned = op.writes;  // an in-place op returns what it wrote
+  std::vector<int> returned = op.writes;  // an in-place op returns the storage that it wrote
   if (op.returns_input) returned.push_back(graph_.values[op.reads.front().value].storage);
   for (const int storage : returned) retain(storage);
   for (const RegionUse& read : op.reads) drop_use(read.value);
@@ -113,8 +114,8 @@ Bytes ReplayState::gain_of(int slot, std::size_t at_most) {
   return gain;
 }
 
-// A gain depends on which values are present, on how many reads of them remain, and on the holders
-// of their storages.
+// Computes a gain. It depends on which values are present, on how many reads of them remain, and on
+// the holders of their storages.
 Bytes ReplayState::weigh(int slot, std::size_t at_most) {
   const RegionUse& use = graph_.slots[slot].use;
   const std::vector<int>& ops = planner_.find_missing(use, at_most);

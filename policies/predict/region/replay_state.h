@@ -1,5 +1,5 @@
-// Tracks the bytes that the replay planner's values take, for one region in one backward pass. The
-// engine's Replay does the same with tensors.
+// Tracks the bytes of the values that the replay planner manages, for one region in one backward
+// pass. The engine's Replay does the same with tensors.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace rematch {
 
-// Caches the bytes that running a saved tensor's ops early would free. An entry is valid until
-// something changes that it depends on.
+// Caches the gain of each slot: the bytes that running the slot's ops early would free. A gain is
+// valid until something that it depends on changes.
 
 class SlotGains {
  public:
@@ -28,8 +28,8 @@ class SlotGains {
   // Returns nullopt if the gain has not been computed since it last changed.
   std::optional<Bytes> of(int slot) const { return gains_[slot]; }
 
-  // Returns the slots whose gain became unknown since the last call. The first call returns all
-  // slots.
+  // Returns the slots whose gain has become unknown since the previous call. The first call returns
+  // all slots.
   std::vector<int> take_forgotten() { return std::exchange(forgotten_, {}); }
 
   void remember(int slot, Bytes gain) { gains_[slot] = gain; }
@@ -50,24 +50,26 @@ class SlotGains {
 
   std::vector<int> forgotten_;
   std::vector<std::optional<Bytes>> gains_;  // indexed by slot
-  std::vector<std::vector<int>> of_value_;   // slots by value, possibly repeated
+  // indexed by value: slots that depend on it, possibly repeated
+  std::vector<std::vector<int>> of_value_;
   std::vector<std::vector<int>> of_storage_;
 };
 
 class ReplayState {
  public:
-  // Starts in the state after forward: kept values are held. The graph must outlive it.
+  // Starts in the state after forward, in which kept values are held. The graph must outlive the
+  // state.
   ReplayState(const RegionGraph& graph, const std::vector<bool>& kept);
   ReplayState(const ReplayState&) = delete;
   ReplayState& operator=(const ReplayState&) = delete;
 
-  // Plans the live slots: their dependency closure, or all ops below `stop` except those whose
-  // results are kept. Releases kept values that nothing needs.
+  // plan_closure() plans the ops that the live slots depend on. plan_prefix() plans all ops below
+  // `stop`, except those whose results are kept. Both release kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop);
 
-  // Return the planned ops that have not run, in order: all of them, or those that a slot needs.
-  // Each call invalidates the list of the call before.
+  // Return the planned ops that have not run, in order: all of them, or only those that a slot
+  // needs. Each call invalidates the list that the previous call returned.
   const std::vector<int>& missing() { return planner_.list_planned(); }
   const std::vector<int>& missing(int slot) {
     return planner_.list_missing(graph_.slots[slot].use);
@@ -75,36 +77,38 @@ class ReplayState {
 
   // Runs an op and releases values that are not needed after it.
   struct Running {
-    Bytes most;  // held while the op ran, including its inputs
-    // Held after the op ran: its inputs are released, all its results are present.
+    Bytes most;  // bytes held while the op ran, including its inputs
+    // Bytes held after the op ran, when its inputs are released and all its results are present.
     Bytes at_boundary;
   };
   Running execute(int op);
 
-  // Backward demands a slot, finishes with it, or drops it without a demand.
+  // take(): backward demands a slot. finish(): it releases the slot. drop(): it drops the slot
+  // without a demand.
   void take(int slot);
   void finish(int slot);
   void drop(int slot);
 
   bool is_planned_slot(int slot) const { return planned_slots_[slot]; }
   Bytes held() const { return held_; }
-  // The part of held() that forward made: kept values.
+  // The part of held() that belongs to kept values, which forward made.
   Bytes held_originals() const { return held_originals_; }
 
-  // Return the local storages held since forward, and those released since the last call.
+  // The first returns the local storages held since forward. The second returns those that were
+  // released since the previous call.
   std::vector<int> originals() const;
   std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
 
-  // Returns the bytes that are freed if the ops that the slot needs run now, minus the bytes that
-  // stay because of it. Returns 0 if the slot needs no op or more than `at_most` ops. `at_most`
-  // must be the same in every call.
+  // Returns the net bytes that are freed if the ops that the slot needs run now. These are the
+  // bytes that become free, minus the bytes that the results take. Returns 0 if the slot needs no
+  // op or more than `at_most` ops. `at_most` must be the same in every call.
   Bytes gain_of(int slot, std::size_t at_most);
-  // Returns the slots whose gain may have changed since the last call. The first call returns all
-  // slots.
+  // Returns the slots whose gain may have changed since the previous call. The first call returns
+  // all slots.
   std::vector<int> take_unweighed() { return gains().take_forgotten(); }
 
  private:
-  // Sums by small index. All are 0 except those touched since the last clear().
+  // Sums by small index. All sums are 0 except those touched since the last clear().
   class Sums {
    public:
     explicit Sums(std::size_t size) : sums_(size, 0), is_touched_(size, false) {}
@@ -149,14 +153,16 @@ class ReplayState {
   const RegionGraph& graph_;
   ReplayTables tables_;
   ReplayPlanner<RegionIntegers> planner_;
-  std::vector<int> num_holders_;  // indexed by storage: held values, and slots that backward holds
+  // indexed by storage: number of held values and of slots that backward holds
+  std::vector<int> num_holders_;
   std::vector<bool> planned_slots_;
-  std::vector<bool> taken_;         // indexed by slot: backward holds it
-  Sums weighed_reads_;              // indexed by value, while a gain is computed
-  Sums weighed_holders_;            // indexed by storage
+  std::vector<bool> taken_;         // indexed by slot: whether backward holds it
+  Sums weighed_reads_;              // indexed by value; used while a gain is computed
+  Sums weighed_holders_;            // indexed by storage; used while a gain is computed
   std::optional<SlotGains> gains_;  // created at the first request
   Bytes held_;
-  std::vector<bool> is_original_;  // indexed by storage: forward's instance is held
+  // indexed by storage: whether the instance that forward made is held
+  std::vector<bool> is_original_;
   Bytes held_originals_;
   std::vector<int> originals_let_go_;
 };

@@ -75,7 +75,7 @@ class RegionPlayer {
 
  private:
   void demand(int slot) {
-    // It is still present.
+    // A value from outside the region is still present, so no op needs to run.
     if (!graph_.values[graph_.slots[slot].use.value].producer.has_value()) return;
     demanded_ = slot;
     if (!begun_) begin();
@@ -129,7 +129,7 @@ class RegionPlayer {
     }
   }
 
-  // At the boundary, the op's inputs are released and all its results are present.
+  // Records an op boundary, where the op's inputs are released and all its results are present.
   void note_boundary(int op, Bytes held) {
     note_let_go();
     result_.timeline.steps.push_back({std::nullopt, op, held - state_.held_originals()});
@@ -186,10 +186,10 @@ class RegionPlayer {
   std::vector<const DemandStep*> steps_;  // indexed by slot
   std::vector<bool> alive_;               // indexed by slot
   std::size_t num_alive_ = 0;
-  int demanded_ = 0;          // the latest
-  bool is_demanded_ = false;  // whether any slot was demanded, even one that needs no op
+  int demanded_ = 0;          // slot of the latest demand
+  bool is_demanded_ = false;  // true if any slot was demanded, even one that needs no op
   bool begun_ = false;
-  Bytes other_;  // above other_bytes_before
+  Bytes other_;  // backward's bytes minus other_bytes_before
   RegionSimulation result_;
 };
 

@@ -15,21 +15,23 @@
 
 namespace rematch {
 
-// The bytes of a region at every op boundary of backward, and when it frees what forward made. The
-// simulation of a whole step uses this. Regions with the same behaviour and the same plan share one
-// timeline.
+// The bytes of a region at every op boundary of backward, and the moments at which it frees what
+// forward made. The simulation of a whole step uses this. Regions with the same behaviour and the
+// same plan share one timeline.
 
 struct RegionTimeline {
-  // An op boundary of recompute, or the release of a storage that forward made.
+  // A step of the timeline. It is an op boundary of recompute, or the release of a storage that
+  // forward made.
   struct Step {
-    OptionalIndex let_go;  // local storage that is released; absent: a boundary
-    int op = 0;            // for a boundary: local op
-    Bytes recomputed;      // for a boundary: bytes that recompute made and the region holds
+    OptionalIndex let_go;  // local storage that is released; absent: the step is a boundary
+    int op = 0;            // local op of a boundary
+    Bytes recomputed;      // bytes that recompute made and the region holds at a boundary
   };
-  // An event of one of the region's slots. The events are in the order of backward.
+  // An event of one of the region's slots. Events are in the order of backward.
   struct Event {
-    std::size_t end_step = 0;  // its steps end here and begin where the previous event's steps end
-    Bytes recomputed;          // held after the event
+    // end of the event's steps; they begin where the previous event's steps end
+    std::size_t end_step = 0;
+    Bytes recomputed;  // bytes made by recompute and held after the event
   };
 
   std::vector<int> kept;  // local storages that the region holds since forward
@@ -38,7 +40,7 @@ struct RegionTimeline {
   bool ends = false;  // nothing refers to the region after the last event
 };
 
-// An op that recompute executes, and the saved tensor whose demand caused it.
+// An op that recompute executes, with the saved tensor whose demand caused the execution.
 struct ExecutedOp {
   OpId op;
   PackId demand;
@@ -46,31 +48,36 @@ struct ExecutedOp {
 };
 
 struct RegionSimulation {
-  std::vector<ExecutedOp> executed;  // ordered by execution
-  Bytes kept;    // held from forward to backward because the plan saves it; includes dead saves
-  Bytes inputs;  // held equally long: results of earlier ops that the region reads
+  std::vector<ExecutedOp> executed;  // in the order of execution
+  // bytes held from forward to backward because the plan saves them, including dead saves
+  Bytes kept;
+  // bytes held from forward to backward because the region reads results of earlier ops
+  Bytes inputs;
   // Bytes that the region holds (kept, recomputed, or held by backward) plus all bytes that
-  // backward allocated. One entry each for the first demand, every executed op and every backward
-  // op, up to the region's last release. Excludes the region's inputs, which do not change.
+  // backward allocated. There is one entry for the first demand, one for every executed op and one
+  // for every backward op, up to the region's last release. Excludes the region's inputs, which do
+  // not change.
   std::vector<Bytes> curve;
-  Bytes peak;           // maximum of the curve
-  Bytes boundary_peak;  // at op boundaries only, where a recomputed op has released its inputs
+  Bytes peak;  // maximum of the curve
+  // maximum at op boundaries only, where a recomputed op has released its inputs
+  Bytes boundary_peak;
   Bytes demanded_peak;  // like boundary_peak, but from the first demand on
   RegionTimeline timeline;
 };
 
-// Simulates ops [first_op, end_op) as a region that is planned by `type`.
+// Simulates the ops [first_op, end_op) as a region with the plan `type`.
 RegionSimulation simulate_region(const Trace& trace, OpId first_op, OpId end_op,
                                  const RegionType& type, Schedule schedule);
 RegionSimulation simulate_region(const RegionGraph& graph, const RegionType& type,
                                  Schedule schedule);
 
-// Returns the pending slot to materialize next in addition to the demanded one. The slot may need
-// no op. Called before and after the demanded slot runs, each time until it returns nullopt.
+// Returns a further pending slot to materialize now, in addition to the demanded one, or nullopt.
+// The simulator calls it repeatedly until it returns nullopt, once before the demanded slot runs
+// and once after. The returned slot may already be available without running an op.
 using NextEarly = std::function<OptionalIndex(int demanded, ReplayState& state)>;
 
-// With kLazyClosure, `next` replaces the type's demand steps. The slots that it returns are
-// appended to `steps`.
+// With kLazyClosure, `next` replaces the type's demand steps. Appends the slots that `next` returns
+// to `steps`.
 RegionSimulation play_region(const RegionGraph& graph, const RegionType& type, ReplayExtent extent,
                              const NextEarly& next = {}, std::vector<DemandStep>* steps = nullptr);
 

@@ -17,8 +17,9 @@ bool reads(const TracedOp& op, ValueId value) {
                      [value](const TracedUse& use) { return use.value == value; });
 }
 
-// Returns whether the op's autograd formula saves a floating-point result. This matters only for a
-// value that is packed at a region's edge, between the op that makes it and the op that reads it.
+// Returns whether the op's autograd formula saves the op's floating-point result. This matters only
+// for a value that is packed at the edge of a region, between the op that makes it and the op that
+// reads it.
 bool saves_its_result(const TracedOp& op) {
   static constexpr std::string_view kNames[] = {
       "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
@@ -27,8 +28,8 @@ bool saves_its_result(const TracedOp& op) {
          std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
-// Decides which op a pack between two ops belongs to: the op before packs its outputs, the op after
-// its inputs. Call is_of_op_before for each pack with this at_op, in order.
+// Decides which op a pack between two ops belongs to. The op before packs its outputs, and the op
+// after packs its inputs. Call is_of_op_before for each pack between the two ops, in order.
 class EdgePacks {
  public:
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
@@ -73,7 +74,7 @@ class GraphBuilder {
     graph_.values[index].storage = storage_index;
     if (inside) return index;
     if (!traced.producer && is_made_here(storage_index)) {
-      graph_.values[index].constant = true;  // it appeared without an op
+      graph_.values[index].constant = true;  // the tensor appeared without an op
       return index;
     }
     graph_.storages[storage_index].outside = true;
@@ -111,7 +112,7 @@ class GraphBuilder {
     note_collective(traced.name);
   }
 
-  // See Note [A collective and its wait].
+  // Finds the wait of each collective. See Note [A collective and its wait].
   void note_collective(std::string_view name) {
     const CollectivePart part = collective_part(name);
     const int index = static_cast<int>(graph_.ops.size()) - 1;
@@ -229,7 +230,7 @@ class GraphBuilder {
     }
   }
 
-  // Returns the bytes after the last op before the event.
+  // Returns backward's bytes after the last op before the event.
   Bytes other_bytes_before(std::size_t event) const {
     if (event >= trace_.backward.size()) return {};
     while (event-- > 0) {
@@ -247,8 +248,8 @@ class GraphBuilder {
     return static_cast<int>(found - graph_.slots.begin());
   }
 
-  // Returns whether an op of the trace computed the value, or computed the tensor that the value
-  // views.
+  // Returns whether an op of the trace computed the value. For a view, returns whether an op
+  // computed the tensor that it views.
   bool is_activation(ValueId id) const {
     while (true) {
       const std::optional<OpId> producer = trace_.values[id].producer;
@@ -261,14 +262,14 @@ class GraphBuilder {
 
   struct Started {
     int op = 0;
-    int value = 0;  // the value that the op fills; both are local indices
+    int value = 0;  // value that the op fills; both members are local indices
   };
 
   const Trace& trace_;
   RegionGraph graph_;
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
-  std::vector<Started> started_;  // collectives without a wait so far
+  std::vector<Started> started_;  // collectives whose wait has not been found yet
 };
 
 }  // namespace
@@ -289,7 +290,8 @@ TraceIndex::TraceIndex(const Trace& trace) : trace_(&trace), pack_events_(trace.
 }
 
 std::vector<OpRange> TraceIndex::ranges(const Plan& plan) const {
-  std::unordered_map<std::string_view, std::size_t> seen;  // number of openings used, by path
+  // number of openings that regions have used so far, by path
+  std::unordered_map<std::string_view, std::size_t> seen;
   std::vector<OpRange> ranges;
   ranges.reserve(plan.regions.size());
   OpId done;

@@ -13,21 +13,21 @@
 
 namespace rematch {
 
-// Shared by all regions of one trace: where its scopes open, and when backward names each pack.
-// Refers to the trace.
+// Facts that all regions of one trace share: where scopes open, and which events of backward name
+// each pack. Keeps a reference to the trace.
 class TraceIndex {
  public:
   explicit TraceIndex(const Trace& trace);
 
-  // Returns the ranges of the plan's regions in the plan's order. A scope may open several times:
-  // the i-th region that starts with it begins at its i-th opening outside other regions. A region
-  // ends where its last scope closes first. Throws std::invalid_argument if the trace lacks a
-  // scope, because the plan was made for another model.
+  // Returns the op ranges of the plan's regions in the plan's order. A scope may open several
+  // times. The i-th region that starts with a scope begins at the i-th opening of this scope
+  // outside other regions. A region ends at the first closing of its last scope. Throws
+  // std::invalid_argument if the trace lacks a scope, because the plan was made for another model.
   std::vector<OpRange> ranges(const Plan& plan) const;
 
   RegionGraph graph(OpRange range) const;
 
-  // The range of backward events that name a pack; {0, 0} if none does.
+  // The range of backward events that name a pack; {0, 0} if no event does.
   struct PackEvents {
     std::size_t first = 0;
     std::size_t end = 0;  // one past the last
@@ -39,13 +39,13 @@ class TraceIndex {
   ScopeId opening(const std::string& path, std::size_t& from, OpId first_op) const;
 
   const Trace* trace_;
-  std::unordered_map<std::string_view, std::size_t> paths_;  // into openings_
+  std::unordered_map<std::string_view, std::size_t> paths_;  // index into openings_
   std::vector<std::vector<ScopeId>> openings_;               // ordered by opening
   IdTable<PackId, PackEvents> pack_events_;
 };
 
-// These build a TraceIndex for a single call. A shared TraceIndex is faster for many regions or
-// plans.
+// These functions build a TraceIndex for a single call. With many regions or plans, use one shared
+// TraceIndex, which is faster.
 std::vector<OpRange> region_ranges(const Trace& trace, const Plan& plan);
 RegionGraph make_region_graph(const Trace& trace, OpRange range);
 

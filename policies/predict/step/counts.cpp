@@ -48,7 +48,7 @@ PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule sc
 
 Traffic predict_traffic(const Trace& trace, const Plan& plan, Schedule schedule) {
   Traffic traffic;
-  // `issuer` is an argument that sent_bytes() accepts.
+  // `issuer` is an op or an event that sent_bytes() accepts.
   const auto add = [&](Phase phase, const std::string& name, const auto& issuer) {
     const std::optional<CollectiveKind> kind = collective_kind(name);
     if (!kind) return;

@@ -15,8 +15,8 @@
 namespace rematch {
 
 // The number of times that a plan executes each op in one training step, by phase. Views are
-// included. Measured counts must equal these. The optimizer's phase is empty, because a trace holds
-// only forward and backward.
+// included. Measured counts must equal these numbers. The optimizer's phase is empty, because a
+// trace holds only forward and backward.
 struct PredictedCounts {
   using Counts = std::map<std::string, std::int64_t>;
   std::array<Counts, kNumPhases> by_op;     // "aten::mm"
@@ -29,8 +29,8 @@ struct PredictedCounts {
 // Throws std::invalid_argument if the plan was made for another model.
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule);
 
-// The collectives of one kind that a rank issues in one phase: their number and the bytes it sends.
-// See step_range.h for times.
+// The collectives of one kind that a rank issues in one phase: their number, and the bytes that the
+// rank sends. See step_range.h for times.
 
 struct Issued {
   std::int64_t count = 0;
@@ -38,8 +38,8 @@ struct Issued {
   bool operator==(const Issued&) const = default;
 };
 
-// Indexed by phase and kind. Sums of gradients belong to the optimizer's phase. A kind that is not
-// issued is absent.
+// Traffic by phase and kind of collective. Sums of gradients belong to the optimizer's phase. A
+// kind that is not issued is absent.
 using Traffic = std::array<std::map<CollectiveKind, Issued>, kNumPhases>;
 
 // `trace` belongs to one rank. Throws std::invalid_argument if the plan was made for another model.

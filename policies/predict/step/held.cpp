@@ -28,7 +28,7 @@ std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offloa
   return ids;
 }
 
-// Returns the storages that no op of the trace allocated.
+// Returns the storages that no op of the trace allocated. They are alive in any case.
 std::set<StorageId> alive_anyway(const Trace& trace) {
   std::set<StorageId> storages;
   for (const TracedValue& value : trace.values) {
@@ -49,7 +49,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RegionGraph graph = index.graph(ranges[i]);
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
-    if (!has_live_slot(graph)) continue;  // nothing refers to the region after forward
+    if (!has_live_slot(graph)) continue;  // after forward, nothing refers to the region
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;
     if (i + 1 < ranges.size()) gone = ids_of(graph, offloaded_storages(graph, type));

@@ -8,12 +8,14 @@
 
 namespace rematch {
 
-// Excludes parameters, constants and the batch, which are alive anyway.
+// Bytes by holder. Excludes parameters, constants and the batch, which are alive anyway.
 struct HeldAfterForward {
-  Bytes kept;    // held by regions because the plan saves it
-  Bytes inputs;  // held by regions because they read it and an earlier op made it; excludes `kept`
-  Bytes unmanaged;  // held by autograd outside all regions; excludes bytes that a region holds too
-  Bytes on_host;    // held by regions on the host only
+  Bytes kept;  // bytes that regions hold because the plan saves them
+  // bytes of results of earlier ops that regions hold because they read them; excludes `kept`
+  Bytes inputs;
+  // bytes that autograd holds outside all regions; excludes bytes that a region holds too
+  Bytes unmanaged;
+  Bytes on_host;  // bytes that regions hold on the host and not on the device
   Bytes total() const { return kept + inputs + unmanaged; }
 };
 

@@ -15,7 +15,7 @@ bool is_from_outside(const RegionGraph& graph, int value) {
          graph.storages[graph.values[value].storage].outside;
 }
 
-// The engine moves a storage only if the region reads it through a single tensor.
+// The engine moves a storage to the host only if the region reads it through a single tensor.
 bool is_alone_on_storage(const RegionGraph& graph, int value) {
   const int storage = graph.values[value].storage;
   int readers = 0;

@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Local storages, without duplicates.
+// What a region offloads. Both members are local storages, without duplicates.
 struct RegionOffload {
   std::vector<int> results;
   std::vector<int> inputs;
@@ -19,13 +19,13 @@ struct RegionOffload {
   Bytes bytes(const RegionGraph& graph) const;
 };
 
-// Returns the storages that a region offloads if another region follows it. The plan's last region
-// offloads nothing.
+// Returns the storages that a region with this plan offloads. The plan's last region offloads
+// nothing, but this function does not know which region is the last.
 RegionOffload offloaded_storages(const RegionGraph& graph, const RegionType& type);
 
-// Returns the inputs whose device memory could be freed while the region waits for backward. They
-// are results of earlier ops, not views, and are not written from here on. The caller must check
-// whether something else holds them too.
+// Returns the inputs whose device memory could be freed between the region's forward and its
+// backward. Such inputs are results of earlier ops, are not views, and are not written later. The
+// caller must check whether something else holds them too.
 std::vector<RegionInput> offloadable_inputs(const Trace& trace, const RegionGraph& graph);
 
 }  // namespace rematch

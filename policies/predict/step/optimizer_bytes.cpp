@@ -25,7 +25,7 @@ constexpr std::array kOptimizerNames = {
     std::pair{OptimizerModel::kSgd, std::string_view("sgd")},
     std::pair{OptimizerModel::kSgdMomentum, std::string_view("sgd(momentum=0.9)")}};
 
-// Returns the bytes of state for one parameter.
+// Returns the bytes of optimizer state for one parameter.
 std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
   const std::int64_t elements = kind.elements;
   const bool needs_master = kind.dtype != "float32";
@@ -49,7 +49,8 @@ std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
   return 0;
 }
 
-// Returns the share of the parameters' bytes that no block reads: embedding, head, last norm.
+// Returns the share of the parameters' bytes that no block reads. Embedding, head and last norm are
+// such parameters.
 double share_outside_blocks(const Trace& trace) {
   const IdTable<ScopeId, Bytes> by_scope = parameters_by_top_scope(trace);
   IdTable<ScopeId, bool> is_block(trace.scopes.size(), false);

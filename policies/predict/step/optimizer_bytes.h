@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// rematch runs kAdamW. The others serve predictions only.
+// rematch itself runs only kAdamW. The other optimizers are for predictions.
 enum class OptimizerModel : std::uint8_t {
   kNothing,
   kAdamW,
@@ -29,28 +29,30 @@ std::optional<OptimizerModel> optimizer_model_from_string(std::string_view text)
 const std::vector<std::string_view>& optimizer_model_names();
 
 struct OptimizerBytes {
-  Bytes state;      // held between steps
-  Bytes temporary;  // the most that a step adds at once
+  Bytes state;      // bytes held between steps
+  Bytes temporary;  // most bytes that a step adds at once
   bool operator==(const OptimizerBytes&) const = default;
 };
 
 // Note [What optimizers hold]
-// - adamw, as harness/training/optimizer.h runs it: two float32 moments and a float32 step count
-//   for every parameter. A parameter that is not float32 also has a float32 master copy. Its
-//   gradient is cast to float32 while it is updated, one parameter at a time.
-// - adamw(state=bfloat16): two bfloat16 moments and a float32 step count, no master copy. This is
-//   what pytorch/pytorch, torch/optim/adam.py does for bfloat16 parameters, because moments are
-//   made like the parameter.
-// - adamw8bit: two moments of one byte per element, with a float32 scale for each 256 elements. Two
-//   float32 moments below 4096 elements. No master copy. Source:
-//   bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py, Optimizer2State. The
-//   release notes of v0.44.0 say 256; before, it was 2048.
-// - muon: a momentum like the gradient, and a second moment for parameters outside blocks, which
-//   recipes leave to AdamW. Source: pytorch/pytorch, torch/optim/_muon.py, and the README of
-//   KellerJordan/Muon. Its temporaries are not counted, because a trace does not know a parameter's
-//   shape. They are up to five bfloat16 copies of the largest matrix.
-// - sgd: nothing. sgd(momentum=0.9): a momentum like the gradient. Source: pytorch/pytorch,
-//   torch/optim/sgd.py, where the buffer is a clone of the gradient.
+// - adamw keeps two float32 moments and a float32 step count for every parameter, like
+//   harness/training/optimizer.h. A parameter that is not float32 also has a float32 master copy.
+//   While such a parameter is updated, its gradient is cast to float32. Parameters are updated one
+//   at a time.
+// - adamw(state=bfloat16) keeps two bfloat16 moments and a float32 step count, and no master copy.
+//   PyTorch does this for bfloat16 parameters, because it gives moments the dtype of the parameter.
+//   Source: pytorch/pytorch, torch/optim/adam.py.
+// - adamw8bit keeps two moments of one byte per element, with a float32 scale for each 256
+//   elements. If a parameter has fewer than 4096 elements, its two moments are float32. There is no
+//   master copy. Source: bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py,
+//   Optimizer2State. The release notes of v0.44.0 state the 256 elements; earlier versions had
+//   2048.
+// - muon keeps a momentum like the gradient. Parameters outside blocks, which recipes leave to
+//   AdamW, also have a second moment. Source: pytorch/pytorch, torch/optim/_muon.py, and the README
+//   of KellerJordan/Muon. Muon's temporaries are not counted, because a trace does not contain the
+//   shapes of parameters. They are up to five bfloat16 copies of the largest matrix.
+// - sgd keeps nothing. sgd(momentum=0.9) keeps a momentum like the gradient. Source:
+//   pytorch/pytorch, torch/optim/sgd.py, where the buffer is a clone of the gradient.
 OptimizerBytes optimizer_bytes(const Trace& trace, OptimizerModel optimizer);
 
 }  // namespace rematch

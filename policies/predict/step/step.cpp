@@ -14,7 +14,8 @@
 
 namespace rematch {
 
-// One simulation. It counts bytes above the baseline, and adds the baseline to the results.
+// One simulation of a step. It counts bytes above the baseline, and adds the baseline to the
+// results.
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
@@ -27,7 +28,7 @@ class StepSimulator::Run {
         region_of_pack_(facts.trace.packs.size()) {
     regions_.reserve(regions.size());
     for (const LocatedRegion& region : regions) add_region(region);
-    // The last region's backward comes first.
+    // Backward of the last region comes first, so this region offloads nothing.
     if (!regions_.empty()) regions_.back().offload = nullptr;
   }
 
@@ -45,7 +46,8 @@ class StepSimulator::Run {
   }
 
  private:
-  // The place of an offloaded value. A value that was brought back is a different instance.
+  // Where an offloaded value is. A value that was brought back from the host is a different
+  // instance.
   enum class Place : std::uint8_t { kDevice, kHost, kBroughtBack };
   struct SimulatedType {
     RegionSimulation simulation;
@@ -54,7 +56,7 @@ class StepSimulator::Run {
   struct Region {
     const StandingRegion* standing = nullptr;
     const RegionSimulation* simulation = nullptr;
-    const RegionOffload* offload = nullptr;  // null: nothing is offloaded
+    const RegionOffload* offload = nullptr;  // null: the region offloads nothing
     Place place = Place::kDevice;
     Bytes on_host;
     Region* before = nullptr;  // this region's backward also brings back the values of `before`
@@ -62,11 +64,11 @@ class StepSimulator::Run {
     std::size_t next_event = 0;
     Bytes recomputed;
   };
-  // The part of a boundary of backward that changes from one boundary to the next.
+  // What differs between the boundaries of backward.
   struct Moment {
     Phase phase = Phase::kBackward;
     std::int32_t event = 0;  // index into the trace's backward
-    Bytes other_bytes;       // at that event
+    Bytes other_bytes;       // backward's bytes at that event
     Bytes recomputed;
   };
 
@@ -116,8 +118,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Opens a region that starts at this op. From here on it holds its inputs, and holds its kept
-  // storages once they are made.
+  // Opens a region that starts at this op. From here on, the region holds its inputs. It holds each
+  // kept storage once an op has made it.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];
@@ -162,7 +164,8 @@ class StepSimulator::Run {
     });
   }
 
-  // Releases all that a region holds, because autograd has dropped all its saved tensors.
+  // Releases everything that a region holds, because autograd has dropped all saved tensors of the
+  // region.
   void drop(Region& region) {
     release_inputs(region);
     for (const int kept : region.simulation->timeline.kept) {
@@ -171,8 +174,8 @@ class StepSimulator::Run {
     drop_host_copies(region);
   }
 
-  // Results were copied while the region ran. No host memory is freed in that time, so counting the
-  // copies here gives the same peak.
+  // The engine copies results while the region runs. No host memory is freed in that time, so
+  // counting the copies here gives the same peak.
   void copy_out(Region& region, bool is_idle) {
     for (const int storage : region.offload->results) take_host_block(region, storage);
     if (is_idle) return;
@@ -206,7 +209,7 @@ class StepSimulator::Run {
 
   void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
 
-  // Releases a storage that the region kept in forward, wherever it is.
+  // Releases a storage that the region kept in forward, on the device or on the host.
   void let_go_of_kept(const Region& region, int storage) {
     if (region.place == Place::kDevice || !region.offload->contains(storage)) {
       let_go(region.standing->storages[storage]);
@@ -255,7 +258,8 @@ class StepSimulator::Run {
 
   void note_forward(OpId op) {
     const Bytes total = facts_.baseline + alive_ + facts_.gathered_at(op);
-    // The holders are known only when forward is over. Until then `other` records the live bytes.
+    // The holders of bytes are known only after forward. Until then, `other` records all live
+    // bytes.
     if (boundaries_ != nullptr) {
       boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
       boundaries_->back().holders.other = alive_;
@@ -270,7 +274,7 @@ class StepSimulator::Run {
             forward_holders(op, peak_alive_)};
   }
 
-  // Counts a storage as saved if it was made up to here and is alive when forward ends.
+  // Counts a storage as saved if an op up to `op` made it and it is alive when forward ends.
   StepHolders forward_holders(OpId op, Bytes alive) const {
     StepHolders holders = standing_holders();
     for (const StorageId storage : held_after_forward_.ids()) {
@@ -326,7 +330,7 @@ class StepSimulator::Run {
     }
   }
 
-  // Replays the region's work at one event of its slots.
+  // Runs the region's part of one event of its slots.
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {
@@ -411,21 +415,21 @@ class StepSimulator::Run {
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
-  IdTable<StorageId, std::int32_t> holders_;  // storages that forward made
+  IdTable<StorageId, std::int32_t> holders_;  // number of holders, for storages that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;
   PackId next_pack_;
-  std::size_t num_closed_ = 0;     // number of regions
+  std::size_t num_closed_ = 0;     // number of regions that have closed
   std::size_t next_drop_ = 0;      // index into facts_.dropped
   std::vector<Region*> idle_;      // closed regions that backward does not need
-  Region* closed_last_ = nullptr;  // the region closed last, if backward needs it
-  Bytes alive_;                    // allocated by forward
-  Bytes brought_back_;             // brought back from the host, by all regions
+  Region* closed_last_ = nullptr;  // region that closed last; null if backward does not need it
+  Bytes alive_;                    // live bytes that forward allocated
+  Bytes brought_back_;             // bytes brought back from the host, over all regions
   Bytes host_in_use_;
-  Bytes recomputed_;  // held by all regions
+  Bytes recomputed_;  // recomputed bytes that regions hold, over all regions
   Bytes peak_;
-  std::optional<OpId> peak_op_;  // set while the peak is in forward
+  std::optional<OpId> peak_op_;  // op at the peak, while the peak is in forward
   Bytes peak_alive_;
   StepPrediction result_;
 };

@@ -1,12 +1,11 @@
-// Predicts a whole training step under a plan, as the engine runs it. It gives the bytes at every
-// op boundary of forward, recompute, backward and optimizer, and with a profile also the time.
-// Bytes are exact, except that memory which kernels allocate internally is not counted.
+// Predicts a whole training step under a plan, as the engine runs it. Predicts the bytes at every
+// op boundary of forward, recompute, backward and optimizer. With a profile, also predicts the
+// time. Bytes are exact, except that memory which kernels allocate internally is not counted.
 //
-// Note [One instance or two]
-// A storage that forward made is one instance, however many hold it: the program, autograd, the
-// region that keeps it and regions that read it. Recompute makes another instance, which only its
-// region holds. Bytes of forward are therefore counted by holders, and bytes of recompute are added
-// up.
+// Note [One instance or two] A storage that forward made is one instance, even if it has many
+// holders: the program, autograd, the region that keeps it and the regions that read it. Recompute
+// makes another instance, which only its region holds. The simulator therefore counts the holders
+// of a forward storage, but simply adds up the bytes of recompute.
 #pragma once
 
 #include <array>
@@ -31,8 +30,8 @@ struct StepHolders {
   Bytes parameters;
   Bytes gradients;
   Bytes optimizer;
-  Bytes saved_activations;    // made in forward and alive when it ends
-  Bytes recompute_transient;  // made by recompute
+  Bytes saved_activations;    // bytes made in forward and alive when forward ends
+  Bytes recompute_transient;  // bytes made by recompute
   Bytes other;                // constants, temporaries of forward, and temporaries of backward
   Bytes total() const {
     return parameters + gradients + optimizer + saved_activations + recompute_transient + other;
@@ -40,7 +39,7 @@ struct StepHolders {
   bool operator==(const StepHolders&) const = default;
 };
 
-// The bytes after one op.
+// The bytes that are alive after one op, by holder.
 struct StepBoundary {
   Phase phase = Phase::kForward;
   // top-level scope of the forward op, or of the autograd node that is running
@@ -55,7 +54,7 @@ struct StepTime {
   Duration recompute{};
   Duration backward{};
   Duration optimizer{};
-  Duration communication{};  // the part of all these times that collectives take
+  Duration communication{};  // the part of the four times above that collectives take
   Duration total() const { return forward + recompute + backward + optimizer; }
   bool operator==(const StepTime&) const = default;
 };
@@ -69,25 +68,26 @@ struct StepHost {
 };
 
 struct StepPrediction {
-  Bytes before;  // parameters, constants, optimizer state
+  Bytes before;  // bytes of parameters, constants and optimizer state
   Bytes after_forward;
-  StepBoundary peak;                            // the highest boundary, the first of equal ones
+  // boundary with the most bytes; the first one if several are equal
+  StepBoundary peak;
   std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in the phase
   StepHost host;
-  std::int64_t recomputed_ops = 0;                 // includes views
-  std::optional<StepTime> time;                    // with a profile
-  std::optional<std::int64_t> recomputed_kernels;  // with a profile that counts kernels
+  std::int64_t recomputed_ops = 0;                 // number of ops, including views
+  std::optional<StepTime> time;                    // absent without a profile
+  std::optional<std::int64_t> recomputed_kernels;  // absent without a profile that counts kernels
   Bytes peak_bytes() const { return peak.holders.total(); }
 };
 
-// A region at its place in the trace, and its plan. The type must outlive the call.
+// A region's op range in the trace, and its plan. The type must outlive the call.
 struct LocatedRegion {
   OpRange range;
   const RegionType* type = nullptr;
 };
 
-// Simulates any number of plans for one trace. Keeps the graphs of regions, which plans share, so
-// the first plans take longest. Not thread-safe.
+// Simulates any number of plans for one trace. Caches the graphs of regions. Plans share these
+// graphs, so the first plans take longest. Not thread-safe.
 class StepSimulator {
  public:
   // The trace must outlive the simulator.
@@ -100,8 +100,9 @@ class StepSimulator {
   // to another trace.
   void use_profile(const Profile& profile);
 
-  // Sets for each forward op the bytes of gathered parameters that are held while the op runs. They
-  // count as `other`. The trace already includes backward's gathered bytes. See sharding.h.
+  // Sets the bytes of gathered parameters that are held while each forward op runs. These bytes
+  // count as `other`. The trace must already include the gathered bytes of backward. See
+  // sharding.h.
   void use_gathered(IdTable<OpId, Bytes> gathered);
 
   // Throws std::invalid_argument if the plan was made for another model.
@@ -109,8 +110,8 @@ class StepSimulator {
   // `regions` must be disjoint and in forward order.
   StepPrediction simulate(const std::vector<LocatedRegion>& regions, Schedule schedule);
 
-  // Returns every boundary of forward and backward in order, and the highest boundary of the
-  // optimizer.
+  // Returns every boundary of forward and backward in order, followed by the highest boundary of
+  // the optimizer.
   std::vector<StepBoundary> boundaries(const Plan& plan, Schedule schedule);
 
  private:

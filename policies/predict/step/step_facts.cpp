@@ -5,8 +5,9 @@
 namespace rematch {
 namespace {
 
-// Returns the op that makes each storage, or nullopt if an earlier op reads the storage. Tensors
-// that appear without an op may share the storage later.
+// Returns for each storage the op that makes it. Returns nullopt if some op reads the storage
+// before any op makes it. This happens because tensors that appear without an op may share the
+// storage with later ones.
 IdTable<StorageId, std::optional<OpId>> births(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> born_at(trace.storages.size());
   IdTable<StorageId, bool> is_seen(trace.storages.size(), false);
@@ -38,7 +39,8 @@ std::vector<DroppedPack> dropped_packs(const Trace& trace) {
   return dropped;
 }
 
-// Returns nullopt if a pack lives until backward.
+// Returns the op at which the last pack of the region is dropped in forward. Returns nullopt if a
+// pack lives until backward.
 std::optional<OpId> last_drop(const Trace& trace, const StandingRegion& region) {
   OpId last = region.range.first;
   for (const PackId pack : region.packs) {

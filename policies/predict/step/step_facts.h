@@ -16,19 +16,19 @@
 
 namespace rematch {
 
-// A region at its place in the trace. Maps its graph's local ids to the trace.
+// A region's op range in the trace, and its graph. Maps local ids of the graph to ids of the trace.
 struct StandingRegion {
   std::shared_ptr<const RegionGraph> graph;  // shared by all regions of the same behaviour
   OpRange range;
   std::vector<StorageId> storages;  // indexed by local storage
-  std::vector<StorageId> inputs;    // allocated by earlier ops
+  std::vector<StorageId> inputs;    // storages that earlier ops allocated and the region reads
   std::vector<PackId> packs;        // indexed by slot
-  // The number of ops that had run when autograd dropped the last of the packs in forward. Absent:
+  // The number of ops that had run when autograd dropped the region's last pack in forward. Absent:
   // backward needs the region.
   std::optional<OpId> dropped_at;
 };
 
-// Lists the storages of each op in ascending order. A storage may belong to no op.
+// Lists the storages that belong to each op, in ascending order. A storage may belong to no op.
 class StoragesByOp {
  public:
   StoragesByOp(const IdTable<StorageId, std::optional<OpId>>& op_of_storage, std::size_t num_ops);
@@ -37,7 +37,7 @@ class StoragesByOp {
   }
 
  private:
-  IdTable<OpId, std::size_t> first_;  // with one more entry after the last op
+  IdTable<OpId, std::size_t> first_;  // has one additional entry after the last op
   std::vector<StorageId> storages_;
 };
 
@@ -48,14 +48,15 @@ struct DroppedPack {
 };
 
 // A part of backward: one event of a pack, or all ops up to the next such event. Between these ops
-// only backward's own bytes change, so the op with the most of them is their peak.
+// only backward's own bytes change, so the peak of the part is at the op with the most of these
+// bytes.
 struct BackwardPart {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
-  OptionalIndex pack;      // a PackId; absent for ops
-  std::int32_t first = 0;  // the trace's events [first, end)
+  OptionalIndex pack;      // index of a PackId; absent for ops
+  std::int32_t first = 0;  // start of the trace's events [first, end)
   std::int32_t end = 0;
-  std::int32_t highest = 0;  // the first event with the most other_bytes
-  Bytes other_bytes;         // at that event
+  std::int32_t highest = 0;  // event with the most other_bytes, the first of several
+  Bytes other_bytes;         // backward's bytes at event `highest`
 };
 
 class StepSimulator::Facts {
@@ -71,15 +72,17 @@ class StepSimulator::Facts {
   const Trace& trace;
   OptimizerBytes optimizer_bytes;
   Bytes baseline;
-  IdTable<StorageId, std::optional<OpId>> born_at;  // absent: made outside the step
+  // op that makes the storage; absent: it was made outside the step
+  IdTable<StorageId, std::optional<OpId>> born_at;
   StoragesByOp born;
   StoragesByOp freed;  // indexed by op; the last entry is the end of forward
-  IdTable<PackId, OptionalIndex> pack_storage;  // a StorageId; absent: made outside the step
-  std::vector<DroppedPack> dropped;             // sorted by op
+  // index of a StorageId; absent: the storage was made outside the step
+  IdTable<PackId, OptionalIndex> pack_storage;
+  std::vector<DroppedPack> dropped;  // sorted by op
   std::vector<BackwardPart> backward_parts;
   TraceIndex index;
   std::optional<Profile> profile;
-  StepTime::Duration communication{};  // from the profile, without recompute
+  StepTime::Duration communication{};  // communication time of the profile, without recompute
   IdTable<OpId, Bytes> gathered;       // indexed by forward op; empty: nothing is gathered
 
   Bytes gathered_at(OpId op) const { return gathered.empty() ? Bytes{} : gathered[op]; }

@@ -1,12 +1,12 @@
-// Bounds the time of a step, depending on how much communication overlaps with compute. Does not
-// assume which bound a real step comes close to.
+// Bounds the time of a step. The bounds differ in how much communication overlaps with compute.
+// Does not assume which bound a real step comes close to.
 //
-// Note [What overlap can save]
-// A collective can run in parallel with compute until its result is needed. Examples are a gather
-// that is issued early, and a reduce-scatter during the next block's backward. Without overlap, a
-// step takes the sum of compute and communication. With full overlap, it takes the longer of the
-// two, and no order of the same work can take less. The model ignores communication on several
-// links at once, and the slowdown of compute by communication.
+// Note [What overlap can save] A collective can run in parallel with compute until its result is
+// needed. Examples are a gather that is issued early, and a reduce-scatter during the next block's
+// backward. Without overlap, a step takes the sum of compute time and communication time. With full
+// overlap, it takes the longer of the two times, and no order of the same work can take less. The
+// model ignores that collectives on several links can run at once, and that communication slows
+// compute down.
 #pragma once
 
 #include <algorithm>
