@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lets the golden tests of the built presets rewrite their files, and shows what changed.
 
-Read the diff before it is committed: it is the change of behaviour. Exit codes: 0 rewritten, 1 a test
-failed for another reason than its file, 2 usage, or nothing is built."""
+The diff is the change of behaviour; read it before you commit it. Exit codes: 0 rewritten, 1 a test
+failed for another reason, 2 usage, or nothing is built."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def parse_presets():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: what is built of lite and dev")
+    parser.add_argument("presets", nargs="*", metavar="PRESET", help="default: lite and dev, if built")
     built = [folder.parent.name for folder in sorted(ROOT.glob("build/*/CTestTestfile.cmake"))]
     presets = parser.parse_args().presets or [preset for preset in ("lite", "dev") if preset in built]
     for preset in presets:
@@ -32,7 +32,7 @@ def main():
             ["ctest", "--preset", preset, "--label-regex", "^golden$", "--no-tests=ignore"],
             cwd=ROOT, env={**os.environ, "REMATCH_APPROVE": "1"})
         if done.returncode:
-            sys.exit(f"golden tests of preset {preset} failed for another reason than their files")
+            sys.exit(f"golden tests of preset {preset} failed for a reason other than their files")
     subprocess.run(["git", "status", "--short", "--", "tests", "reports"], cwd=ROOT, check=True)
     subprocess.run(["git", "--no-pager", "diff", "--stat", "--", "tests", "reports"], cwd=ROOT,
                    check=True)

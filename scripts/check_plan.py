@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Runs a PyTorch model with and without an exported plan: bits, executed ops, peak and step, beside the prediction.
+"""Runs a PyTorch model with and without an exported plan. Compares bits, executed ops, peak and step time with the
+prediction.
 
     rematch export front.json#3 --to torch --trace model.trace.json -o checkpointed.py
     python scripts/check_plan.py MODEL_FILE checkpointed.py
 
-Needs torch alone. MODEL_FILE is a Python file that defines make(): it returns the model and a function without arguments
-that runs one forward pass and returns the loss. The peak is what the step holds above what is there before it: on a GPU
-by torch's allocator, else of the tensors that ops made.
-Exit codes: 0 bits are equal and ops are as predicted, 2 usage, 3 they are not."""
+Needs only torch. MODEL_FILE is a Python file that defines make(): it returns the model and a function without arguments
+that runs one forward pass and returns the loss. The peak is the memory that the step adds to what was allocated before
+it. On a GPU torch's allocator counts it; on a CPU it is the bytes of the tensors that ops made.
+Exit codes: 0 bits are equal and ops are as predicted, 2 usage, 3 bits or ops differ."""
 
 import argparse
 import pathlib

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The plans of the search beside what PyTorch offers the same models: shares of the plane of peak and step time.
+"""Compares the search's plans with what PyTorch offers for the same models, by their shares of the plane of peak and
+step time.
 
     PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
 
-PYTHON has what scripts/python.txt lists. Needs targets `rematch_python` and, unless
-REMATCH_BINARY names another, `rematch_cli_lite` of preset dev. MODELs are those of tests/harness/python/zoo.py. Every plan runs, ours and PyTorch's, and the peak is
-measured; the time is that of the step without checkpointing and of the ops that ran again, by the data sheet of a device.
-Takes about a minute and a half a model. The table goes to stdout, points and progress to stderr.
+PYTHON has what scripts/python.txt lists. Needs targets `rematch_python` and `rematch_cli_lite` of preset dev;
+REMATCH_BINARY can replace the latter. tests/harness/python/zoo.py has the MODELs. Every plan of ours and of PyTorch
+runs, and its peak is measured. Its time is the step without checkpointing plus the recomputed ops, both by a device's
+data sheet. Takes about a minute and a half a model. The table goes to stdout, points and progress to stderr.
 Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted;
 2 usage, or something is missing, in one line."""
 
@@ -44,7 +45,7 @@ def use_tree():
             refuse(f"{os.environ[variable]} is not built: run '{build}', or name another with {variable}")
     for name in ("torch", "transformers", "diffusers"):
         if importlib.util.find_spec(name) is None:
-            refuse(f"{sys.executable} has no {name}: use a Python with what scripts/python.txt lists")
+            refuse(f"{sys.executable} has no {name}: use a Python with the packages of scripts/python.txt")
     sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "harness/python", "tests/harness/python")]
 
 
@@ -54,7 +55,7 @@ def main():
     from fronts.comparison import compare, known_models, markdown
     unknown = sorted({*arguments.models} - {*known_models()})
     if unknown:
-        refuse(f"no model is called '{unknown[0]}'; known: {', '.join(known_models())}")
+        refuse(f"unknown model '{unknown[0]}'; known: {', '.join(known_models())}")
     rows = [compare(name, arguments.device, arguments.points) for name in arguments.models or known_models()]
     print(markdown(rows))
     return 0 if all(row.is_ahead() for row in rows) else 1

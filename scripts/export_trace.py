@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Records one training step of a PyTorch model as a trace that rematch reads. Needs torch alone.
+"""Records one training step of a PyTorch model as a trace that rematch reads. Needs only torch.
 
     python scripts/export_trace.py MODEL_FILE -o model.trace.json --profile model.profile.json
     rematch search --trace model.trace.json --profile model.profile.json -o front.json
 
 MODEL_FILE is a Python file that defines make(): it returns the model and a function without arguments that runs one
-forward pass and returns the loss. Its layers are found by themselves: the outermost lists of modules of one class. With
+forward pass and returns the loss. Its layers are found automatically: the outermost lists of modules of one class. With
 --fake the model is made and run without data or times, on any machine. Exit codes: 0 written, 2 usage."""
 
 import argparse

@@ -41,7 +41,7 @@ def run(tree):
     problems = problems_of_each(tree, "headers", list(chains), fingerprints,
                                 lambda last: compile_chain(tree, chains[last], torch, common))
     left = len(headers) - len(usable)
-    return f"{len(usable)} headers" + (f" ({left} need a library that is not here)" if left else ""), problems
+    return f"{len(usable)} headers" + (f" ({left} need a library that is not installed)" if left else ""), problems
 
 
 def torch_flags(tree):

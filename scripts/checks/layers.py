@@ -57,7 +57,7 @@ VERSION_MACRO = re.compile(r"\bTORCH_VERSION_(MAJOR|MINOR|PATCH)\b")
 # (where, header, reason)
 FORBIDDEN = [
     ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
-    ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine knows no clock"),
+    ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine does not use a clock"),
     ("harness/profile", r"harness/run/", "run includes profile; both take a step from harness/training"),
     ("harness/training", r"harness/(run|profile)/", "both include training"),
 ]
@@ -95,10 +95,10 @@ def unpublished(tree):
                 continue
             used.add(header)
             if header not in public[folder]:
-                problems.append(f"{name}:{line}: {header} is for {folder} alone: use what that folder "
+                problems.append(f"{name}:{line}: {header} is private to {folder}: use what that folder "
                                 f"publishes, or name it in rematch_public_headers of {folder}/CMakeLists.txt")
     for folder, headers in sorted(public.items()):
-        problems += [f"{folder}/CMakeLists.txt:1: no other folder includes {header}: it is not public"
+        problems += [f"{folder}/CMakeLists.txt:1: no other folder includes {header}: remove it from rematch_public_headers"
                      for header in sorted(headers - used) if header in tree.files]
     return problems
 
@@ -126,21 +126,21 @@ def forbidden(tree, name, kind, header):
     """Returns why the file may not include the header, or None."""
     for where, pattern, why in FORBIDDEN:
         if name.startswith(where) and re.match(pattern, header):
-            return f"<{header}> is not to be included here: {why}"
+            return f"<{header}> must not be included here: {why}"
     part = part_of(name)
     if part is None:
-        return f"{name} is in no part of scripts/checks/layers.py: add its folder to the table"
+        return f"{name} belongs to no part in scripts/checks/layers.py: add its folder to the table"
     parts, libraries = PARTS[part]
     if kind == '"':
         if header not in tree.files:
-            return f'"{header}" is no file of this tree; includes are written from the root'
+            return f'"{header}" is not a file of this tree; includes are written from the root'
         target = part_of(header)
         if target == part or any(inside(header, allowed) for allowed in parts):
             return None
         return f"{part} may not include {header}; it may include {', '.join(parts) or 'no other part'}"
     library = library_of(header)
     if library is None:
-        return f"<{header}> is of no library in scripts/checks/layers.py: add it to the table"
+        return f"<{header}> belongs to no library in scripts/checks/layers.py: add it to the table"
     if library == "standard" or library in libraries:
         return None
     usable = ", ".join(libraries) or "only the standard library"

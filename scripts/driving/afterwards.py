@@ -48,7 +48,7 @@ def run_again(execution, report, words):
     done = execution.start(*words)
     found = verdict.judge_ending(done)
     if not found and execution.read_report()["points"] != report["points"]:
-        found.append("again: the same command gives other points")
+        found.append("again: repeating the command changes the points")
     return found
 
 

@@ -69,7 +69,7 @@ class Execution:
             self.outcome.failures += verdict.judge_refusal(done)
             left = self.without_refused(policies, done)
             if left == policies:
-                self.fail(f"refusal: not of a policy: {done.err.strip()}")
+                self.fail(f"refusal: does not name a policy: {done.err.strip()}")
             if self.outcome.failures:
                 break
             policies = left
@@ -103,7 +103,7 @@ class Execution:
         self.outcome.failures += verdict.judge_ending(done)
         if not self.report_file.exists():
             if not self.outcome.failures:
-                self.fail("exit code: 0, but there is no report")
+                self.fail("exit code: 0, but the report is missing")
             return
         report = self.read_report()
         case = self.case.copy()

@@ -13,7 +13,7 @@ def judge_refusal(done):
     lines = [line for line in done.err.splitlines() if not line.startswith(HARMLESS)]
     if len(lines) != 1 or not lines[0].startswith("rematch: ") or len(lines[0]) > MOST_LETTERS or done.out:
         said = done.err.strip().splitlines()[-3:]
-        return [f"refusal: not one line that one reads: {' | '.join(said)!r}"]
+        return [f"refusal: not one readable line: {' | '.join(said)!r}"]
     return []
 
 
@@ -105,10 +105,10 @@ def judge_front(point, figures):
     """Requires that the search's figures, from the step simulator, equal the run's, from the engine."""
     for key in ("peak_allocated_bytes", "after_forward_bytes"):
         if point["memory"][key] != figures["predicted_" + key]:
-            yield f"{key} {point['memory'][key]}, the front says {figures['predicted_' + key]}"
+            yield f"{key} {point['memory'][key]}, but the front predicts {figures['predicted_' + key]}"
     recomputed = recomputed_ops(point)
     if recomputed != figures["predicted_recomputed_ops"] * point["counted_steps"]:
-        yield (f"{recomputed} ops recomputed in {point['counted_steps']} steps, the front says "
+        yield (f"{recomputed} ops recomputed in {point['counted_steps']} steps, but the front predicts "
                f"{figures['predicted_recomputed_ops']} a step")
 
 

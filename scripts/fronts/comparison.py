@@ -86,7 +86,7 @@ def compare(name, device, num_points):
     row = Row(name, *(priced(model, step, trace, of_ops, offers, num_points)
                       for of_ops in (profile, with_dear_ops_alone(trace, profile))))
     for title, of_row in (("every op", row.every_op), ("matmuls and attention", row.dear_ops)):
-        say(f"{name}, {title}: {of_row.ratio():.2f} times PyTorch's; ahead of ours: "
+        say(f"{name}, {title}: {of_row.ratio():.2f} times PyTorch's; better than ours: "
             f"{', '.join(point.name for point in of_row.unmatched()) or 'none'}")
     return row
 
@@ -115,7 +115,7 @@ def rise_of(model, step):
         before, risen = risen, max(figures["peak_bytes"].values()) - figures["before_bytes"]
         if risen == before:
             return risen
-    sys.exit("compare_fronts.py: no two steps in a row have one peak")
+    sys.exit("compare_fronts.py: no two consecutive steps have the same peak")
 
 
 def offers_run(model, step, trace):
@@ -143,7 +143,7 @@ def priced(model, step, trace, profile, offers, num_points):
     ours = [our_point(model, step, trace, point, before) for point in front["points"]]
     for point in (plain, *ours, *(point for family in FAMILIES for point in theirs[family])):
         say(f"  {point.peak_bytes:>10} B {point.time_ns:>8} ns  {point.name}")
-    say(f"  free of charge, as forward has no such op: {dict(prices.unpriced.most_common(5))}")
+    say(f"  priced at 0 ns, because forward has no such op: {dict(prices.unpriced.most_common(5))}")
     return Priced(plain, ours, theirs)
 
 

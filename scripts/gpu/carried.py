@@ -58,7 +58,7 @@ def build(folder):
     try:
         done = subprocess.run(["ninja", "-C", str(folder), *targets], capture_output=True, text=True)
     except OSError as error:
-        return f"ninja does not start: {error.strerror}"
+        return f"cannot start ninja: {error.strerror}"
     if done.returncode == 0:
         return None
     said = (done.stdout + done.stderr).strip().splitlines()[-1]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What this card reaches: copies of device memory, and bf16 products of 8192 x 8192 matrices of random data.
+"""Measures this card's highest rates: copies of device memory, and bf16 products of 8192 x 8192 random matrices.
 
     ceilings.py -o FILE
 

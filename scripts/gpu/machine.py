@@ -98,7 +98,7 @@ class Machine:
     def obstacle(self, question):
         """Returns why the question cannot be asked here, or None."""
         if self.dry and not question.dry:
-            return "it says nothing on the dry device"
+            return "the dry device gives no answer to it"
         for program in question.programs:
             if not shutil.which(program):
                 return f"{program} is not on the PATH"
@@ -107,7 +107,7 @@ class Machine:
         if self.libtorch() is None:
             return "no LibTorch 2.11: set LIBTORCH_ROOT to the folder that holds torch/ and nvidia/"
         if question.gpu and not self.program("rematch").exists():
-            return "there are no built programs: give --programs, or build preset cuda"
+            return "no built programs found: pass --programs, or build preset cuda"
         return self.ask_torch() if question.torch else None
 
     def ask_torch(self):

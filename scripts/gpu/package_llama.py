@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Package rematch on a Llama of transformers with a billion parameters: a plan for a budget, its bits, its peak, and
-the steps of a trainer with and without it, by turns.
+"""Tests package rematch on a Llama of transformers with a billion parameters: makes a plan for a budget, checks its bits
+and peak, and times a trainer's steps with and without the plan, taking turns.
 
     package_llama.py -o FILE [--small]
 
 --small takes a model of four layers, on any device. Needs torch 2.11.0, transformers and package rematch
-(PYTHONPATH). Exit codes: 0 FILE is written, whatever it says; 2 usage, or something is missing."""
+(PYTHONPATH). Exit codes: 0 FILE is written, whatever its result; 2 usage, or something is missing."""
 
 import argparse
 import importlib.util
@@ -133,7 +133,7 @@ def report_of(device, seconds_of_auto, answer, found, turns):
     peaks = {kind: max((peak for _, peak in made if peak is not None), default=None) for kind, made in turns.items()}
     problems = []
     if found["bits_equal"] is None:
-        problems.append("bits were not compared, as the step without the plan is not repeatable")
+        problems.append("bits were not compared, because the step without the plan is not repeatable")
     elif not found["bits_equal"]:
         problems.append("loss or gradients differ from those of the step without the plan")
     if not found["checkpointed"]["executed_ops"].get("recompute"):

@@ -83,7 +83,7 @@ def choose_attention_call(settings):
         attention(*inputs, True).sum().backward()
     except RuntimeError as error:
         direct_attention = DIRECT[backend]
-        return f"the op itself, since scaled_dot_product_attention says: {reason_of(error)}"
+        return f"the op itself, because scaled_dot_product_attention failed: {reason_of(error)}"
     return "scaled_dot_product_attention"
 
 
@@ -360,7 +360,7 @@ class Rivals:
         self.write()
         say(f"round {round_index}, {rival['variant']} {rival['policy']}: {made['status']}")
         if made["status"] != "ok" and self.device.is_lost():
-            say("the device accepts no more work; a new process goes on")
+            say("the device accepts no more work; restarting in a new process")
             leave(RESTART)
 
     def outcome(self, rival):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the model of a report in PyTorch, eager and under torch.compile, so that our steps have rivals.
+"""Times the model of a report in PyTorch, eager and under torch.compile, to compare with our steps.
 
     pytorch_steps.py --beside REPORT -o OUT [--rounds N] [--steps N] [--variants eager,compile] [--seconds LIMIT]
 
@@ -10,7 +10,7 @@ parameters. OUT is written before and after every turn.
 
 pytorch_rivals.py runs the turns in a child process. If a rival ends the child or keeps it busy for too long,
 this program marks the rival as failed and starts a child for the others. At LIMIT the rest is marked as not run.
-Needs torch 2.11 and numpy. Exit codes: 0 OUT is written, whatever it says; 2 usage."""
+Needs torch 2.11 and numpy. Exit codes: 0 OUT is written, whatever its result; 2 usage."""
 
 import argparse
 import json
@@ -159,14 +159,14 @@ def watch(child, output, deadline, turn_seconds):
 
 def supervise(command, output, deadline, turn_seconds=TURN_SECONDS):
     """Runs children until every turn is done, the time is up, or no child can start."""
-    late = "the time limit came first"
+    late = "the time limit was reached"
     for _ in range(MAX_CHILDREN):
         code, killed, text = run_child(command, output, deadline, turn_seconds)
         state = json.loads(pathlib.Path(output).read_text())
         if killed == "deadline":
             running, state["running"] = state["running"], None
             if running and rival_named(state, running["rival"])["status"] == "not_run":
-                rival_named(state, running["rival"])["reason"] = "the time limit came during its first turn"
+                rival_named(state, running["rival"])["reason"] = "the time limit was reached during its first turn"
             break
         if killed is None and code == 0:
             break
@@ -179,7 +179,7 @@ def supervise(command, output, deadline, turn_seconds=TURN_SECONDS):
             late = state["failure"]
             break
     else:
-        state["failure"] = late = f"{MAX_CHILDREN} processes were not enough"
+        state["failure"] = late = f"{MAX_CHILDREN} processes all ended early"
     mark_the_rest(state, late)
     write_atomically(output, state)
     return state
@@ -189,13 +189,13 @@ def variants_of(text):
     names = text.split(",")
     unknown = [name for name in names if name not in VARIANTS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is no variant; allowed are {', '.join(VARIANTS)}")
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is not a variant; allowed: {', '.join(VARIANTS)}")
     return list(dict.fromkeys(names))
 
 
 def at_least_one(text):
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1")
     return int(text)
 
 
@@ -215,7 +215,7 @@ def main():
         arguments.output.resolve().parent.mkdir(parents=True, exist_ok=True)
         write_atomically(arguments.output, state)
     except (OSError, ValueError, KeyError, IndexError) as error:
-        parser.error(f"{arguments.beside} is no report of rematch run: {error!r}")
+        parser.error(f"{arguments.beside} is not a report of rematch run: {error!r}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the child is killed too
     command = [sys.executable, str(CHILD), str(arguments.output.resolve()), repr(deadline)]
     supervise(command, arguments.output, deadline)

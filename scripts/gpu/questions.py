@@ -94,7 +94,7 @@ def check(questions, path):
             raise QueueError(f"{path}: {question.name}: lane is '{question.lane}'; allowed are values, times")
         for needed in question.needs:
             if needed not in names:
-                raise QueueError(f"{path}: {question.name} needs '{needed}', which is no question")
+                raise QueueError(f"{path}: {question.name} needs '{needed}', which is not a question")
 
 
 class Repository:
@@ -107,7 +107,7 @@ class Repository:
         try:
             return subprocess.run(["git", *words], cwd=self.root, capture_output=True, text=True)
         except OSError as error:
-            raise QueueError(f"git does not start: {error.strerror}") from error
+            raise QueueError(f"cannot start git: {error.strerror}") from error
 
     def has_history(self):
         try:
@@ -138,10 +138,10 @@ def why_open(question, repository):
     if not question.answered:
         return "never answered"
     if not is_of_kind(question.answered["card"], question.kind):
-        return f"answered by {question.answered['card']}, which is no {question.kind}"
+        return f"answered by {question.answered['card']}, which is not of kind {question.kind}"
     commit = question.answered["commit"]
     if not repository.has(commit):
-        return f"answered by commit {commit}, which git does not have"
+        return f"answered by commit {commit}, which this git repository lacks"
     changed = repository.changed(commit, question.depends) if question.depends else []
     if not changed:
         return None

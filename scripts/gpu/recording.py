@@ -53,7 +53,7 @@ def why_not(result, commit, kind=None):
     if result["dry"]:
         return "it ran on the dry device"
     if not questions.is_of_kind(result["card"], kind):
-        return f"it asks for an {kind}, and ran on {result['card']}"
+        return f"it needs an {kind}, but ran on {result['card']}"
     if commit:
         return None
     if not result["commit"]:

@@ -127,7 +127,7 @@ def untimed_variants(report):
         rivals = [rival for rival in rivals_of(report) if rival["variant"] == variant]
         if not any(measured_of(report, variant, rival["policy"]) for rival in rivals):
             reasons = dict.fromkeys(f"{rival['status'].replace('_', ' ')}: {rival['reason']}" for rival in rivals)
-            problems.append(f"{NAMES[variant]} was timed under no policy: {'; '.join(reasons)}")
+            problems.append(f"{NAMES[variant]} was not timed under any policy: {'; '.join(reasons)}")
     return problems
 
 
@@ -145,7 +145,7 @@ def judge_pytorch(report):
     for point in report["rematch"]:
         time = point["time"]
         if not time or not time.get("step_median_ns"):
-            findings.append(f"{point_name(point)}: {point['status']}, no step time of ours")
+            findings.append(f"{point_name(point)}: {point['status']}, but rematch has no step time")
             continue
         how = time.get("attention_backend"), bool(time.get("repeatable_bits"))
         if how != theirs:

@@ -75,7 +75,7 @@ class Run:
             say("no question is open")
             return 0
         shortest = min(question.seconds for question in self.asked)
-        say(f"no question fits into the time that is left; give --seconds {max(shortest, MIN_SECONDS) + 1} or more")
+        say(f"no question fits into the remaining time; give --seconds {max(shortest, MIN_SECONDS) + 1} or more")
         return 2
 
     def open(self):
@@ -151,7 +151,7 @@ class Run:
 
     def run_question(self, question, workers):
         if self.left() < (MIN_SECONDS if self.machine.dry else question.seconds):
-            say(f"{question.name}: not begun, the time is over")
+            say(f"{question.name}: not started, because the time limit was reached")
             self.statuses[question.name] = "unfinished"
             return
         result = self.blank(question)
@@ -235,7 +235,7 @@ class Run:
                 self.anchors[question.name] = result["findings"]
             write(self.out / f"{question.name}.json", result)
             for name in archive.write(self.out, self.archives):
-                say(f"left out of the archives, because it is too large: {name}")
+                say(f"omitted from the archives because it is too large: {name}")
         took = "" if result["seconds"] is None else f" in {result['seconds']} s of {question.seconds} s"
         say(f"{question.name}: {result['status']}{took}")
         for line in result["findings"] + result["problems"]:
@@ -246,7 +246,7 @@ class Run:
         statuses = list(self.statuses.values())
         if self.machine.dry and self.open():
             for question in self.open():
-                say(f"{question.name}: not begun, the time is over")
+                say(f"{question.name}: not started, because the time limit was reached")
             statuses.append("unfinished")
         for status, code in (("failed", 3), ("unfinished", 4), ("skipped", 0 if self.machine.dry else 2)):
             if status in statuses:
@@ -304,7 +304,7 @@ def judge_report(question, machine, out, result, is_cut):
         result["findings"] += findings
         result["problems"] += problems
     if not result["problems"] and GATE_FAILED in (done["exit_code"] for done in result["commands"]):
-        result["problems"] = ["the run says that bits differ, its report does not say where"]
+        result["problems"] = ["the exit code says that bits differ, but the report does not show where"]
     result["problems"] += late
     if result["problems"]:
         result["status"] = "unfinished" if is_cut and result["problems"] == late else "failed"

@@ -67,7 +67,7 @@ def without_slowdowns(report):
 def wrong_bits(point):
     parity = point["parity"]
     if not parity:
-        return "was held against no reference"
+        return "was not compared with a reference"
     bits = [parity[key] for key in ("loss_bits_equal", "gradient_bits_equal", "parameter_hash_equal",
                                     "generator_hash_equal")]
     if False in bits:
@@ -78,7 +78,7 @@ def wrong_bits(point):
     if None in bits:
         return f"bits were not compared with {parity['reference']}'s"
     if not parity["every_parameter_has_gradient"]:
-        return f"bits prove nothing: no gradient at {parity['first_parameter_without_gradient']}"
+        return f"equal bits prove nothing: missing gradient at {parity['first_parameter_without_gradient']}"
     return None
 
 
@@ -86,7 +86,7 @@ def wrong_counts(point):
     effect = point["effect"] or {}
     if effect.get("counts_equal_prediction"):
         return None
-    return f"executed other ops than predicted: {effect.get('detail') or 'not counted'}"
+    return f"executed ops differ from the prediction: {effect.get('detail') or 'not counted'}"
 
 
 def peaks_of(point):
@@ -103,11 +103,11 @@ def peaks_of(point):
 def wrong_peak(point):
     measured, predicted = peaks_of(point)
     if measured is None:
-        return "no peak was measured beside its prediction"
+        return "no peak was both measured and predicted"
     off = measured - predicted
     if abs(off) <= max(PEAK_BYTES, PEAK_RATIO * measured):
         return None
-    return f"peak {measured} B is off its prediction by {off} B, allowed are 0.1 % or 2 MiB"
+    return f"peak {measured} B differs from its prediction by {off} B; allowed are 0.1 % or 2 MiB"
 
 
 def point_problems(report, results=("ok",)):
@@ -233,7 +233,7 @@ def judge_profile(profile):
         if times == 0:
             problems.append(f"{name}: no op took any time on the device")
         if any(kind["temporary_bytes"] is None for kind in types):
-            problems.append(f"{name}: what kernels allocate inside was not measured")
+            problems.append(f"{name}: the bytes that kernels allocate were not measured")
         else:
             most = max(max(kind["temporary_bytes"]) for kind in types)
             findings.append(f"{name}: kernels allocate at most {most} B inside")

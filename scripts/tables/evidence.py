@@ -131,7 +131,7 @@ STEPS = re.compile(r"^(?P<policy>\S+), (?P<schedule>\w+): (?P<status>\w+), reque
                    r"step (?P<step>\w+) ns$")
 ROW = re.compile(r"^(?P<policy>\S+) +(?P<schedule>whole_region|on_demand) .* (?P<mfu>\d+\.\d) % ", re.MULTILINE)
 RATIO = re.compile(r"(\d+\.\d+) \[(\d+\.\d+) (\d+\.\d+)\](?: of (\w+))?")
-ATTENTION = re.compile(r"Times are with (\w+) attention")
+ATTENTION = re.compile(r"Times (?:use|are with) (\w+) attention")
 
 
 def whole(text):

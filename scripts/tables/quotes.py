@@ -70,7 +70,7 @@ def is_rounded(figure, cell):
 def problems_of_entry(entry, texts, tables):
     text = texts.get(entry["file"])
     if text is None:
-        return [f"{entry['file']} is no README"]
+        return [f"{entry['file']} is not a README"]
     joined = " ".join(text.split())
     if entry["text"] not in joined:
         return [f"{entry['file']} does not say: {entry['text']}"]

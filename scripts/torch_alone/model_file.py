@@ -16,11 +16,11 @@ def load_make(path):
     """Returns the file's make(). The file can import modules beside it."""
     path = pathlib.Path(path).resolve()
     if not path.is_file():
-        raise Refused(f"{path} is no file; {CONTRACT}")
+        raise Refused(f"{path} is not a file; {CONTRACT}")
     sys.path.insert(0, str(path.parent))
     module = _module_of(path, "rematch_model_file")
     if not callable(getattr(module, "make", None)):
-        raise Refused(f"{path} defines no make(); {CONTRACT}")
+        raise Refused(f"{path} does not define make(); {CONTRACT}")
     return module.make
 
 
@@ -28,10 +28,10 @@ def load_exported(path):
     """Loads a file of `rematch export --to torch` as a module with apply(model)."""
     path = pathlib.Path(path).resolve()
     if not path.is_file():
-        raise Refused(f"{path} is no file: make it with rematch export PLAN --to torch")
+        raise Refused(f"{path} is not a file; create it with rematch export PLAN --to torch")
     module = _module_of(path, "rematch_exported_plan")
     if not callable(getattr(module, "apply", None)):
-        raise Refused(f"{path} defines no apply(model): make it with rematch export PLAN --to torch")
+        raise Refused(f"{path} does not define apply(model); create it with rematch export PLAN --to torch")
     return module
 
 

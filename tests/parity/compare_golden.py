@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says in what two folders of golden files differ: python tests/parity/compare_golden.py OLD NEW
+"""Prints the differences of two folders of golden files: python tests/parity/compare_golden.py OLD NEW
 
 Counts and bytes hold on any machine, so they must be equal. Bits are compared where both files carry
 the same fingerprint. Exit codes: 0 equal, 1 different, 2 usage."""
@@ -58,7 +58,7 @@ def main():
         for line in lines:
             print(f"{name}: {line}")
         same_fingerprint = old["fingerprint"] == new["fingerprint"]
-        bits = "bits too" if same_fingerprint else "bits not compared: another fingerprint"
+        bits = "bits too" if same_fingerprint else "bits not compared: the fingerprints differ"
         if not lines:
             print(f"{name}: equal ({bits})")
         found += len(lines)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes golden/*.json: what Python PyTorch 2.11.0 does for the same models, data and policies.
+"""Writes golden/*.json: the results of Python PyTorch 2.11.0 for the same models, data and policies.
 
 scripts/make_parity calls it, and finds or makes a Python with torch 2.11.0 and numpy. Needs g++. See
 README.md here."""
@@ -132,7 +132,7 @@ def golden_of(counting, name, dtype):
         measured, gradients = measure(counting, model, batch, policy)
         golden["gradient_hashes"] = golden["gradient_hashes"] or gradients
         if gradients != golden["gradient_hashes"]:
-            sys.exit(f"{name} {dtype} {policy}: gradients differ from none's, in Python itself")
+            sys.exit(f"{name} {dtype} {policy}: gradients differ from those of none, in Python alone")
         golden["policies"][policy] = measured
     return golden
 
@@ -147,7 +147,7 @@ def golden_of_layouts(counting):
         ranks = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
         outputs = [rank.communicate()[0] for rank in ranks]
     if any(rank.returncode for rank in ranks):
-        sys.exit("layouts.py failed; its own message says why")
+        sys.exit("layouts.py failed; see its message above")
     return {"fingerprint": counting.fingerprint(), **json.loads(outputs[0])}
 
 

@@ -102,7 +102,7 @@ class LayersTest(CheckoutTest):
 
     def test_the_engine_knows_no_clock(self):
         self.write("harness/engine/record.cpp", "#include <chrono>\n")
-        self.expect_problem("layers", "harness/engine/record.cpp:1:", "no clock")
+        self.expect_problem("layers", "harness/engine/record.cpp:1:", "does not use a clock")
 
     def test_libtorchs_version_numbers_are_for_one_header(self):
         line = "#if TORCH_VERSION_MINOR >= 13\n#endif\n"
@@ -118,7 +118,7 @@ class LayersTest(CheckoutTest):
         self.expect_clean("layers")
         self.write("policies/plan/own.h", GOOD_HEADER)
         self.write("policies/predict/peak.cpp", '#include "policies/plan/count.h"\n#include "policies/plan/own.h"\n')
-        self.expect_problem("layers", "policies/predict/peak.cpp:2:", "own.h is for policies/plan alone")
+        self.expect_problem("layers", "policies/predict/peak.cpp:2:", "own.h is private to policies/plan")
         self.write("policies/predict/peak.cpp", "")
         self.expect_problem("layers", "policies/plan/CMakeLists.txt:1:", "no other folder includes policies/plan/count.h")
 
@@ -128,7 +128,7 @@ class LayersTest(CheckoutTest):
 
     def test_a_folder_outside_the_table_is_named(self):
         self.write("extras/more.cpp", "#include <vector>\n")
-        self.expect_problem("layers", "extras/more.cpp:1:", "in no part")
+        self.expect_problem("layers", "extras/more.cpp:1:", "belongs to no part")
 
     def test_a_library_outside_the_table_is_named(self):
         self.write("policies/plan/count.cpp", "#include <boost/any.hpp>\n")

@@ -329,7 +329,7 @@ class CommandTest(unittest.TestCase):
     def test_runs_that_hold_are_counted_and_leave_no_files(self):
         status, lines, errors = self.drive("--runs", "6")
         self.assertEqual((status, lines[-1], errors), (0, "runs: 6 passed, 0 failed, 0 skipped", ""))
-        self.assertRegex(lines[-2], r"[1-9]\d* points, every gradient there .* in [1-9]\d*; ")
+        self.assertRegex(lines[-2], r"[1-9]\d* points, all gradients present .* in [1-9]\d*; ")
         self.assertEqual(list((self.root / "runs").iterdir()), [])
 
     def test_a_failure_prints_the_command_that_makes_it_again_and_a_smaller_one(self):

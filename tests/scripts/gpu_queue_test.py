@@ -99,15 +99,15 @@ class JudgeTest(unittest.TestCase):
                 ({"parity": dict(equal, parameter_hash_equal=False)}, "bits differ from none's"),
                 ({"parity": dict(equal, generator_hash_equal=False)}, "bits differ from none's"),
                 ({"parity": dict(equal, loss_bits_equal=None)}, "bits were not compared"),
-                ({"parity": None}, "was held against no reference"),
+                ({"parity": None}, "was not compared with a reference"),
                 ({"parity": dict(equal, every_parameter_has_gradient=False,
-                                 first_parameter_without_gradient="w")}, "no gradient at w"),
+                                 first_parameter_without_gradient="w")}, "missing gradient at w"),
                 ({"effect": {"counts_equal_prediction": False, "detail": "aten::mm in forward"}},
-                 "executed other ops than predicted: aten::mm in forward"),
+                 "executed ops differ from the prediction: aten::mm in forward"),
                 ({"effect": {"counts_equal_prediction": None, "detail": None}}, "not counted"),
                 ({"effect": None}, "not counted"),
-                ({"memory": peak}, f"off its prediction by {1 << 29} B"),
-                ({"memory": untold}, "no peak was measured beside its prediction"),
+                ({"memory": peak}, f"differs from its prediction by {1 << 29} B"),
+                ({"memory": untold}, "no peak was both measured and predicted"),
                 ({"status": "crash", "reason": "signal 11"}, "crash: signal 11"),
                 ({"status": "invalid", "reason": "not finite"}, "invalid: not finite")):
             for name, problems in self.judged(**changes).items():
@@ -184,7 +184,7 @@ class JudgeTest(unittest.TestCase):
         idle = {"types": [{"times_ns": [0], "temporary_bytes": [0]}], "spans": [0]}
         unweighed = {"types": [{"times_ns": [5], "temporary_bytes": None}], "spans": [0]}
         for changes, said in (({"forward": idle}, "forward: no op took any time"),
-                              ({"backward": unweighed}, "backward: what kernels allocate inside"),
+                              ({"backward": unweighed}, "backward: the bytes that kernels allocate"),
                               ({"device": "h100", "source": "roofline"}, "is roofline, of h100")):
             problems = verdicts.judge_profile(profile(**changes))[1]
             self.assertEqual(len(problems), 1)
@@ -424,13 +424,13 @@ class ReopenTest(unittest.TestCase):
 
     def test_an_answer_of_an_unknown_commit_is_none(self):
         asked = question(answered={"commit": "0" * 40, "card": "c"})
-        self.assertIn("which git does not have", questions.why_open(asked, self.repository))
+        self.assertIn("which this git repository lacks", questions.why_open(asked, self.repository))
         self.assertEqual(questions.why_open(question(), self.repository), "never answered")
 
     def test_any_card_answers_a_question_without_a_kind_and_only_its_own_one_with_a_kind(self):
         commit = self.repository.head()
         for kind, card, reason in ((None, "NVIDIA H200", None), (None, "Made-up GPU", None), ("h200", "NVIDIA H200", None),
-                                   ("h200", "NVIDIA H100 80GB HBM3", "answered by NVIDIA H100 80GB HBM3, which is no h200")):
+                                   ("h200", "NVIDIA H100 80GB HBM3", "answered by NVIDIA H100 80GB HBM3, which is not of kind h200")):
             asked = question(kind=kind, answered={"commit": commit, "card": card})
             self.assertEqual(questions.why_open(asked, self.repository), reason)
 
@@ -919,7 +919,7 @@ class RecordTest(unittest.TestCase):
     def test_a_card_of_another_kind_gives_no_answer(self):
         self.queue.write_text(json.dumps(queue_of({"name": "x", "kind": "h200"})))
         self.came_back(card="NVIDIA H100 80GB HBM3")
-        self.assertEqual(self.record(), ["x: not recorded: it asks for an h200, and ran on NVIDIA H100 80GB HBM3"])
+        self.assertEqual(self.record(), ["x: not recorded: it needs an h200, but ran on NVIDIA H100 80GB HBM3"])
         self.assertFalse(self.target.exists())
         self.came_back(card="NVIDIA H200")
         self.assertEqual(self.record(), ["x: answered by x.json, x.report.json"])
@@ -975,7 +975,7 @@ class TypedTest(unittest.TestCase):
     def test_errors_are_one_line_and_exit_code_2(self):
         for words, said in ((("run", "bulid"), "there is no question 'bulid'; questions are"),
                             (("next", "--programs", "/nowhere"), "--programs /nowhere does not exist"),
-                            (("record", "/nowhere"), "/nowhere is no folder with results"),
+                            (("record", "/nowhere"), "/nowhere has no results"),
                             (("--queue", "/nowhere", "list"), "/nowhere")):
             with self.subTest(words=words):
                 done = typed(*words)

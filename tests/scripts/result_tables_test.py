@@ -105,7 +105,7 @@ class TablesTest(unittest.TestCase):
         findings = ["full, on_demand: ok, requested 10 B, predicted 10 B, allocated 11 B, reserved 12 B, 64 attention "
                     "forward kernels, step 229264811 ns"]
         tail = ("full       on_demand      16/16/16  113/96/226  28.5 GiB  backward loss    -31 %  1.20 [1.16 1.24]  "
-                "29.7 %  equal\nTimes are with cudnn attention, as LibTorch chooses on this card")
+                "29.7 %  equal\nTimes use cudnn attention, which LibTorch chooses on this card")
         made = self.made(llama=verdict("llama", words, tail, findings))
         self.assertEqual(made["steps"].rows["h100/llama, full, eager, on_demand"], [
             "H100", "llama3_1b", "4 x 2,048", "full", "eager", "cudnn", "229.3", "", "1.20 (1.16 to 1.24) of none", "29.7 %",

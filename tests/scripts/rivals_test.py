@@ -74,18 +74,18 @@ class JudgeTest(unittest.TestCase):
         report = made()
         report["rivals"] += [rival("compile", "full", "failed", reason="Unsupported: lambda"),
                              rival("eager", "full", "oom", reason="CUDA out of memory"),
-                             rival("eager", "save_mm", "not_run", reason="the time limit came first")]
+                             rival("eager", "save_mm", "not_run", reason="the time limit was reached")]
         findings, problems = rivals.judge_pytorch(report)
         self.assertEqual(problems, [])
         self.assertIn("torch.compile, full: failed: Unsupported: lambda", findings)
         self.assertIn("PyTorch eager, full: oom: CUDA out of memory", findings)
-        self.assertIn("PyTorch eager, save_mm: not run: the time limit came first", findings)
+        self.assertIn("PyTorch eager, save_mm: not run: the time limit was reached", findings)
 
     def test_a_variant_without_any_time_is_a_problem(self):
         report = made(turns=[turn("eager", "none", [20_000_000])])
         report["rivals"][1].update(status="failed", reason="no C compiler")
         self.assertEqual(rivals.judge_pytorch(report)[1],
-                         ["torch.compile was timed under no policy: failed: no C compiler"])
+                         ["torch.compile was not timed under any policy: failed: no C compiler"])
 
     def test_another_kernel_determinism_or_card_is_no_comparison(self):
         for changes in ({"attention_backend": "flash"}, {"settings": {"deterministic": True}}):
@@ -110,7 +110,7 @@ class JudgeTest(unittest.TestCase):
 
     def test_points_without_a_time_and_runs_without_any_are_said(self):
         findings, problems = rivals.judge_pytorch(made(rematch=[our_point(status="oom", time=None)]))
-        self.assertIn("none, on_demand: oom, no step time of ours", findings)
+        self.assertIn("none, on_demand: oom, but rematch has no step time", findings)
         self.assertEqual(problems, ["no policy was timed on both sides"])
         self.assertIn("no torch here", rivals.judge_pytorch(made(failure="no torch here"))[1])
 
@@ -201,8 +201,8 @@ class SuperviseTest(unittest.TestCase):
         state = self.supervised('if key == ["eager", "full"]: time.sleep(600)', seconds=2)
         self.assertFalse(state["complete"])
         self.assertEqual([(r["status"], r["reason"]) for r in state["rivals"]], [
-            ("ok", None), ("not_run", "the time limit came during its first turn"),
-            ("not_run", "the time limit came first"), ("not_run", "the time limit came first")])
+            ("ok", None), ("not_run", "the time limit was reached during its first turn"),
+            ("not_run", "the time limit was reached"), ("not_run", "the time limit was reached")])
         self.assertEqual(len(state["turns"]), 1)
 
     def test_a_child_that_cannot_start_ends_the_run_with_its_words(self):
@@ -220,7 +220,7 @@ class SuperviseTest(unittest.TestCase):
 
     def test_a_child_that_asks_for_a_new_process_gets_a_few(self):
         state = self.supervised("os._exit(75)")
-        self.assertEqual(state["failure"], f"{pytorch_steps.MAX_CHILDREN} processes were not enough")
+        self.assertEqual(state["failure"], f"{pytorch_steps.MAX_CHILDREN} processes all ended early")
 
 
 class CommandTest(unittest.TestCase):
@@ -228,8 +228,8 @@ class CommandTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             bad = pathlib.Path(folder) / "bad.json"
             bad.write_text("{}")
-            for words, said in (([], "no report of rematch run"), (["--variants", "jit"], "is no variant"),
-                                (["--rounds", "0"], "no whole number from 1")):
+            for words, said in (([], "is not a report of rematch run"), (["--variants", "jit"], "is not a variant"),
+                                (["--rounds", "0"], "is not a whole number from 1")):
                 ran = subprocess.run([sys.executable, str(ROOT / "scripts/gpu/pytorch_steps.py"), "--beside", str(bad),
                                       "-o", str(bad) + ".out", *words], capture_output=True, text=True)
                 self.assertEqual(ran.returncode, 2)

@@ -184,7 +184,7 @@ class ExportedPlanTest(unittest.TestCase):
                 path.write_text(f"NAME = '{name}'\n\ndef apply(model):\n    pass\n")
                 os.utime(path, (1, 1))
                 self.assertEqual(load_exported(path).NAME, name)
-        with self.assertRaisesRegex(Refused, r"gone\.py is no file: make it with rematch export"):
+        with self.assertRaisesRegex(Refused, r"gone\.py is not a file; create it with rematch export"):
             load_exported(self.folder / "gone.py")
 
     def test_other_ops_than_the_plan_is_for_raise(self):

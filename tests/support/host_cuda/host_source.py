@@ -11,7 +11,7 @@ def main():
     source, out = map(pathlib.Path, sys.argv[1:])
     text = LAUNCH.sub(r"::host_cuda::launch(\2, [&] { \1(\3); });", source.read_text())
     if "<<<" in text:
-        sys.exit(f"{source}: a launch is written in a way that host_source.py does not know")
+        sys.exit(f"{source}: host_source.py cannot parse this launch")
     out.write_text(f'#include "tests/support/host_cuda/host_cuda.h"\n#line 1 "{source}"\n{text}')
 
 
