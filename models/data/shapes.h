@@ -13,9 +13,8 @@ namespace rematch {
 // Batches for a DiT. A patch has e x e latent pixels. All tensors are float32:
 //   latents and noise  [batch, channels, frames, height * e, width * e]
 //   flow time          [batch]
-//   text               [batch, text_tokens, text_dim]: the first three tokens name shape, colour
-//   and
-//                      direction; the other tokens are padding
+//   text               [batch, text_tokens, text_dim]: the first three tokens are words for shape,
+//                      colour and direction; the other tokens are padding
 //   mask               [batch, text_tokens]: 1 for a word, 0 for padding; only for families with
 //                      masks_text, such as LTX
 std::unique_ptr<DataSource> make_shape_data(const ModelSpec& spec, std::uint64_t seed,

@@ -60,8 +60,7 @@ inline at::Tensor copy_as(const at::Tensor& x, at::IntArrayRef sizes) {
 //   latents and noise  [batch, channels, frames, height * e, width * e]
 //   flow time          [batch], in (0, 1)
 //   text               [batch, text_tokens, text_dim]
-//   mask               [batch, text_tokens]: 1 for a word, 0 for padding; only if the family masks
-//   text
+//   mask               [batch, text_tokens]: 1 for a word, 0 for padding; only if text is masked
 //
 // Under ulysses the model takes this rank's part of the tokens. Under sp the ranks of tp split the
 // tokens between blocks.

@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-// Compares two reports. run() lists the steps.
+// Compares two reports. The member run() lists the steps.
 class Comparison {
  public:
   Comparison(const CompareSettings& settings, const Report& base, const Report& candidate)
@@ -52,7 +52,7 @@ class Comparison {
   MatchedPoints matched_;
   PointEnvironments environments_;
   CompareRecord record_;
-  std::vector<PointPair> compared_;  // by row
+  std::vector<PointPair> compared_;  // one pair of points per row
   std::vector<Tested> tested_;
 };
 
@@ -164,8 +164,8 @@ void Comparison::explain_row(std::size_t row) {
   }
 }
 
-// Runs only if all metrics are compared, because a user who picks metrics wants nothing else. Skips
-// rows whose plans differ: another plan changes most other facts too.
+// Runs only if all metrics are compared, because a user who selects metrics wants only those. Skips
+// rows whose plans differ, because another plan changes most other facts too.
 void Comparison::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {

@@ -1,6 +1,6 @@
 // Compares two reports and reaches a verdict. Bytes, counts and losses are compared exactly. A time
-// is called different only if noise would cause such a difference in any row with less than the
-// false-alarm ratio's probability. Pure: no file, no clock.
+// is called different only if noise is unlikely to cause such a difference. The chance that noise
+// does so in any row is at most the false-alarm ratio. Pure: no file, no clock.
 #pragma once
 
 #include <map>
@@ -14,21 +14,22 @@
 
 namespace rematch {
 
-// A difference counts only if it exceeds both limits.
+// A difference counts only if it exceeds both the relative and the absolute limit.
 struct Floor {
   double relative_ratio = 0;
-  double absolute = 0;  // in the metric's unit
+  double absolute = 0;  // in the unit of the metric
 };
 
 struct CompareSettings {
   std::vector<Metric> metrics = {kAll<Metric>.begin(), kAll<Metric>.end()};
-  // Without an entry the floor is kSmallestDifference for times and 0 for exact metrics.
+  // For a metric without an entry the floor is kSmallestDifference if it is a time, and 0 if it is
+  // exact.
   std::map<Metric, Floor> floors;
   double false_alarm_ratio = 0.01;
   std::vector<FailOn> fail_on;
 };
 
-// `base_file` and `candidate_file` appear only as names in the record.
+// `base_file` and `candidate_file` are used only as names in the record.
 CompareRecord compare_reports(const Report& base, const std::string& base_file,
                               const Report& candidate, const std::string& candidate_file,
                               const CompareSettings& settings);

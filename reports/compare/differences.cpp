@@ -23,7 +23,8 @@ bool is_clock(const std::string& name) {
 
 bool is_compared(const std::string& name) { return is_clock(name) || is_in_fingerprint(name); }
 
-// The recorded variables that change bits or bytes. The others only describe where a process ran.
+// The recorded environment variables that change bits or bytes. Other variables only describe where
+// a process ran.
 constexpr std::array kDecidingVariables = {
     "ATEN_CPU_CAPABILITY",    "CUBLAS_WORKSPACE_CONFIG", "MKL_CBWR",
     "NVIDIA_TF32_OVERRIDE",   "ONEDNN_MAX_CPU_ISA",      "PYTORCH_ALLOC_CONF",
@@ -121,7 +122,8 @@ std::string describe(const std::vector<NamedDifference>& differences) {
 
 namespace {
 
-// Candidates examined per policy and model. The limit keeps comparisons of large reports quick.
+// Candidates that are examined for each policy and model. The limit keeps comparisons of large
+// reports fast.
 constexpr std::size_t kMostLookedAt = 64;
 
 using IdentityParts = std::vector<std::pair<std::string, std::string>>;
@@ -208,7 +210,8 @@ bool differs(const ComparedRow& row, std::initializer_list<Metric> metrics) {
   });
 }
 
-// Totals of two runs with different numbers of steps are equal if they are in proportion.
+// If the two runs have different numbers of steps, their totals count as equal if they are in
+// proportion to the steps.
 void add_predicted_counts(Names& found, const PointRecord& base, const PointRecord& candidate) {
   const auto& own = base.predicted_counts;
   const auto& other = candidate.predicted_counts;
@@ -224,7 +227,7 @@ void add_kernels(Names& found, const KernelRecord& base, const KernelRecord& can
   found.add_unless_equal("kernels.note", base.note, candidate.note);
 }
 
-// If only one side has the record, it differs as a whole.
+// If only one side has the record, reports the record as a whole and not its members.
 template <HasFields Part>
 void add_part(Names& found, const std::string& name, const std::optional<Part>& base,
               const std::optional<Part>& candidate) {

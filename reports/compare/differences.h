@@ -1,4 +1,4 @@
-// Finds the differences between two reports, or between two points of them.
+// Finds the differences between two reports, or between two points of two reports.
 #pragma once
 
 #include <map>
@@ -15,23 +15,23 @@ namespace rematch {
 
 // Returns the differences that make two reports' times incomparable: another device, other clocks,
 // other versions. They cover every member of the fingerprint, the kind of execution, variables that
-// change bits or bytes, and clocks. A clock counts if it differs by more than a twentieth or if one
-// side does not know it. An empty list means that the times are comparable.
+// change bits or bytes, and clocks. Clocks differ if they are more than a twentieth apart or if one
+// side does not know its clock. An empty list means that the times are comparable.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
-// Environment differences for every pair of compared points. A merged report's own provenance says
-// less than that of its points, so the points' provenances are compared. all() lists each name
-// once.
+// Collects environment differences for every pair of compared points. A merged report's own
+// provenance says less than those of its points, so the points' provenances are compared. all()
+// lists each name once.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);
 
-  // Returns the differences between two points, one from each report.
+  // Returns the environment differences between two points, one from each report.
   const std::vector<NamedDifference>& between(const PointRecord& base,
                                               const PointRecord& candidate);
-  // Returns the differences of all pairs that between() has seen so far. If neither report is
-  // merged, returns those of the reports.
+  // Returns the differences of all pairs that were passed to between(). If neither report is
+  // merged, returns the differences of the reports themselves.
   std::vector<NamedDifference> all() const;
 
  private:
@@ -47,7 +47,7 @@ SourceRecord describe_source(const Provenance& provenance, const std::string& fi
 std::string describe(const std::vector<NamedDifference>& differences);
 
 // Returns the parts of the identity that differ, in the identity's order. They explain why a point
-// has no partner. The plan is left out, because points pair even if their plans differ.
+// has no partner. The list omits the plan, because points are paired even if their plans differ.
 std::vector<NamedDifference> identity_differences(const PointIdentity& base,
                                                   const PointIdentity& candidate);
 
@@ -56,19 +56,19 @@ class SimilarPoints {
  public:
   void add(const PointRecord& point);
 
-  // Returns the point of the same policy and model whose identity differs in the fewest parts; ties
-  // go to the first. Null if there is none.
+  // Returns the point of the same policy and model whose identity differs in the fewest parts. Ties
+  // go to the first point. Null if no point has this policy and model.
   const PointRecord* nearest(const PointRecord& point) const;
 
  private:
   std::map<std::pair<std::string, std::string>, std::vector<const PointRecord*>> points_;
 };
 
-// Returns the JSON names of differing facts, such as "memory.after_forward_bytes", in the record's
-// order. It covers facts that repeat exactly and have no metric, so that "no difference" is never
-// said wrongly. Times, and bytes that other processes influence, are excluded. Differences that
-// follow from one that the row's metrics show are left out: byte facts if a peak differs, op facts
-// if a count differs.
+// Returns the JSON names of facts that differ, such as "memory.after_forward_bytes", in the
+// record's order. It covers facts that repeat exactly and have no metric, so that "no difference"
+// is never a false claim. It excludes times, and bytes that other processes influence. It also
+// leaves out facts that follow from a difference which the row's metrics already show: byte facts
+// if a peak differs, and op facts if a count differs.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

@@ -12,7 +12,7 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kMostParts = 8;
-constexpr double kWorthNaming = 0.05;  // share of the difference that earns a place in the sentence
+constexpr double kWorthNaming = 0.05;  // smaller shares are not named
 constexpr std::size_t kMostNamed = 3;
 
 using Parts = std::map<std::string, std::int64_t>;
@@ -21,7 +21,7 @@ struct Breakdown {
   std::string by;
   Parts base;
   Parts candidate;
-  double scale = 1;  // converts parts to the metric's unit
+  double scale = 1;  // factor that converts the parts to the metric's unit
 };
 
 std::int64_t number_of(std::int64_t count) { return count; }
@@ -35,7 +35,7 @@ Parts parts_of(const std::map<Key, Amount>& amounts) {
   return parts;
 }
 
-// Names parts "norm in forward", or with a noun "norm kernels in forward".
+// Returns parts with names such as "norm in forward", or with a noun "norm kernels in forward".
 template <class Key, class Amount>
 Parts parts_of(const std::array<std::map<Key, Amount>, kNumPhases>& amounts,
                const std::string& noun = "", std::optional<Phase> only = std::nullopt) {
@@ -56,8 +56,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Absent unless both counted the same number of steps. Only then are totals comparable and shares
-// exact.
+// Absent unless both sides counted the same number of steps. Only then can totals be compared, and
+// shares are exact.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {
@@ -74,7 +74,7 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
   return rest;
 }
 
-// Absent if all kernel times are equal, because then the host's time differs.
+// Absent if all kernel times are equal. In that case the difference comes from the host.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
   for (const PointRecord* point : {&base, &candidate}) {
@@ -169,7 +169,8 @@ std::string whole_difference(const MetricRecord& metric) {
   return metric.verdict == CompareVerdict::kHigher ? "increase" : "decrease";
 }
 
-// A part that moved the other way has a negative share, and is printed with a minus sign.
+// A part that changed in the opposite direction has a negative share and is printed with a minus
+// sign.
 std::string sentence_of(const MetricRecord& metric, const std::vector<ContributionRecord>& parts) {
   std::string sentence;
   std::size_t named = 0;

@@ -27,7 +27,8 @@ std::string not_told_from_noise(const MetricRecord& time) {
          " of the base's, is not told from noise";
 }
 
-// Returns why the metric cannot be judged. Empty if it was compared, or if neither side knows it.
+// Returns why the metric cannot be judged. Empty if the metric was compared, or if neither side has
+// it.
 std::string obstacle(const MetricRecord& metric, const Floor& floor) {
   const std::string name = as_words(short_name(metric.metric));
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.base.has_value()) {
@@ -48,8 +49,8 @@ Floor floor_of(const CompareRecord& record, Metric metric) {
   return {};
 }
 
-// Returns why the row cannot be judged. Empty if every metric that both sides could know was
-// compared.
+// Returns why the row cannot be judged. Empty if at least one metric was compared and every metric
+// can be judged.
 std::string obstacle(const CompareRecord& record, const ComparedRow& row,
                      const std::vector<Metric>& metrics) {
   bool is_compared = false;
@@ -71,7 +72,8 @@ bool finished_in_base(const UncomparedPoint& point) {
   return point.base_status == PointStatus::kOk;
 }
 
-// Names a point that finished in the base but not in the candidate. Empty if there is none.
+// Names a point that finished in the base but not in the candidate. Empty if all points that
+// finished in the base also finished in the candidate.
 std::string unfinished(const CompareRecord& record) {
   const auto failed =
       std::find_if(record.failed.begin(), record.failed.end(), [](const UncomparedPoint& point) {
@@ -96,8 +98,8 @@ bool has_compared_metric(const ComparedRow& row) {
   });
 }
 
-// For conditions that no metric decides. A report without points can neither miss points nor have
-// failed ones, so passing would mean nothing.
+// Handles conditions that no metric decides. A report without points can have neither missing nor
+// failed points, so passing would mean nothing.
 std::string why_vacuous(const CompareRecord& record, FailOn what) {
   const bool is_there = !record.rows.empty() || !record.failed.empty();
   if (what == FailOn::kMissing) return is_there ? "" : "the base has no points";

@@ -1,5 +1,6 @@
-// Conditions of `rematch compare --fail-on`: whether a comparison found one, and whether it could
-// have found it. A condition that was not measured does not pass. Pure.
+// The conditions of `rematch compare --fail-on`. Decides whether a comparison meets a condition,
+// and whether the comparison could have detected it. A condition that was not measured does not
+// pass. Pure.
 #pragma once
 
 #include <array>
@@ -24,13 +25,16 @@ std::vector<Metric> metrics_of(FailOn what);
 bool is_found(const CompareRecord& record, FailOn what);
 
 // Returns one line that says why the comparison cannot rule out `what`, or "" if it can. It cannot
-// rule it out in these cases: there are no rows; one side alone knows one of its metrics; neither
-// side knows any of them; noise hides whether a time is slower; or a point that the base finished
-// is missing or failed in the candidate.
+// in these cases:
+// - there are no rows
+// - only one side has a value of one of the condition's metrics
+// - neither side has a value of any of them
+// - noise hides whether a time is slower
+// - a point that finished in the base is missing or failed in the candidate
 std::string why_undecided(const CompareRecord& record, FailOn what);
 
-// Returns the requested conditions that could not be judged: "slower (no point ...)". If none was
-// requested, checks whether anything was compared at all.
+// Returns the requested conditions that could not be judged, such as "slower (no point ...)". If no
+// condition was requested, checks whether anything was compared at all.
 std::vector<std::string> undecided(const CompareRecord& record);
 
 }  // namespace rematch

@@ -31,11 +31,12 @@ struct Side {
 
 using Partners = std::unordered_map<const PointRecord*, const PointRecord*>;
 
-// Pairs points with equal labels and takes them out of both lists.
+// Pairs points with equal labels and removes them from both lists.
 void pair_by(By by, Side& base, Side& candidate, Partners& partner) {
   std::unordered_map<std::string, std::vector<const PointRecord*>> waiting;
   for (auto point = candidate.points.rbegin(); point != candidate.points.rend(); ++point) {
-    // Iterates backwards, so that the first point is at the back and is taken first.
+    // The outer loop runs backwards, so the first point is at the back of its list and is taken
+    // first.
     waiting[label_of(**point, candidate.origins, by)].push_back(*point);
   }
   std::vector<const PointRecord*> unpaired;

@@ -8,7 +8,7 @@
 namespace rematch {
 
 struct PointPair {
-  const PointRecord* base = nullptr;  // points into the reports, which must outlive this
+  const PointRecord* base = nullptr;  // both point into the reports, which must outlive this
   const PointRecord* candidate = nullptr;
 };
 
@@ -19,8 +19,9 @@ struct MatchedPoints {
 };
 
 // Pairs points with the same policy and key. Then pairs the remaining points of one policy whose
-// keys differ only in the plan's hash: what the policy does has changed. A merged report may have
-// the same point from several environments; points of equal environments pair first.
+// keys differ only in the plan's hash, which means that the policy's plan has changed. A merged
+// report may have the same point from several environments. In that case points of equal
+// environments are paired first.
 MatchedPoints match_points(const Report& base, const Report& candidate);
 
 }  // namespace rematch

@@ -22,11 +22,11 @@ std::optional<double> number(const std::optional<std::int64_t>& count) {
   return static_cast<double>(*count);
 }
 
-// The counts that a metric sums: how often each op, or kernel class, ran in each phase.
+// The counts that a metric sums: how often each op, or each kernel class, ran in each phase.
 struct Mix {
   const char* of;  // "ops"
   const OpCounts& counts;
-  int num_steps;  // above 0
+  int num_steps;  // always above 0
   std::optional<Phase> only = std::nullopt;
 };
 
@@ -96,7 +96,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
-  // A report keeps counts by class in addition to counts by op.
+  // A report has counts by class in addition to counts by op, and the former may differ alone.
   if (const auto found =
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
                            other->num_steps, own->only)) {
@@ -105,7 +105,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// The peak of several ranks is the highest one. Notes which rank has it, and whether other ranks'
+// Of several ranks, the highest peak counts. Notes which rank has it, and whether other ranks'
 // peaks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {
@@ -128,7 +128,7 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
   }
 }
 
-// Notes a figure that only one side has. It cannot be compared and must not be ignored.
+// Notes a value that only one side has. Such a value cannot be compared and must not be ignored.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
   record.note = std::string("known in the ") + (record.base ? "base" : "candidate") + " alone";
@@ -147,10 +147,10 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
   record.verdict = difference > 0 ? CompareVerdict::kHigher : CompareVerdict::kLower;
 }
 
-// Returns how two steps differ, or "" if they are equal. Bits decide, so it does not matter how a
-// loss is printed. A loss that is not finite equals nothing; neither do gradients that are all
-// zero. If losses must be exactly equal, the bits of gradients and parameters count too, because
-// those of the last step affect no loss.
+// Returns how two steps differ, or "" if they are equal. The bits of a loss are compared, not its
+// printed form. A loss that is not finite is equal to no other loss. Gradients that are all zero
+// are equal to no others. If losses must be exactly equal, the bits of gradients and parameters
+// count too, because the gradients of the last step affect no loss.
 std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
   if (!base.loss || !candidate.loss) return "not finite at ";
   const double difference = std::abs(*candidate.loss - *base.loss);
@@ -170,7 +170,7 @@ std::string steps_text(std::size_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
-// Call only if every step that both have is equal.
+// Call this only if all steps that both sides have are equal.
 void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate) {
   if (base == candidate) return;
   record.note = "equal over the " + steps_text(std::min(base, candidate)) + " that both have";
@@ -179,7 +179,7 @@ void judge_lengths(MetricRecord& record, std::size_t base, std::size_t candidate
   record.note += "; the candidate lacks " + std::to_string(base - candidate);
 }
 
-// Finds bits that the base recorded at some step and the candidate did not.
+// Finds bits that the base recorded at some step and that the candidate did not record.
 void judge_unrecorded(MetricRecord& record, const PointRecord& base, const PointRecord& candidate) {
   if (record.verdict != CompareVerdict::kSame) return;
   const std::size_t steps = std::min(base.steps.size(), candidate.steps.size());
@@ -245,7 +245,7 @@ bool has_times(const Rounds& rounds) {
                                         [](const auto& round) { return median(round) > 0; });
 }
 
-// Combines both floors into one limit on the logarithm of the ratio.
+// Combines the relative and the absolute floor into one limit on the logarithm of the ratio.
 double log_margin(const Floor& floor, double base) {
   return std::max(std::log1p(floor.relative_ratio), std::log1p(floor.absolute / base));
 }

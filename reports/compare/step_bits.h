@@ -1,5 +1,5 @@
-// Evaluates the recorded bits of one training step: in which tensor two steps differ first, and
-// whether the step's gradients can be compared at all. Pure.
+// Evaluates the recorded bits of one training step. Finds the first tensor in which two steps
+// differ, and decides whether the step's gradients can be compared at all. Pure.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace rematch {
 
-// Bits of a step that do not belong to a single gradient.
+// The kinds of bits of a step that do not belong to a single gradient.
 struct RecordedBits {
-  const char* name;  // how messages name it
+  const char* name;  // name of the kind in messages
   std::string StepRecord::*bits;
 };
 
@@ -21,17 +21,18 @@ inline constexpr std::array kRecordedBits = {
     RecordedBits{"parameters", &StepRecord::parameter_hash},
     RecordedBits{"generator state", &StepRecord::generator_hash}};
 
-// Returns the first tensor that differs: "loss", "head.weight", "gradient norm"; empty if none
-// does. A gradient's name says more than the norm of all, so gradients come first. Bits that one
-// side did not record count neither as different nor as equal.
+// Returns the name of the first tensor that differs, such as "loss", "head.weight" or "gradient
+// norm". Empty if no tensor differs. A gradient's name says more than the norm of all gradients, so
+// gradients come first. Bits that one side did not record count neither as different nor as equal.
 std::string first_different_tensor(const StepRecord& left, const StepRecord& right);
 
-// True if the point's own parity says that its bits differ from its reference's. Parity knows more
-// than the steps do: hashes of later gradients are compared during measurement and not kept.
+// True if the point's own parity says that its bits differ from its reference's bits. The parity
+// covers more than the steps: hashes of later gradients are compared during measurement and not
+// kept.
 bool claims_other_bits(const PointRecord& point);
 
-// Returns why the gradients of a step equal nothing: "are all zero" or "are not finite". Empty if
-// they can be compared or were not recorded.
+// Returns why the gradients of a step cannot be compared: "are all zero" or "are not finite". Empty
+// if they can be compared or were not recorded.
 std::string gradient_fault(const StepRecord& step);
 
 }  // namespace rematch

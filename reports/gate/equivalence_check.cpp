@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kEquivalenceRuns = 4;
 constexpr double kEquivalenceTail = 0.05;
-constexpr double kNoiseMargin = 4;  // standard deviations of a run
+constexpr double kNoiseMargin = 4;  // in standard deviations of a run
 constexpr double kFalseAlarmsOfEquivalence = 0.001;
-constexpr double kSurelyWider = 0.0001;  // chance of such a variance ratio between equal arms
+constexpr double kSurelyWider = 0.0001;  // probability of a larger ratio between equal arms
 
 struct WindowedMeans {
   std::vector<double> means;
@@ -34,7 +34,7 @@ WindowedMeans windowed_means(const LossArm& arm, std::size_t num_steps, std::siz
   return result;
 }
 
-// Returns the variance of the runs around their arm's mean.
+// Returns the variance of the runs around the mean of their arm.
 double variance_of(const std::vector<double>& values) {
   double mean = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());
@@ -44,15 +44,15 @@ double variance_of(const std::vector<double>& values) {
 }
 
 struct RunSpread {
-  double deviation = 0;  // the margin is a multiple of this
+  double deviation = 0;  // the margin is a multiple of this deviation
   bool candidate_is_wider = false;
 };
 
 // Note [Whose spread makes the margin]
-// Uses the pooled spread of both arms, because equal arms have one spread and eight runs estimate
-// it better than four. But one stray run of a candidate would widen the margin until the candidate
-// fits. So if its runs vary more than those of equal arms ever do, only the reference's spread
-// counts.
+// The margin comes from the pooled spread of both arms. Equal arms have one spread, and eight runs
+// estimate it better than four. But one outlier among the candidate's runs would widen the margin
+// until the candidate fits. So if the candidate's runs vary more than those of equal arms ever do,
+// only the reference's spread counts.
 RunSpread spread_of_run(const std::vector<double>& candidate,
                         const std::vector<double>& reference) {
   const double own = variance_of(candidate);
@@ -66,7 +66,8 @@ RunSpread spread_of_run(const std::vector<double>& candidate,
   return {std::sqrt((above * own + below * other) / (above + below)), false};
 }
 
-// Every run of an arm has the same mean, so the difference is exact and nothing depends on chance.
+// All runs of an arm have the same mean. The difference of the means is therefore exact, and chance
+// plays no part.
 void judge_without_noise(CheckRecord& check) {
   const bool is_within = *check.measured <= *check.limit;
   check.noise->detects =

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Gates one report. run() lists the steps.
+// Gates one report. The member run() lists the steps.
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
@@ -85,8 +85,9 @@ class Gate {
   PointEnvironments environments_;
   LossArms arms_;
   LossArms reference_arms_;
-  std::set<std::string> unknown_ops_;  // names that occur in the expectations
-  // Labels of trainings whose point serves as reference for another policy.
+  std::set<std::string> unknown_ops_;  // expected ops that no report runs and this build does not
+                                       // know
+  // Labels of trainings whose point serves as the reference for another policy.
   std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };
@@ -94,7 +95,7 @@ class Gate {
 bool Gate::is_wanted(const PointRecord& point) const {
   if (&report_ == reference_ && settings_.policies.empty() && report_.points.size() > 1 &&
       point.policy == reference_name(point)) {
-    return false;  // its reference would be itself
+    return false;  // the point would be its own reference
   }
   return is_asked_for(point);
 }
@@ -109,7 +110,8 @@ bool Gate::needs_reference() const {
   return settings_.loss || settings_.max_loss_difference || settings_.max_slowdown;
 }
 
-// Returns the policy to compare a point with, unless it is compared with the same policy.
+// Returns the policy to compare a point with. Against another report, a point of the same policy
+// takes precedence.
 std::string Gate::reference_name(const PointRecord& point) const {
   if (settings_.reference_policy) return *settings_.reference_policy;
   return point.parity ? point.parity->reference : "none";
@@ -181,8 +183,8 @@ bool Gate::is_gated(const std::string& policy) const {
                      [&](const GatedPoint& point) { return point.policy == policy; });
 }
 
-// Lists points that the reference finished and the report lacks. Skips points that served as
-// reference for other policies. If the points of the reference do not determine which points the
+// Lists points that the reference finished and that the report lacks. Skips points that served as
+// the reference for other policies. If the reference's points do not determine which points the
 // report must have, lists only requested policies that occur nowhere in the report.
 void Gate::list_missing() {
   if (&report_ == reference_) return;
@@ -239,8 +241,8 @@ void Gate::add_against(GatedPoint& gated, const PointRecord& point, const PointR
   }
 }
 
-// Different bits prove nothing if the environments differ. Equal bits prove nothing either, because
-// they may be chance.
+// If the environments differ, different bits prove nothing. Equal bits prove nothing either,
+// because they may be chance.
 void guard_environment(CheckRecord& check, const std::vector<NamedDifference>& differences) {
   if (differences.empty() || check.tier == "T2") return;
   check.verdict = GateVerdict::kInconclusive;

@@ -18,10 +18,10 @@ const LossPoint* find_step(const RunLosses& curve, std::int64_t step) {
   return found != curve.points.end() && found->step == step ? &*found : nullptr;
 }
 
-// The steps of the other curve that a curve lacks.
+// The steps that one curve lacks and another curve has.
 struct MissingSteps {
   std::size_t count = 0;
-  const LossPoint* first = nullptr;  // point of the other curve
+  const LossPoint* first = nullptr;  // the first of these steps, as a point of the other curve
 };
 
 MissingSteps missing_steps(const RunLosses& curve, const RunLosses& other) {
@@ -46,7 +46,7 @@ std::string missing_steps_text(const MissingSteps& missing, const RunLosses& cur
          " of " + std::to_string(other.points.size()) + " steps";
 }
 
-// Gates loss curves. run() lists the steps.
+// Gates loss curves. The member run() lists the steps.
 class CurveGate {
  public:
   CurveGate(const std::vector<RunLosses>& candidates, const std::vector<RunLosses>& references,
@@ -137,7 +137,7 @@ void CurveGate::add_not_finite() {
   }
 }
 
-// References must have the same steps; a candidate may have more.
+// All references must have the same steps. A candidate may have more steps.
 void CurveGate::add_missing_steps() {
   const auto require = [this](const RunLosses& curve, const RunLosses& other) {
     const MissingSteps missing = missing_steps(curve, other);
@@ -174,14 +174,15 @@ void CurveGate::add_tiers() {
   }
 }
 
-// Equality with a reference that does not fall proves nothing. A curve that differs still fails.
+// If the reference's loss does not fall, equality with it proves nothing. A curve that differs
+// still fails.
 void CurveGate::require_fall(CheckRecord& check, const LossArm& reference) {
   if (check.verdict != GateVerdict::kPass) return;
   const std::string why = explain_no_fall(reference, check.limit.value_or(0));
   if (!why.empty()) decide(check, GateVerdict::kInconclusive, check.reason + "; but " + why);
 }
 
-// Takes the steps of the first reference and indexes them by their position in it.
+// Keeps the steps of the first reference. A step's index is its position in that reference.
 LossArm CurveGate::arm_of(const std::vector<RunLosses>& curves) const {
   LossArm arm;
   arm.policy = curves.front().file;
@@ -200,7 +201,7 @@ LossArm CurveGate::arm_of(const std::vector<RunLosses>& curves) const {
   return arm;
 }
 
-// Returns text such as "; 3 steps of mine.csv have no counterpart", or "" if all have one.
+// Returns text such as "; 3 steps of mine.csv have no counterpart", or "" if every step has one.
 std::string CurveGate::steps_beyond() const {
   for (const RunLosses& curve : candidates_) {
     const std::size_t count = missing_steps(base(), curve).count;

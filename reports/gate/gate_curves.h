@@ -1,6 +1,6 @@
 // Gates loss curves of any trainer with tiers T1 and T2 and the plain threshold. Steps are matched
-// by number; the checks are the same as for reports. T0 needs bits, which a curve does not have.
-// Pure.
+// by number; the checks are the same as for reports. Tier T0 is not available, because it compares
+// bits, and a curve has none. Pure.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@
 
 namespace rematch {
 
-// Two curves have no step in common, so they do not describe the same training.
+// Thrown if two curves have no step in common, so that they do not describe the same training.
 struct NoCommonSteps {
   std::string message;  // one line
 };
 
-// Decides the tiers envelope and equivalence (with its margin and window) and the largest
-// difference, as `settings` asks. If it asks for none, decides the envelope. Each side needs at
-// least one curve.
+// Decides what `settings` asks for: tier envelope, tier equivalence (with its margin and window),
+// and the largest difference. If `settings` asks for none of these, decides the envelope. Each side
+// needs at least one curve.
 std::variant<GateRecord, NoCommonSteps> gate_curves(const std::vector<RunLosses>& candidates,
                                                     const std::vector<RunLosses>& references,
                                                     const GateSettings& settings);

@@ -15,7 +15,8 @@
 namespace rematch {
 namespace {
 
-// Parses "recompute.aten::mm". Without a phase the sum over all phases is meant.
+// Parses text such as "recompute.aten::mm". If the text has no phase, it means the sum over all
+// phases.
 struct ExpectedName {
   std::optional<Phase> phase;
   std::string op;
@@ -87,8 +88,9 @@ Rounds rounds_of(const PointRecord& point) {
   return rounds;
 }
 
-// True if the two points ran round by round beside each other: both name the same reference, and
-// the same starts of the command timed them. Reports of earlier builds do not record starts.
+// True if the two points ran at the same time, with alternating rounds. Then both name the same
+// reference, and the same starts of the command timed them. Reports of earlier builds do not record
+// starts.
 bool took_turns(const PointRecord& point, const PointRecord& reference, Measured measured) {
   const bool is_one_report = measured == Measured::kInOneReport;
   if (!is_one_report && measured != Measured::kInMergedReport) return false;
@@ -106,14 +108,14 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   const Rounds above = rounds_of(point);
   const Rounds below = rounds_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;
-  // A round without a time would shift all later pairs.
+  // If a round has no time, all later pairs would be shifted.
   const bool has_pairs = by_turns && above.size() == point.time->samples.size() &&
                          below.size() == reference.time->samples.size() &&
                          above.size() == below.size();
   return has_pairs ? paired_ratio(above, below) : ratio_of_medians(above, below);
 }
 
-// Returns text such as "executed 9 matmul in recompute, and the plan says 8", or "" if none
+// Returns text such as "executed 9 matmul in recompute, and the plan says 8", or "" if no count
 // differs.
 template <class Names, class Counts>
 std::string first_unplanned(const char* verb, const Names& names, const Counts& measured,

@@ -9,13 +9,13 @@ namespace rematch {
 CheckRecord check_peak(const PointRecord& point, Bytes limit);
 CheckRecord check_expectation(const PointRecord& point, const Expectation& expectation);
 
-// True if no report runs an op of this name and this build does not know it. Expecting 0 executions
-// would then hold for every misspelt name.
+// True if no report runs an op of this name and this build does not know the name. Without this
+// check, an expectation of 0 executions would hold for every misspelt name.
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// Says where two points were measured. In a report merged from several, only the points themselves
-// can say whether they took turns.
+// Says where two points were measured. In a report that was merged from several reports, only the
+// points themselves can say whether they took turns.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
 // Checks the step time against the reference's. Uses the ratio of paired rounds if the points took
@@ -23,8 +23,9 @@ enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnviro
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
                            Measured measured);
 
-// Checks that the point executed what its plan predicts. A point that ended ok did, unless a broken
-// build measured it or someone edited the file. Absent if it did, or if there is no prediction.
+// Checks that the point executed what its plan predicts. A mismatch occurs in a point that ended ok
+// only if a broken build measured it or someone edited the file. Absent if there is no mismatch or
+// no prediction.
 std::optional<CheckRecord> check_prediction(const PointRecord& point);
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// The two sides of a loss check: a point's own run, its repeats, and its gradient hashes, also if
-// the report stores them only for the reference. Measures how far runs are apart and explains why
-// two sides cannot be compared. Pure.
+// The two sides of a loss check. A side has a point's own run, its repeats, and its gradient
+// hashes, even if the report stores the hashes only for the reference. Measures how far runs are
+// apart and explains why two sides cannot be compared. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,28 @@ namespace rematch {
 
 using Steps = std::vector<StepRecord>;
 
-// One side of a loss check: the same point, run one or more times.
+// One side of a loss check: one point, run once or several times.
 struct LossArm {
   std::vector<Steps> runs;  // the point's own run first
   std::string policy;
   bool deterministic = true;
-  std::vector<std::string> unfinished;  // failed repeats: "ended oom: asked for 1 GiB"
-  // Names a place in a curve: "step 57, mine.csv:59:4". Empty for reports.
+  std::vector<std::string> unfinished;  // failed repeats, such as "ended oom: asked for 1 GiB"
+  // Names a place in a curve, such as "step 57, mine.csv:59:4". Empty for reports.
   std::function<std::string(std::size_t run, std::size_t step)> place;
-  // How to get more runs, for messages. Empty means the default advice.
+  // Says in messages how to get more runs. Empty means the default advice.
   std::string more_runs;
 };
 
-// Returns the largest difference of the loss at any step that both have; infinite if a loss is not
-// finite.
+// Returns the largest difference between the losses at any step that both runs have. Infinite if a
+// loss is not finite.
 double largest_difference(const Steps& left, const Steps& right);
 
-// Returns the largest difference between any two runs; absent for one run.
+// Returns the largest difference between any two runs. Absent if there is only one run.
 std::optional<double> largest_difference(const std::vector<Steps>& runs);
 
-// For each run of the arm, takes the distance to the nearest of `references` (at least one).
-// Returns the run with the largest such distance, and the step at which it differs most from that
-// reference.
+// Takes the distance of each of the arm's runs to the nearest of `references`, of which there must
+// be at least one. Returns the run with the largest such distance, and the step at which it differs
+// most from that reference.
 struct FurthestRun {
   std::size_t run = 0;
   double difference = 0;
@@ -45,8 +45,8 @@ struct FurthestRun {
 };
 FurthestRun furthest_run(const LossArm& arm, const std::vector<Steps>& references);
 
-// Returns text such as " (in repeat 2, the furthest of 4 runs)"; for curves the place of the step.
-// Empty if a report has only one run.
+// Returns text such as " (in repeat 2, the furthest of 4 runs)". For curves the text is the place
+// of the step. Empty if a report has only one run.
 std::string among_runs(const FurthestRun& furthest, const LossArm& arm);
 
 // Returns why the sides cannot be compared over all steps, or "" if they can.
@@ -59,19 +59,20 @@ std::string unmatched_steps(const LossArm& candidate, const LossArm& reference);
 // Returns text such as "ended oom: asked for 1 GiB".
 std::string end_of(PointStatus status, const std::string& reason);
 
-// Counts steps from 0. Absent if every loss is finite.
+// Returns the first step whose loss is not finite, counted from 0. Absent if every loss is finite.
 std::optional<int> first_step_not_finite(const Steps& steps);
 
-// Returns text such as " in repeat 2", or "" for the point's own run, which is the first.
+// Returns text such as " in repeat 2". Returns "" for the first run, which is the point's own.
 std::string in_repeat(std::size_t run);
 
-// Labels are equal if losses must be equal. They cover the policy and the identity without the
-// fields that describe how the plan, the machine and its threads execute the training.
+// Labels of trainings. Two trainings have equal labels if their losses must be equal. A label
+// covers the policy and the identity, except for the fields that describe how the plan, the machine
+// and its threads execute the training.
 std::string training_label(const PointIdentity& identity, const std::string& policy);
 
 class LossArms {
  public:
-  explicit LossArms(const Report& report);  // must outlive this
+  explicit LossArms(const Report& report);  // the report must outlive this object
 
   // `point` must be an element of the report's points.
   LossArm arm_of(const PointRecord& point) const;
@@ -79,7 +80,7 @@ class LossArms {
  private:
   Steps steps_of(const PointRecord& point) const;
 
-  std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;  // by key
+  std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;  // by the point's key
   std::unordered_map<std::string, const PointRecord*> with_hashes_;            // by training
 };
 

@@ -63,7 +63,8 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
 
 namespace {
 
-// Returns one line about bits that T0 compares and a step lacks, or "" if no step lacks any.
+// Returns one line about bits that T0 compares and that a step lacks. Returns "" if no step lacks
+// any.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {
     for (std::size_t step = 0; step < run.size(); ++step) {
@@ -132,7 +133,7 @@ namespace {
 constexpr std::size_t kEnvelopeRuns = 3;
 constexpr double kFactorOfOneRun = 2;
 constexpr double kFactorOfDoubling = 0.2;
-// Simulated with equal candidates; see Note [The envelope].
+// The rates come from simulations with equal candidates; see Note [The envelope].
 constexpr double kFalseAlarmsOfThree = 0.005;
 constexpr double kFalseAlarmsOfFour = 0.003;
 
@@ -177,7 +178,7 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
 }
 
 std::optional<CheckRecord> check_proof(const PointRecord& point) {
-  if (point.status != PointStatus::kOk) return std::nullopt;  // its status fails anyway
+  if (point.status != PointStatus::kOk) return std::nullopt;  // a point that is not ok fails anyway
   const auto& parity = point.parity;
   if (!parity || !parity->every_parameter_has_gradient) {
     return decided("gradients", GateVerdict::kInconclusive,

@@ -1,5 +1,5 @@
-// Checks whether two losses are equal: a plain threshold, failures in every tier, and the three
-// tiers. Pure.
+// Checks whether two losses are equal: by a plain threshold, and in three tiers. Also finds
+// failures that count in every tier. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,31 +12,31 @@
 
 namespace rematch {
 
-// Compares the largest difference at any step with a plain threshold. Takes the worst of the
-// candidate's runs, each against the reference's own run.
+// Compares the largest difference at any step with a plain threshold. Each of the candidate's runs
+// is compared with the reference's own run, and the worst of them counts.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
-// Find what fails in every tier, in any run of the candidate: a loss that is not finite, or
+// Finds failures of the candidate's runs that count in every tier: a loss that is not finite, or
 // gradients that are all zero or not finite. Absent if nothing fails.
 std::optional<CheckRecord> check_finite(const LossArm& candidate);
 std::optional<CheckRecord> check_gradients(const LossArm& candidate);
 
-// The first step and tensor whose bits differ. Absent if all bits that both sides recorded are
-// equal over the steps that both have.
+// Returns the first step and tensor whose bits differ. Absent if all recorded bits are equal. Only
+// steps and bits that both sides have are compared.
 struct BitDifference {
   int step = 0;
   std::string tensor;
 };
 std::optional<BitDifference> first_difference(const Steps& left, const Steps& right);
 
-// Tier T0: the same bits at every step. Inconclusive, not failed, if the reference does not repeat
-// its own bits.
+// Tier T0: the bits are equal at every step. The verdict is inconclusive, not failed, if the
+// reference does not repeat its own bits.
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
-// The envelope is this factor times the largest difference between two reference runs. The factor
-// is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. So the furthest
-// of several equal runs leaves the envelope no more often than a single run. See Note [The
-// envelope].
+// The envelope is the returned factor times the largest difference between two reference runs. The
+// factor is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. So the
+// furthest of several equal runs leaves the envelope no more often than a single run does. See Note
+// [The envelope].
 double envelope_factor(std::size_t candidate_runs);
 
 // Note [The envelope]
@@ -57,20 +57,20 @@ double envelope_factor(std::size_t candidate_runs);
 //                                    random walk
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
-// Tier T2: mean losses differ by less than a margin. For long runs, other devices and other numbers
-// of ranks. Runs two one-sided tests at 5 % on the runs' mean losses over the last `window_steps`
-// (half of the steps if absent), with at least four runs per arm. The margin is the larger of the
-// user's and four standard deviations of a run.
+// Tier T2: mean losses differ by less than a margin. It is meant for long runs, other devices and
+// other numbers of ranks. It runs two one-sided tests at 5 % on the runs' mean losses over the last
+// `window_steps` (if absent, half of the steps). Each arm needs at least four runs. The margin is
+// the user's or four standard deviations of a run, whichever is larger.
 CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
                               std::optional<double> margin, std::optional<int> window_steps);
 
-// Equal losses prove something only if every parameter got a gradient. Absent if each did, or if
-// the point did not finish.
+// Checks that every parameter got a gradient, because otherwise equal losses prove nothing. Absent
+// if every parameter got one, or if the point did not finish.
 std::optional<CheckRecord> check_proof(const PointRecord& point);
 
-// Fails a passed bit check if the point's own parity contradicts it: the parity with `reference`,
-// or with a policy that `reference` is equal to. Parity was judged during measurement, and the
-// steps do not keep every bit.
+// Fails a passed bit check if the point's own parity contradicts it. That parity must be with
+// `reference`, or with a policy that `reference` is equal to. Parity was judged during measurement,
+// and the steps do not keep every bit.
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// The loss of one training run by step, read from text that any trainer can write: CSV with a
-// header, or JSON lines. Strict about everything that could hide a difference. Pure.
+// The loss of one training run by step. It is read from text that any trainer can write: CSV with a
+// header, or JSON lines. The reader rejects everything that could hide a difference. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// The columns' names in the file. If no name matches exactly, letter case is ignored.
+// The names of the columns in the file. If no name matches exactly, letter case is ignored.
 struct LossColumns {
   std::string step = "step";
   std::string loss = "loss";
@@ -18,13 +18,13 @@ struct LossColumns {
 
 struct LossPoint {
   std::int64_t step = 0;
-  std::optional<double> loss;  // absent if not finite
-  int line = 0;                // counted from 1
+  std::optional<double> loss;  // absent if the loss is not finite
+  int line = 0;                // line in the file, counted from 1
   int column = 0;              // start of the loss, in bytes, counted from 1
 };
 
-// A row with a step but no loss, such as a logger's row for a validation. pandas also leaves the
-// cell empty if the loss is not a number.
+// A row with a step but no loss, such as a row that a logger writes for a validation. pandas also
+// leaves the cell empty if the loss is not a number.
 struct EmptyLoss {
   std::int64_t step = 0;
   int line = 0;
@@ -33,15 +33,15 @@ struct EmptyLoss {
 struct RunLosses {
   std::string file;
   std::string sha256;             // hash of the file's text
-  std::vector<LossPoint> points;  // sorted by step, steps unique, at least one
+  std::vector<LossPoint> points;  // sorted by step; at least one point, and each step once
   std::vector<EmptyLoss> empty;   // in the order of the file
 };
 
 inline constexpr std::size_t kMostLosses = 1'000'000;
 
 // Every message starts with `file`. Throws FormatError, with line and column, for a header without
-// the columns, a cell that is not a number, and a row of another width. Also throws it for a
-// repeated step and for a text without a loss.
+// the columns, a cell that is not a number, and a row of another width. Also throws FormatError for
+// a repeated step and for a text without any loss.
 RunLosses parse_loss_curve(std::string_view text, const std::string& file,
                            const LossColumns& columns);
 

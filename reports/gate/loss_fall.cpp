@@ -50,8 +50,8 @@ std::set<std::size_t> splits_of(std::size_t num_steps) {
   return splits;
 }
 
-// The fall across one split of the curve: the mean before it minus the mean after it. unit_error is
-// the standard error of that difference for a noise of one.
+// The fall of the loss at one split of the curve: the mean before the split minus the mean after
+// it. unit_error is the standard error of that difference if the noise of a step is 1.
 struct Fall {
   double fall = 0;
   double unit_error = 1;

@@ -21,8 +21,8 @@ namespace rematch {
 // tests/reports/gate: a loss that only scatters seems to fall in at most 4 % of references. With
 // fewer than 8 steps one steep fall looks like scatter, so only `allowed` counts.
 
-// Returns why equal curves prove nothing and what to do, or "" if the loss falls. Every run must
-// have the steps of the first one, at least one, and finite losses.
+// Returns why equal curves prove nothing and what to do, or "" if the loss falls. All runs must
+// have the same steps, at least one, and finite losses.
 std::string explain_no_fall(const LossArm& reference, double allowed);
 
 }  // namespace rematch

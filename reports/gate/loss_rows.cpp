@@ -15,7 +15,7 @@ constexpr std::size_t kLongestReason = 300;
 
 struct Line {
   std::string_view text;
-  int number = 0;  // counted from 1
+  int number = 0;  // line in the file, counted from 1
 };
 
 // Skips blank lines.
@@ -142,8 +142,8 @@ Header header_of(const std::vector<LossCell>& cells, const Line& line, const std
           index_of(columns.loss, "--loss-column")};
 }
 
-// Python writes NaN and Infinity, which JSON does not have. Outside strings they are put into
-// quotes.
+// Python writes NaN and Infinity, which are not valid JSON. Puts them into quotes, except inside
+// strings.
 std::string with_quoted_numbers(std::string_view line) {
   std::string result;
   bool in_string = false;

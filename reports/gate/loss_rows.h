@@ -12,7 +12,7 @@ namespace rematch {
 // The text of one cell and its column in the file. An absent cell has empty text.
 struct LossCell {
   std::string text;
-  int column = 1;  // bytes, counted from 1
+  int column = 1;  // in bytes, counted from 1
 };
 
 struct LossRow {
@@ -21,10 +21,10 @@ struct LossRow {
   LossCell loss;
 };
 
-// Returns the start of a message: "mine.csv:14:6: ".
+// Returns the start of a message, such as "mine.csv:14:6: ".
 std::string at_place(const std::string& file, int line, int column);
 
-// Both throw FormatError if the text is malformed or lacks a column.
+// Both functions throw FormatError if the text is malformed or lacks a column.
 std::vector<LossRow> csv_loss_rows(std::string_view text, const std::string& file,
                                    const LossColumns& columns);
 std::vector<LossRow> json_loss_rows(std::string_view text, const std::string& file,

@@ -1,6 +1,6 @@
 // The result of `rematch compare` on two reports, as data. It has a row for each point that both
-// have, every metric's verdict, explanations of differences, and the points that could not be
-// compared. Its JSON is rematch.compare/1.0.
+// reports have, the verdict of every metric, explanations of differences, and the points that could
+// not be compared. Its JSON is rematch.compare/1.0.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace rematch {
 
-// The origin of one side.
+// The origin of one side of the comparison.
 struct SourceRecord {
   std::string file;
   std::optional<std::string> device;
@@ -67,7 +67,7 @@ enum class Metric : std::uint8_t {
   kCollectiveBytes,
   kLoss,
 };
-// JSON names, with the unit.
+// The metrics' names in JSON, which include the unit.
 template <>
 inline constexpr std::array<std::string_view, 10> kWords<Metric> = {
     "step_time_ns",        "peak_allocated_bytes",
@@ -78,12 +78,12 @@ inline constexpr std::array<std::string_view, 10> kWords<Metric> = {
 
 // The name on the command line, without the unit: "step_time".
 std::string_view short_name(Metric metric);
-std::optional<Metric> metric_from_name(std::string_view name);  // either of its names
+std::optional<Metric> metric_from_name(std::string_view name);  // accepts either name
 
-// Times are faster, slower, same or unsure. All other metrics are exact. They are lower, higher,
-// same, or different if the totals are equal but their parts are not. Losses are same or different;
-// they are unsure if the candidate lacks steps or bits that the base has and everything else is
-// equal.
+// The verdict on a time is faster, slower, same or unsure. Other metrics are exact. Their verdict
+// is lower, higher or same. It is different if the totals are equal but their parts are not. The
+// verdict on a loss is same or different. It is unsure if the candidate lacks steps or bits that
+// the base has, and all others are equal.
 enum class CompareVerdict : std::uint8_t {
   kFaster,
   kSlower,
@@ -92,7 +92,7 @@ enum class CompareVerdict : std::uint8_t {
   kLower,
   kHigher,
   kDifferent,
-  kNotMeasured,  // on one side or both
+  kNotMeasured,  // not measured on one side or on both
 };
 template <>
 inline constexpr std::array<std::string_view, 8> kWords<CompareVerdict> = {
@@ -100,12 +100,12 @@ inline constexpr std::array<std::string_view, 8> kWords<CompareVerdict> = {
 
 struct MetricRecord {
   Metric metric = Metric::kStepTime;
-  std::optional<double> base;  // per step; for the loss: at the last step that both have
+  std::optional<double> base;  // per step; a loss is that of the last step that both sides have
   std::optional<double> candidate;
-  std::optional<double> ratio;                    // candidate over base
-  std::optional<std::array<double, 2>> interval;  // 95 %, of the ratio; times only
-  // Probability of such a difference between equal points, corrected for the number of rows. Times
-  // only.
+  std::optional<double> ratio;                    // candidate divided by base
+  std::optional<std::array<double, 2>> interval;  // 95 % interval of the ratio; only for times
+  // The probability that equal points differ this much, corrected for the number of rows. Only for
+  // times.
   std::optional<double> adjusted_p_value;
   CompareVerdict verdict = CompareVerdict::kNotMeasured;
   std::string note;  // a remark in one line; may be empty
@@ -123,7 +123,7 @@ void visit_fields(AMetric& metric, Visit visit) {
   visit({"note", kNullIfEmpty}, metric.note);
 }
 
-// One part of a difference.
+// The share of one part of a step in a difference.
 struct ContributionRecord {
   std::string name;  // "attention_forward in recompute", "saved_activations"
   std::int64_t base = 0;
@@ -141,8 +141,8 @@ void visit_fields(Contribution& contribution, Visit visit) {
 
 struct ExplanationRecord {
   Metric metric = Metric::kStepTime;
-  std::string by;                         // "phase and kernel class", "holder at the peak"
-  std::vector<ContributionRecord> parts;  // largest first
+  std::string by;                         // for example "phase and kernel class"
+  std::vector<ContributionRecord> parts;  // largest share first
   std::string sentence;                   // "95 % of the +12.3 % is attention_forward in recompute"
 };
 
@@ -161,17 +161,17 @@ struct ComparedRow {
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
   std::string device;
-  // Absent in files from builds that did not record them.
+  // The next four are absent in files from builds that did not record them.
   std::optional<std::string> dtype;
   std::optional<std::string> ops;
   std::optional<std::int64_t> threads;
   std::optional<std::int64_t> world;
   std::string base_key;
   std::string candidate_key;
-  bool plan_differs = false;  // the policy resolved to different treatments
+  bool plan_differs = false;  // true if the two plans of the policy differ
   std::vector<MetricRecord> metrics;
   std::vector<ExplanationRecord> explanations;
-  // Other fields that repeat exactly and differ, by their name in the report, such as
+  // JSON names of other fields that repeat exactly and differ, such as
   // "memory.after_forward_bytes". Filled only if all metrics are compared.
   std::vector<std::string> other_differences;
 };
@@ -195,17 +195,17 @@ void visit_fields(Row& row, Visit visit) {
   visit({"other_differences", kLater}, row.other_differences);
 }
 
-// A point that only one report has, or that did not finish in one or both.
+// A point that only one report has, or that did not finish in at least one of them.
 struct UncomparedPoint {
   std::string key;
   std::string model;
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
-  std::optional<PointStatus> base_status;  // absent if that report lacks the point
+  std::optional<PointStatus> base_status;  // absent if that report does not have the point
   std::optional<PointStatus> candidate_status;
   std::string reason;  // why it failed; the candidate's reason comes first
-  // For a point without a partner: differences from the most similar point of the other report;
-  // empty if that report has no such policy on this model.
+  // For a point without a partner: its differences from the most similar point of the other report.
+  // Empty if that report has no point of this policy on this model.
   std::vector<NamedDifference> identity_differences;
 };
 
@@ -221,7 +221,7 @@ void visit_fields(Point& point, Visit visit) {
   visit({"identity_differences", kLater}, point.identity_differences);
 }
 
-// A difference must exceed both limits to count.
+// A difference counts only if it exceeds both limits.
 struct FloorRecord {
   Metric metric = Metric::kStepTime;
   double relative_ratio = 0;
@@ -239,17 +239,17 @@ struct CompareRecord {
   SourceRecord base;
   SourceRecord candidate;
   std::vector<NamedDifference> environment_differences;  // "unknown" if a side did not record it
-  double false_alarm_ratio = 0;  // chance of any false claim about time, over all rows
+  double false_alarm_ratio = 0;  // chance of any false claim about a time, over all rows
   std::vector<FloorRecord> floors;
   std::vector<ComparedRow> rows;
-  std::vector<UncomparedPoint> missing;  // only in the base
-  std::vector<UncomparedPoint> extra;    // only in the candidate
+  std::vector<UncomparedPoint> missing;  // points that only the base has
+  std::vector<UncomparedPoint> extra;    // points that only the candidate has
   std::vector<UncomparedPoint> failed;
-  // Number of rows by metric and verdict: {"step_time_ns": {"slower": 1}}.
+  // Number of rows by metric and verdict, such as {"step_time_ns": {"slower": 1}}.
   std::map<Metric, std::map<CompareVerdict, int>> summary;
   std::string verdict;                 // one sentence
-  std::vector<std::string> fail_on;    // requested conditions: "slower"
-  std::vector<std::string> failed_on;  // those that were found
+  std::vector<std::string> fail_on;    // conditions that were requested, such as "slower"
+  std::vector<std::string> failed_on;  // requested conditions that are met
 };
 
 template <RecordOf<CompareRecord> Record, class Visit>

@@ -1,5 +1,5 @@
-// The machine and software that measured a report. A member is absent if this machine does not know
-// it.
+// The machine and software that measured a report. A member is absent if the value is not known on
+// this machine.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Environment {
   std::optional<Bytes> device_memory;
   std::optional<std::string> cpu_model;
   std::optional<int> cpu_cores;               // cores that this process may use
-  std::optional<std::string> cpu_capability;  // what ATen dispatches to: "AVX512"
+  std::optional<std::string> cpu_capability;  // instruction set that ATen uses, such as "AVX512"
   std::optional<int> threads;
   std::optional<Bytes> host_memory;
   std::optional<std::string> libtorch_version;
@@ -36,25 +36,25 @@ struct Environment {
   std::optional<std::string> cuda_runtime;
   std::optional<std::string> cudnn;
   std::optional<std::string> cupti;
-  std::optional<std::string> cuda_driver;  // the newest CUDA that the driver runs
+  std::optional<std::string> cuda_driver;  // newest CUDA version that the driver supports
   std::optional<int> multiprocessors;
-  std::optional<int> power_limit_mw;  // as enforced
+  std::optional<int> power_limit_mw;  // the limit that is enforced
   std::optional<int> default_power_limit_mw;
-  std::optional<int> sm_clock_most_mhz;  // highest clock of the device
+  std::optional<int> sm_clock_most_mhz;  // highest clock that the device supports
   std::optional<bool> ecc;
   std::optional<bool> mig;
-  std::optional<bool> persistence_mode;  // the driver stays loaded between processes
-  std::optional<int> pcie_generation;    // highest that device and slot support
+  std::optional<bool> persistence_mode;  // true if the driver stays loaded between processes
+  std::optional<int> pcie_generation;    // highest generation that device and slot support
   std::optional<int> pcie_width;
-  std::optional<int> pcie_current_generation;  // a link at rest is slower
+  std::optional<int> pcie_current_generation;  // lower while the link is idle
   std::optional<int> pcie_current_width;
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
-  std::optional<int> other_processes;  // computed on the device when this run began
+  std::optional<int> other_processes;  // used the device when this run began
   std::optional<std::string> cpu_governor;
   std::optional<std::string> hostname;
-  std::map<std::string, std::string> variables;  // allow-listed: "OMP_NUM_THREADS"
+  std::map<std::string, std::string> variables;  // allow-listed, such as "OMP_NUM_THREADS"
   bool operator==(const Environment&) const = default;
 };
 
@@ -105,8 +105,8 @@ void visit_fields(AnEnvironment& environment, Visit visit) {
 }
 
 // Returns the SHA-256, in hex, of everything that must be equal before two reports' times may be
-// compared. It leaves out the host name, the identity and upkeep of the card, the momentary state
-// of the device, the profiler's version, and `variables`.
+// compared. It leaves out the host name, identifiers and maintenance state of the card, the
+// momentary state of the device, the profiler's version, and `variables`.
 std::string fingerprint(const Environment& environment);
 // True if the fingerprint covers the member with this JSON name.
 bool is_in_fingerprint(std::string_view member);

@@ -22,16 +22,16 @@ using OpCounts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
 
 struct CountsRecord {
   int counted_steps = 0;
-  ClassCounts by_class;  // JSON "counts": class names
-  OpCounts by_op;        // JSON "ops": dispatcher names with overload, "aten::mm"
+  ClassCounts by_class;  // in JSON "counts", by the name of the class
+  OpCounts by_op;        // in JSON "ops", by the dispatcher's name with overload: "aten::mm"
   bool operator==(const CountsRecord&) const = default;
 };
 
-// Counts memcpys and memsets together.
+// One kind of transfer. Memory copies and memory sets are counted together.
 struct TransferRecord {
   std::int64_t count = 0;
   Bytes bytes;
-  std::optional<std::chrono::nanoseconds> time;  // absent for a device that runs nothing
+  std::optional<std::chrono::nanoseconds> time;  // absent if the device runs nothing
   bool operator==(const TransferRecord&) const = default;
 };
 
@@ -52,17 +52,17 @@ struct KernelRecord {
   // Counts by the kernels' own names, without template arguments.
   std::array<std::map<std::string, std::int64_t>, kNumPhases> launches;
   std::int64_t dropped_records = 0;
-  std::int64_t lost_records = 0;          // launched kernels without a record, or with no end in it
-  std::int64_t unattributed_kernels = 0;  // no op launched them
+  std::int64_t lost_records = 0;          // launched kernels with no complete record
+  std::int64_t unattributed_kernels = 0;  // kernels that no op launched
   std::int64_t badly_stamped_records = 0;
-  double unknown_time_ratio = 0;  // share of the time that kernels of unknown class take
+  double unknown_time_ratio = 0;  // share of the kernel time spent in kernels of unknown class
   std::vector<std::string> unknown_names;
-  std::map<std::string, Nanoseconds> unknown_times;  // by name
-  // Copies that the plan's offload started, and transfers that belong to no op. Neither belongs to
-  // a phase. Absent if there were none.
+  std::map<std::string, Nanoseconds> unknown_times;  // times of kernels of unknown class, by name
+  // The first record counts copies that the plan's offload started, the second counts transfers
+  // that belong to no op. Neither of the two belongs to a phase. Absent if there were none.
   std::optional<TransferRecord> offload_copies;
   std::optional<TransferRecord> unattributed_transfers;
-  std::optional<double> slowdown_ratio;  // step time while counting over step time without
+  std::optional<double> slowdown_ratio;  // step time with counting over that without
   std::string note;                      // a remark on usable figures; may be empty
   std::string invalid;                   // why the figures must not be used; empty if usable
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
@@ -104,18 +104,19 @@ void visit_fields(Rank& rank, Visit visit) {
   visit("after_forward_bytes", rank.after_forward);
 }
 
-// A point that ran on several ranks, or as one of several. The point's other figures are those of
-// the worst rank; bits are compared on every rank. Collectives are counted per rank over the
-// counted steps, by kind: "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast".
-// A collective's bytes are the larger of its input and its output on the rank.
+// The ranks of a point that ran on several ranks, or that simulates one of several. The point's
+// other figures are those of the worst rank. Bits are compared on every rank. Collectives are
+// counted per rank over the counted steps, by kind: "all_reduce", "all_gather", "reduce_scatter",
+// "all_to_all", "broadcast". The bytes of a collective are the larger of its input and its output
+// on the rank.
 struct RanksRecord {
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   int counted_steps = 0;
   Counts collectives;
   Counts collective_bytes;
-  std::optional<Counts> predicted_collectives;  // for the same number of steps
+  std::optional<Counts> predicted_collectives;  // predicted for the same number of steps
   std::vector<RankRecord> ranks;                // the ranks that ran
-  int worst_rank = 0;                           // the one with the highest peak
+  int worst_rank = 0;                           // the rank with the highest peak
   bool operator==(const RanksRecord&) const = default;
 };
 

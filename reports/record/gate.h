@@ -20,15 +20,16 @@ template <>
 inline constexpr std::array<std::string_view, 3> kWords<GateVerdict> = {"PASS", "INCONCLUSIVE",
                                                                         "FAIL"};
 
-// How much the reference itself varies. This limits what a check can detect.
+// How much the reference itself varies. The variation limits what a check can detect.
 struct NoiseRecord {
-  int reference_runs = 1;                    // with one run noise is not measured
+  int reference_runs = 1;                    // if 1, the noise is not measured
   std::optional<double> largest_difference;  // of the loss, between any two runs at any step
   std::string detects;                       // what the check can and cannot detect; may be empty
 };
 
-// The status is "not_measured" if the reference ran once, so that readers do not mistake it for
-// zero noise. "measured" with null means that one of the reference's losses is not finite.
+// The status is "not_measured" if the reference ran once, so that readers do not take the missing
+// value for zero noise. If the status is "measured" and the difference is null, one of the
+// reference's losses is not finite.
 template <RecordOf<NoiseRecord> Noise, class Visit>
 void visit_fields(Noise& noise, Visit visit) {
   visit("status", [&] { return noise.reference_runs > 1 ? "measured" : "not_measured"; });
@@ -46,7 +47,7 @@ struct CheckRecord {
   std::string reason;              // one line
   std::optional<double> measured;  // in the unit that the check's name states
   std::optional<double> limit;
-  std::optional<int> first_different_step;  // from 0
+  std::optional<int> first_different_step;  // counted from 0
   std::string first_different_tensor;       // "loss", "blocks.0.attention.wq.weight"
   std::optional<NoiseRecord> noise;         // only for checks on the loss
 };
@@ -110,7 +111,7 @@ void visit_fields(Curves& curves, Visit visit) {
 }
 
 struct GateRecord {
-  SourceRecord report;  // for curves: the first file, with its hash as the fingerprint
+  SourceRecord report;  // for curves, the first file, with its hash as the fingerprint
   std::optional<SourceRecord> reference;
   std::vector<NamedDifference> environment_differences;
   GateVerdict verdict = GateVerdict::kPass;

@@ -15,13 +15,13 @@
 
 namespace rematch {
 
-// Contains every input that can change a count, a byte or a bit, and nothing else. The point's key
-// is its hash.
+// The inputs that determine a point. Contains every input that can change a count, a byte or a bit,
+// and nothing else. The point's key is the hash of its identity.
 struct PointIdentity {
-  std::string model;                               // preset name
-  std::map<std::string, std::int64_t> dimensions;  // all of them, including defaults
-  std::string data;                                // training data: "builtin", "sha256:<hex>"
-  std::uint64_t seed = 0;  // below 2^53, because other readers take JSON numbers as doubles
+  std::string model;                               // name of the model's preset
+  std::map<std::string, std::int64_t> dimensions;  // all dimensions, including defaults
+  std::string data;                                // training data: "builtin" or "sha256:<hex>"
+  std::uint64_t seed = 0;  // below 2^53, because other JSON readers parse numbers as doubles
   std::string plan_sha256;
   Schedule schedule = Schedule::kOnDemand;
   std::string ops = "eager";                // or "fused"
@@ -32,7 +32,7 @@ struct PointIdentity {
   std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
   int threads = 1;
   int world = 1;
-  std::optional<int> pretended_rank;  // the simulated rank; absent if all ranks ran
+  std::optional<int> pretended_rank;  // the simulated rank; absent if all ranks really ran
   bool operator==(const PointIdentity&) const = default;
 };
 
@@ -58,7 +58,8 @@ void visit_fields(Identity& identity, Visit visit) {
 // Returns the SHA-256, in hex, of the identity's canonical JSON.
 std::string point_key(const PointIdentity& identity);
 
-// Labels are equal if all fields except those named in `but` are equal. Cheaper than the key.
+// Returns a label. Two identities have equal labels if all fields except those named in `but` are
+// equal. Computing a label is faster than computing the key.
 std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but);
 
 }  // namespace rematch

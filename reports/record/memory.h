@@ -18,15 +18,15 @@
 
 namespace rematch {
 
-// Who holds bytes at a moment of a step; the parts of a peak.
+// The holders of bytes at a moment of a step. They are the parts of a peak.
 enum class Holder : std::uint8_t {
   kParameters,
   kGradients,
   kOptimizer,
   kFrozenParameters,    // weights that are not trained
-  kSavedActivations,    // kept from forward for backward, by autograd or by the engine
-  kRecomputeTransient,  // made by recompute, not released yet
-  kOther,               // batch, forward and backward temporaries
+  kSavedActivations,    // kept from forward to backward, by autograd or by the engine
+  kRecomputeTransient,  // made by recompute and not yet released
+  kOther,               // batch and temporaries of forward and backward
 };
 
 template <>
@@ -39,7 +39,7 @@ using HeldBytes = std::map<Holder, Bytes>;
 // Bytes by holder over one step, with at most one sample per op boundary. Columns have one entry
 // per sample: `bytes[holder][sample]`.
 struct MemoryTimeline {
-  std::vector<std::int64_t> op_index;  // ops executed before the sample
+  std::vector<std::int64_t> op_index;  // number of ops executed before the sample
   std::vector<Phase> phase;
   std::map<Holder, std::vector<std::int64_t>> bytes;
   bool operator==(const MemoryTimeline&) const = default;
@@ -48,11 +48,11 @@ struct MemoryTimeline {
 Json to_value(const MemoryTimeline& timeline);
 void read_value(const JsonField& field, MemoryTimeline& timeline);
 
-// Host memory that a plan's offloaded values take, in one step.
+// Host memory that the plan's offloaded values take in one step.
 struct HostRecord {
   Bytes peak;
-  Bytes copied_out;   // from the device
-  Bytes copied_back;  // to the device
+  Bytes copied_out;   // copied from the device
+  Bytes copied_back;  // copied to the device
   std::optional<Bytes> predicted_peak;
   std::optional<Bytes> predicted_copied_out;
   std::optional<Bytes> predicted_copied_back;
@@ -75,17 +75,17 @@ void visit_fields(Host& host, Visit visit) {
   visit({"exposed_time_ns", kNotRepeated}, host.exposed_time);
 }
 
-// Bytes at op boundaries, including parameters unless the name says otherwise. After a failure it
-// holds the values reached so far.
+// Bytes at op boundaries. They include parameters unless the name says otherwise. After a failure
+// the record holds the values reached so far.
 struct MemoryRecord {
   std::optional<Bytes> peak_allocated;
-  std::optional<Bytes> peak_requested;    // as tensors requested it, before rounding
-  std::optional<Bytes> peak_transient;    // most that a kernel allocated above its boundary
-  std::optional<Bytes> peak_reserved;     // CUDA's caching allocator
-  std::optional<Bytes> peak_device_used;  // CUDA, the whole device
+  std::optional<Bytes> peak_requested;    // bytes that tensors requested, before rounding
+  std::optional<Bytes> peak_transient;    // most that one kernel held beyond its op's boundaries
+  std::optional<Bytes> peak_reserved;     // bytes that CUDA's caching allocator reserved
+  std::optional<Bytes> peak_device_used;  // bytes in use on the whole CUDA device
   std::optional<Phase> peak_phase;
   std::string peak_scope;              // "blocks.3", "head", "loss"; empty if none or unknown
-  std::optional<Bytes> after_forward;  // when backward starts
+  std::optional<Bytes> after_forward;  // bytes at the start of backward
   std::optional<Bytes> parameter;
   std::optional<Bytes> baseline;  // between two steps: parameters, optimizer state, data
   std::optional<Bytes> baseline_requested;
@@ -95,11 +95,11 @@ struct MemoryRecord {
   // Peaks of parts of the step: "forward", "loss", "recompute", "backward", "optimizer", and
   // "backward.<scope>" for one block.
   std::map<std::string, Bytes> peak_by_phase;
-  // Holders at each phase's peak, without single blocks. They sum to that peak.
+  // The holders at the peak of each phase, but not of single blocks. The holders sum to that peak.
   std::map<std::string, HeldBytes> holders_by_phase;
-  std::optional<Bytes> dead_save;  // the plan saves it and nothing reads it
+  std::optional<Bytes> dead_save;  // bytes that the plan saves and nothing reads
   std::optional<Bytes> predicted_peak_allocated;
-  std::optional<Bytes> predicted_peak_requested;  // without workspaces
+  std::optional<Bytes> predicted_peak_requested;  // without the workspaces of libraries
   std::optional<Bytes> predicted_after_forward;
   std::optional<HostRecord> host;   // absent if the plan offloads nothing
   std::string predicted_peak_note;  // what the predicted peak leaves out; may be empty
@@ -107,8 +107,8 @@ struct MemoryRecord {
   bool operator==(const MemoryRecord&) const = default;
 };
 
-// The peak that a prediction refers to. On CUDA it is what tensors request, without libraries'
-// workspaces. Elsewhere nothing else is allocated, so it is what is allocated.
+// Returns the peak that a prediction refers to. On CUDA that is the bytes that tensors request,
+// without libraries' workspaces. Other devices allocate nothing else, so it is the allocated bytes.
 inline std::optional<Bytes> peak_of_tensors(const MemoryRecord& memory) {
   if (!memory.workspace || !memory.peak_requested) return memory.peak_allocated;
   return *memory.peak_requested - *memory.workspace;

@@ -20,13 +20,13 @@ struct Entry {
   PointRecord point;
   std::string key;
   std::string fingerprint;
-  std::string provenance;  // as JSON; distinguishes commands
-  std::size_t place = 0;   // in the requested order
-  std::string text;        // the point's JSON; filled if several are compared
+  std::string provenance;  // the provenance's JSON, which distinguishes commands
+  std::size_t place = 0;   // position in the requested order
+  std::string text;        // the point's JSON; filled if several measurements are compared
 };
 
-// Returns the first key in which two measurements of one point differ although it must repeat
-// exactly.
+// Returns the first key in which two measurements of one point differ although its value must
+// repeat exactly.
 std::optional<std::string> difference(const PointRecord& left, const PointRecord& right) {
   const Json one = repeated_fields(left);
   const Json other = repeated_fields(right);
@@ -99,8 +99,8 @@ class Merge {
     }
   }
 
-  // Equal repeats are separate measurements. Keeps as many as the report with the most of them has,
-  // so that merging a report with itself adds none.
+  // Equal repeats in one report are separate measurements. Keeps as many of them as the report with
+  // the most has, so that merging a report with itself adds none.
   void collect_repeats() {
     bool one_list = true;
     std::map<std::string, std::pair<RepeatRecord, std::ptrdiff_t>> kept;
@@ -226,7 +226,7 @@ class Merge {
   }
 
   // True if the point ended because of its process: too little memory or time, a killed process, a
-  // machine that is too small. A successful measurement from another process then stands. An
+  // machine that is too small. A successful measurement from another process is then valid. An
   // invalid point measured something wrong, and no other measurement can correct that.
   static bool is_mishap(PointStatus status) {
     return status != PointStatus::kOk && status != PointStatus::kInvalid;
@@ -258,8 +258,8 @@ class Merge {
     return std::nullopt;
   }
 
-  // Notes that a better measurement is kept. If both failed alike, nothing is lost and nothing is
-  // noted.
+  // Notes that a better measurement is kept. If both measurements failed alike, nothing is lost, so
+  // nothing is noted.
   void note_mishap(const Entry& failed, const Entry& kept) {
     if (is_mishap(kept.point.status) && kept.point.status == failed.point.status) return;
     merged_.notes.push_back("point " + failed.point.policy + " ended " +
@@ -293,7 +293,7 @@ class Merge {
   MixedEnvironments mixed_;
   PointOrder order_;
   std::map<std::string, Provenance> provenances_;
-  std::map<std::pair<std::string, std::string>, std::size_t> places_;  // key and policy
+  std::map<std::pair<std::string, std::string>, std::size_t> places_;  // places by key and policy
   std::vector<Entry> entries_;
   std::map<std::string, int> repeated_;
   MergedReport merged_;

@@ -14,7 +14,8 @@ namespace rematch {
 
 enum class MixedEnvironments { kRefuse, kKeepApart };
 
-// kPlanned: as the shards planned. kGiven: in the order of the reports, if that order matters.
+// kPlanned orders points as the shards planned them. kGiven keeps the order of the reports, for
+// cases in which that order matters.
 enum class PointOrder { kPlanned, kGiven };
 
 // The reports come from machines or builds whose figures must not be compared.
@@ -24,14 +25,14 @@ struct FingerprintsDiffer {
 
 struct MergedReport {
   Report report;
-  std::vector<PlannedPoint> missing;  // a shard planned it, and no report has it
+  std::vector<PlannedPoint> missing;  // points that a shard planned and no report has
   std::vector<std::string> notes;     // one line for each point that several reports measured
 };
 
 // A point may appear in several reports of one environment, because each shard runs the reference.
 // All copies must agree in everything that repeats exactly (ops, bytes, bits). One copy is kept,
-// with its own times. If one ended ok and another did not (out of memory, time-out, crash,
-// skipped), the ok one is kept. Returns Rejected if no report is given or if two copies disagree.
+// with its own times. If one copy ended ok and another did not (out of memory, time-out, crash,
+// skipped), the ok copy is kept. Returns Rejected if no report is given or if two copies disagree.
 std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
     std::vector<Report> reports, MixedEnvironments mixed, PointOrder order = PointOrder::kPlanned);
 

@@ -1,7 +1,7 @@
-// The measurements of one point, or why there are none. Plain data; absent means not measured. Each
-// record is a struct followed by its list of fields in the order of CSV columns. A new field needs
-// a member, a line there, and an entry in reports/schema/point.schema.json. The JSON is in
-// json/record_json.h.
+// The measurements of one point, or the reason why there are none. The records are plain data; an
+// absent value was not measured. Each record is a struct followed by its list of fields in the
+// order of CSV columns. A new field needs a member, a line in the list, and an entry in
+// reports/schema/point.schema.json. The JSON is in json/record_json.h.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ template <>
 inline constexpr std::array<std::string_view, 6> kWords<PointStatus> = {
     "ok", "oom", "timeout", "crash", "skipped", "invalid"};
 
-// How a point ended if it is not ok.
+// How a point ended if its status is not ok.
 struct FailureRecord {
   std::optional<int> exit_code;
   std::optional<int> signal;
@@ -54,9 +54,9 @@ struct PointRecord {
   PointStatus status = PointStatus::kOk;
   std::string reason;  // one line; empty if the status is ok
   std::optional<FailureRecord> failure;
-  std::optional<std::int64_t> warm_up_steps;  // whole steps before any figure is measured
+  std::optional<std::int64_t> warm_up_steps;  // whole steps that run before any figure is measured
   std::optional<CountsRecord> counts;
-  std::optional<ClassCounts> predicted_counts;  // for the same number of steps
+  std::optional<ClassCounts> predicted_counts;  // predicted for the same number of steps
   std::optional<MemoryRecord> memory;
   std::optional<TimeRecord> time;
   std::optional<KernelRecord> kernels;
@@ -66,20 +66,21 @@ struct PointRecord {
   std::optional<ParityRecord> parity;
   std::optional<EffectRecord> effect;
   std::optional<std::int64_t> step_flops;  // matmul and attention flops executed in a step
-  std::optional<std::int64_t> recomputed_step_flops;  // the part of them that recompute repeats
+  std::optional<std::int64_t> recomputed_step_flops;  // part of step_flops that is repeated
   std::optional<double> implied_flops_per_second;
   std::optional<double> most_flops_per_second;   // highest rate of the device at this dtype
-  std::optional<double> sheet_flops_per_second;  // rate that its data sheet promises, dense
-  // MFU and HFU: the step's rate over the data sheet's, without and with recomputed flops.
+  std::optional<double> sheet_flops_per_second;  // dense rate in the device's data sheet
+  // MFU and HFU: the step's rate divided by the data sheet's rate. MFU leaves out recomputed flops,
+  // HFU includes them.
   std::optional<double> model_flops_utilization;
   std::optional<double> hardware_flops_utilization;
-  // JSON of keys from a newer minor version, by JSON pointer. They are read, kept and written
-  // again.
+  // Values of keys from a newer minor version, as JSON, by JSON pointer. They are read, kept and
+  // written unchanged.
   std::map<std::string, std::string> unknown;
 };
 
-// All fields but those that a point stores in another form: "counted_steps", "counts" and "ops",
-// which form one record; its key; and the fields repeated from its identity.
+// All fields except those that a point stores in another form. These are "counted_steps", "counts"
+// and "ops", which form one record, the key, and the fields repeated from the identity.
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

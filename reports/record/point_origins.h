@@ -1,5 +1,5 @@
-// The provenance of each point in a report. A merged report has points of several commands, and its
-// own provenance holds only what they have in common. Pure.
+// The provenance of each point in a report. A merged report has points of several commands. Its own
+// provenance holds only what these commands have in common. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace rematch {
 
 class PointOrigins {
  public:
-  explicit PointOrigins(const Report& report)  // must outlive this, unchanged
+  explicit PointOrigins(const Report& report)  // `report` must outlive this, unchanged
       : report_(report), origins_(report.points.size(), {&report.provenance, 0}) {
     fingerprints_.push_back(fingerprint(report.provenance.environment));
     for (const ReportSource& source : report.sources) {

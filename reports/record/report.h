@@ -24,11 +24,11 @@ struct Provenance {
   std::optional<bool> git_dirty;
   std::optional<std::string> tool_version;
   std::optional<std::string> program_sha256;  // hash of the binary; equal bytes count as one build
-  std::string reproduce;                      // the command line to run
+  std::string reproduce;                      // the command line that reproduces the report
   std::string execution = "eager";
 };
 
-// All fields but the environment's fingerprint, which files store beside it.
+// All fields except the environment's fingerprint, which files store next to the environment.
 template <RecordOf<Provenance> AProvenance, class Visit>
 void visit_fields(AProvenance& provenance, Visit visit) {
   visit("environment", provenance.environment);
@@ -48,9 +48,10 @@ struct PointFile {
   std::map<std::string, std::string> unknown;  // see PointRecord::unknown
 };
 
-// The reference run again in its own process. The variation between runs is the noise of the loss.
+// The reference, run again in a process of its own. The variation between such runs is the noise of
+// the loss.
 struct RepeatRecord {
-  std::string key;  // key of the point that it repeats
+  std::string key;  // key of the repeated point
   std::string policy;
   PointStatus status = PointStatus::kOk;
   std::string reason;
@@ -82,14 +83,14 @@ void visit_fields(Planned& planned, Visit visit) {
   visit("key", planned.key);
 }
 
-// A comparison of a sweep that has no points, and the reason.
+// A comparison of a sweep that has no points, with the reason.
 struct UnmeasuredComparison {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
   std::uint64_t seed = 0;
   std::vector<std::string> policies;
-  std::string outcome;  // "failed", "skipped"; "missing" if no worker finished it
+  std::string outcome;  // "failed" or "skipped"; "missing" if no worker finished the comparison
   std::string reason;   // empty if the outcome is "missing"
   bool operator==(const UnmeasuredComparison&) const = default;
 };
@@ -108,19 +109,19 @@ void visit_fields(Comparison& comparison, Visit visit) {
 // The part of a merged report that comes from one command.
 struct ReportSource {
   Provenance provenance;
-  std::vector<std::size_t> points;  // indices, ascending
+  std::vector<std::size_t> points;  // indices into the report's points, ascending
 };
 
 struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
-  std::vector<PlannedPoint> planned;  // by all shards together; empty if the run was not split
+  std::vector<PlannedPoint> planned;  // by all shards; empty if the run was not split
   // Filled in a merged report whose points come from more than one command. `provenance` then holds
-  // what they have in common.
+  // what these commands have in common.
   std::vector<ReportSource> sources;
   std::map<std::string, std::string> unknown;  // see PointRecord::unknown
   std::vector<RepeatRecord> repeats;
-  std::vector<UnmeasuredComparison> unmeasured;  // by a sweep, in its plan's order
+  std::vector<UnmeasuredComparison> unmeasured;  // comparisons of a sweep, in the order of its plan
 };
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-// Converts a simulated step to a point's records: its memory and its executed ops.
+// Converts a simulated step to records of a point: its memory and its executed ops.
 #pragma once
 
 #include "policies/predict/step/counts.h"

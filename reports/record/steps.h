@@ -1,4 +1,5 @@
-// Bits of a point's steps, and how they compare with the reference and with the plan.
+// The bits of a point's steps. Compares them with the reference, and the executed ops with the
+// plan.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace rematch {
 
 // One training step. Bits are hex strings, so equality does not depend on printing.
 struct StepRecord {
-  std::optional<double> loss;      // absent if not finite; loss_bits says which
+  std::optional<double> loss;      // absent if not finite; loss_bits holds the exact value
   std::string loss_bits;           // "0x40490fdb"
   std::string gradient_norm_bits;  // an empty string means not recorded
-  std::string parameter_hash;      // parameters and buffers after the step
+  std::string parameter_hash;      // hash of parameters and buffers after the step
   std::string generator_hash;
   std::map<std::string, std::string> gradient_hashes;  // by parameter; empty if not recorded
   bool operator==(const StepRecord&) const = default;
@@ -36,24 +37,24 @@ void visit_fields(Step& step, Visit visit) {
 // Throws FormatError if the loss and its bits disagree.
 void read_value(const JsonField& field, StepRecord& step);
 
-// Returns the number that recorded bits represent: "0x3fc00000" is 1.5. Eight hex digits are a
-// float32, sixteen a float64. Absent for any other text. Infinities and NaNs are returned
-// unchanged.
+// Returns the number that recorded bits represent. For example "0x3fc00000" is 1.5. Eight hex
+// digits are a float32, sixteen a float64. Infinities and NaNs are returned unchanged. Absent if
+// the text is not a number's bits.
 std::optional<double> number_of_bits(std::string_view bits);
 
-// Compares this point with the reference, step by step. A member is absent if it could not be
+// Compares a point with its reference, step by step. A member is absent if it could not be
 // compared.
 struct ParityRecord {
-  std::string reference;         // policy: "none"
-  std::string reference_reason;  // why it differs from the requested one; else empty
+  std::string reference;         // the reference's policy, such as "none"
+  std::string reference_reason;  // why the reference is not the requested one; empty if it is
   int compared_steps = 0;
   std::optional<bool> loss_bits_equal;
   std::optional<bool> gradient_bits_equal;
   std::optional<bool> parameter_hash_equal;
   std::optional<bool> generator_hash_equal;
-  std::optional<int> first_different_step;           // from 0
+  std::optional<int> first_different_step;           // counted from 0
   std::string first_different_tensor;                // "loss", "blocks.0.attention.wq.weight"
-  std::optional<bool> every_parameter_has_gradient;  // non-zero, in the first step
+  std::optional<bool> every_parameter_has_gradient;  // and it is not zero, in the first step
   std::string first_parameter_without_gradient;
   bool operator==(const ParityRecord&) const = default;
 };
@@ -74,10 +75,10 @@ void visit_fields(Parity& parity, Visit visit) {
         parity.first_parameter_without_gradient);
 }
 
-// Whether the plan does what its policy says, and whether the run did what the plan says.
+// Says whether the plan does what its policy says, and whether the run did what the plan says.
 struct EffectRecord {
-  std::string same_as;    // "none" or "full" if the plan equals theirs; else empty
-  bool intended = false;  // the policy's name or arguments imply same_as
+  std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
+  bool intended = false;  // true if the policy's name or arguments imply same_as
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
   bool operator==(const EffectRecord&) const = default;

@@ -17,12 +17,12 @@
 
 namespace rematch {
 
-// Step time of this point divided by the reference's, paired by round. `verdict` is faster, slower,
-// same or unsure.
+// The step time of this point divided by the reference's step time, paired by round. `verdict` is
+// faster, slower, same or unsure.
 struct StepRatioRecord {
-  std::string reference;  // policy: "none"
+  std::string reference;  // the reference's policy, such as "none"
   double ratio = 1;
-  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
+  std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if there is one round
   std::string verdict;
   bool operator==(const StepRatioRecord&) const = default;
 };
@@ -35,12 +35,12 @@ void visit_fields(Ratio& ratio, Visit visit) {
   visit({"verdict", kColumn, "step_verdict"}, ratio.verdict);
 }
 
-// The A/A control: the reference was timed again, by turns or in a fresh process, and `ratio` is
-// one time over the other. No ratio to the reference can be trusted beyond the control's distance
-// from 1.
+// The A/A control. The reference was timed a second time, either alternating with the first or in a
+// new process. `ratio` is one time divided by the other. A ratio to the reference that is closer to
+// 1 than the control's cannot be trusted.
 struct ControlRecord {
   double ratio = 1;
-  std::optional<std::array<double, 2>> interval;  // 95 %; absent with one round
+  std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if there is one round
   bool operator==(const ControlRecord&) const = default;
 };
 
@@ -54,10 +54,10 @@ void visit_fields(Control& control, Visit visit) {
 // problem of the device: throttled, shared_device, thrashing.
 struct TimeQuality {
   std::string verdict;
-  std::optional<double> noise_ratio;  // spread within a round over the median
-  std::optional<double> drift_ratio;  // last third over first third, minus 1
-  std::vector<std::string> reasons;   // one line each
-  std::optional<int> num_outliers;    // samples far above their round; they stay among the samples
+  std::optional<double> noise_ratio;  // spread within a round divided by the median
+  std::optional<double> drift_ratio;  // last third of a round divided by its first third, minus 1
+  std::vector<std::string> reasons;   // one line for each reason
+  std::optional<int> num_outliers;    // samples far above the others of their round; not removed
   bool operator==(const TimeQuality&) const = default;
 };
 
@@ -70,17 +70,17 @@ void visit_fields(Quality& quality, Visit visit) {
   visit({"num_outliers", kLater}, quality.num_outliers);
 }
 
-// State of the GPU while its steps were timed, read between steps, over all rounds.
+// The state of the GPU while its steps were timed. It was read between steps, over all rounds.
 struct DeviceStateRecord {
   std::optional<int> sm_clock_median_mhz;
   std::optional<int> sm_clock_least_mhz;
   std::optional<int> memory_clock_least_mhz;
   std::optional<int> temperature_most_celsius;
-  std::vector<std::string> throttle_reasons;  // everything that lowered the clocks: "sw_power_cap"
-  std::optional<int> other_processes;         // most at once
+  std::vector<std::string> throttle_reasons;  // all causes of lower clocks, such as "sw_power_cap"
+  std::optional<int> other_processes;         // highest number of them at one time
   // How often the allocator found no memory, released its cache and retried.
   std::optional<std::int64_t> allocator_retries;
-  // Attempts at a round that were discarded and repeated because the GPU was throttled or shared.
+  // Number of rounds that were discarded and repeated because the GPU was throttled or shared.
   std::optional<int> round_repeats;
   bool operator==(const DeviceStateRecord&) const = default;
 };
@@ -106,18 +106,18 @@ struct TimeRecord {
   // only if they have the same start. Empty if not recorded.
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
-  std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 %, of the median
+  std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 % interval of the median
   std::optional<Nanoseconds> step_mad;                      // median absolute deviation
   std::map<std::string, Nanoseconds> phases;  // median per step: "forward", "backward"
   std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // per step, from a separate pass
   std::optional<StepRatioRecord> ratio;
-  std::optional<ControlRecord> control;  // only for the reference
+  std::optional<ControlRecord> control;  // present only for the reference
   std::optional<TimeQuality> quality;
-  std::optional<DeviceStateRecord> device_state;  // absent without a GPU or a report by its driver
-  // True if timed with kernels that repeat their bits, false if timed with the fastest. Absent if
-  // these are the same kernels.
+  std::optional<DeviceStateRecord> device_state;  // absent without a GPU and its driver's report
+  // True if the steps were timed with kernels that repeat their bits, false if they were timed with
+  // the fastest kernels. Absent if these are the same kernels.
   std::optional<bool> repeatable_bits;
-  std::string attention_backend;  // on CUDA, if it differs from the identity's; else empty
+  std::string attention_backend;  // set on CUDA if it differs from the identity's; else empty
   // The device allocator's peaks while steps were timed. These steps may run other kernels than the
   // memory pass. Absent on a device without such an allocator.
   std::optional<Bytes> peak_requested;
@@ -146,7 +146,7 @@ void visit_fields(Time& time, Visit visit) {
   visit({"peak_reserved_bytes", kLater}, time.peak_reserved);
 }
 
-// Validate what they read against the record's other fields. Throw FormatError if it disagrees.
+// The readers compare values with the record's other fields and throw FormatError if they disagree.
 void read_value(const JsonField& field, TimeQuality& quality);
 void read_value(const JsonField& field, TimeRecord& time);
 

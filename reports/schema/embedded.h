@@ -7,7 +7,7 @@
 
 namespace rematch {
 
-// Pairs of (kind, text), sorted by kind.
+// Pairs of (kind, text of its schema), sorted by kind.
 const std::vector<std::pair<std::string_view, std::string_view>>& embedded_schemas();
 
 }  // namespace rematch

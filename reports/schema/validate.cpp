@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-using Document = nlohmann::json;  // type that valijson's adapter reads
+using Document = nlohmann::json;  // the JSON type that valijson's adapter reads
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 using Error = valijson::ValidationResults::Error;
 
@@ -34,14 +34,14 @@ Document parsed_schema(std::string_view kind) {
   return Document::parse(*text);
 }
 
-constexpr int kMostReferences = 20;  // length of a chain; the committed schemas need two
+constexpr int kMostReferences = 20;  // longest chain of references; the committed schemas need two
 
 struct Place {
-  std::string kind;  // schema in which references without a file are looked up
+  std::string kind;  // schema that contains the targets of references without a file
   Document node;
 };
 
-// Follows "#/definitions/status" or "point.schema.json#/definitions/status".
+// Follows a reference such as "#/definitions/status" or "point.schema.json#/definitions/status".
 Place follow(const Place& place) {
   const std::string reference = place.node.at("$ref").get<std::string>();
   const std::size_t hash = std::min(reference.find('#'), reference.size());
@@ -135,8 +135,9 @@ bool has_either(const Document& node, const char* left, const char* right) {
   return node.contains(left) || node.contains(right);
 }
 
-// Returns what `kind`'s schema requires of the value at `path`, with references followed; absent if
-// it requires nothing. Each step of a path is a member's name or an element's index.
+// Returns what the schema of `kind` requires of the value at `path`. References are followed.
+// Absent if the schema requires nothing. Each step of a path is a member's name or an element's
+// index.
 std::optional<Document> schema_at(std::string_view kind, const std::vector<std::string>& path) {
   Place place = resolved({std::string(kind), parsed_schema(kind)});
   for (const std::string& step : path) {
@@ -147,8 +148,8 @@ std::optional<Document> schema_at(std::string_view kind, const std::vector<std::
   return place.node;
 }
 
-// The library only says which keyword failed. Returns a message for users instead, or `description`
-// itself if the keyword is not known here.
+// The library only says which keyword failed. Returns a message for users instead. If the keyword
+// is not known here, returns `description` itself.
 std::string expected_words(const std::string& description, const Document& node) {
   const auto says = [&](std::string_view part) {
     return description.find(part) != std::string::npos;
@@ -176,7 +177,7 @@ std::string expected_words(const std::string& description, const Document& node)
 // A schema may refer to another schema by its file name. All schemas are built in.
 const Document* fetch_schema(const std::string& file) {
   const std::string_view name = file;
-  const std::size_t slash = name.rfind('/') + 1;  // npos + 1 is 0
+  const std::size_t slash = name.rfind('/') + 1;  // without a slash this is 0
   if (!name.ends_with(kFileEnding)) return nullptr;
   return std::make_unique<Document>(
              parsed_schema(name.substr(slash, name.size() - slash - kFileEnding.size())))
@@ -203,7 +204,7 @@ std::string quoted(const Document& value) {
                      kLongestQuote);
 }
 
-// Returns the steps of valijson's <root>[points][0][key].
+// Returns the steps of a path that valijson writes as <root>[points][0][key].
 std::vector<std::string> steps_of(const Error& error) {
   std::vector<std::string> steps;
   for (std::size_t depth = 1; depth < error.context.size(); ++depth) {
@@ -213,7 +214,8 @@ std::vector<std::string> steps_of(const Error& error) {
   return steps;
 }
 
-// Returns text such as "points[0].key". Moves `value` along the steps.
+// Returns text such as "points[0].key". Follows the steps, so that `value` becomes the value at the
+// path.
 std::string readable_path(const std::vector<std::string>& steps, const Document*& value) {
   std::string path;
   for (const std::string& step : steps) {

@@ -1,6 +1,6 @@
 // Validates JSON against the committed schema of its kind. The schemas are part of the binary, so
-// an installed binary validates without the sources. Does not check what schemas cannot express:
-// hashes and repeated fields. The readers check those.
+// an installed binary validates without the sources. Schemas cannot express hashes and repeated
+// fields. The readers check those.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace rematch {
 
 // Returns the first problem, in one line with its path: "points[0].time.step_ratio.ratio: found
-// "x"; ...". Absent if `json` matches the schema that its "schema" key names.
+// "x"; ...". Absent if `json` matches the schema that its key "schema" names.
 std::optional<std::string> validate(const Json& json);
 
 // Returns the kinds that have a schema: "plan", "point", "report", ...

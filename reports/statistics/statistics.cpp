@@ -11,15 +11,15 @@
 namespace rematch {
 namespace {
 
-constexpr double kNormalSpread = 1.4826;  // a normal distribution's standard deviation over its MAD
-constexpr double kNoisyHalfWidth = 0.05;  // over the median; wider intervals decide little
+constexpr double kNormalSpread = 1.4826;  // standard deviation over MAD of a normal distribution
+constexpr double kNoisyHalfWidth = 0.05;  // relative to the median; wider intervals decide little
 constexpr double kNoisyWithinRound = 0.10;
 constexpr double kDrifting = 0.03;
 constexpr std::size_t kEnoughRounds = 3;
-constexpr std::size_t kDriftSamples = 6;  // two per third
+constexpr std::size_t kDriftSamples = 6;  // two samples per third of a round
 
-// Two-sided 95 % quantiles of Student's t. They are wide for few rounds, because few rounds
-// estimate their own spread badly.
+// The two-sided 95 % quantiles of Student's t. For few rounds they are wide, because few rounds
+// give a poor estimate of their spread.
 double student_t_95(std::size_t degrees) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
                                  2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,
@@ -55,9 +55,10 @@ double at_least(std::size_t wanted, std::size_t trials, double chance) {
 }
 
 // Note [Exact bootstrap of the median]
-// Draw n sorted values n times with replacement. Counting gives the probability that a given pair
-// of values lies in the middle (one value twice for odd n). So it needs no draws and no seed, and
-// has no resampling noise. Calls f(weight, median) for each pair; the weights sum to 1.
+// A bootstrap draws n of the n sorted values with replacement. Counting gives the probability that
+// a given pair of values lies in the middle (one value twice for odd n). The result therefore needs
+// no random draws and no seed, and has no resampling noise. Calls f(weight, median) for each pair;
+// the weights sum to 1.
 template <class Function>
 void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const std::size_t size = sorted.size();

@@ -1,5 +1,5 @@
-// Student's t, Fisher's F, and the correction for testing many rows at once. For differences of a
-// few noisy runs, whose spread is itself an estimate.
+// Student's t, Fisher's F, and the correction for testing many rows at once. They are for
+// differences between few noisy runs, whose spread is itself an estimate.
 #pragma once
 
 #include <vector>
@@ -25,15 +25,15 @@ struct MeanDifference {
   double error = 0;
   double degrees = 0;
 };
-// Throws std::invalid_argument unless both have at least two values.
+// Throws std::invalid_argument unless both lists have at least two values.
 MeanDifference welch_difference(const std::vector<double>& above, const std::vector<double>& below);
 
-// Returns the largest probability of a difference this large if the true difference is within
-// `margin` on either side.
+// Returns the largest probability of observing this difference or a larger one, if the true
+// difference is at most `margin` in either direction.
 double probability_within(const MeanDifference& difference, double margin);
 
-// Holm's correction. Compare every adjusted p-value with `limit`. The chance of even one false
-// claim among all rows is then at most `limit`, whether or not the rows depend on each other.
+// Applies Holm's correction. Compare every adjusted p-value with `limit`. The chance of even one
+// false claim among all rows is then at most `limit`, even if the rows depend on each other.
 std::vector<double> holm_adjusted(const std::vector<double>& p_values);
 
 }  // namespace rematch

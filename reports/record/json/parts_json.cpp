@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-// Each part is preceded by its length, so that two parts cannot run together.
+// Writes the length before each part, so that the boundaries of parts are unambiguous.
 void add_part(std::string& label, std::string_view part) {
   label.append(std::to_string(part.size())).append(":").append(part);
 }
@@ -45,10 +45,11 @@ void require_as_many(const JsonField& column, std::size_t wanted) {
               std::to_string(wanted));
 }
 
-// Spelling of the verdict in 1.0 reports that call a round a "block".
+// Spelling of the verdict few_rounds in 1.0 reports, which call a round a "block".
 constexpr const char* kOldFewRounds = "few_blocks";
 
-// A step always takes time. Some statistics would drop a zero sample, others would be halved by it.
+// A step always takes time. Some statistics would drop a zero sample, and others would be halved by
+// it.
 void require_times(const JsonField& field,
                    const std::vector<std::vector<std::chrono::nanoseconds>>& all) {
   for (std::size_t round = 0; round < all.size(); ++round) {
@@ -58,7 +59,8 @@ void require_times(const JsonField& field,
   }
 }
 
-// Tables show the median, but verdicts come from the samples, so the two must agree.
+// The median must follow from the samples, because tables show the median and verdicts come from
+// the samples.
 void require_median_of_samples(const JsonField& field, const TimeRecord& time) {
   if (!time.step_median) return;
   std::vector<double> medians;
@@ -81,8 +83,8 @@ void require_start_of_each_round(const JsonField& field, const TimeRecord& time)
                           " rounds");
 }
 
-// A loss appears twice, so both must agree: equality uses its bits, tolerances and tables use the
-// number.
+// A file has a loss twice, and both must agree: equality uses the bits, tolerances and tables use
+// the number.
 void require_same_loss(const JsonField& field, const StepRecord& step) {
   const std::optional<double> value = number_of_bits(step.loss_bits);
   if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");
@@ -98,15 +100,15 @@ std::string point_key(const PointIdentity& identity) {
 
 std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but) {
   std::string label;
-  label.reserve(256);  // fits most points
+  label.reserve(256);  // the size suffices for most points
   visit_fields(identity, [&](const Field& field, const auto& member) {
     if (std::find(but.begin(), but.end(), field.key) == but.end()) add_part(label, member);
   });
   return label;
 }
 
-// Omits unknown fields that reports of this version may lack, so that the fingerprint of such a
-// report does not change.
+// Omits fields without a value that reports of this version may lack, so that the fingerprint of
+// such a report does not change.
 std::string fingerprint(const Environment& environment) {
   Json json = Json::object();
   visit_fields(environment, [&json](const Field& field, const auto& member) {
@@ -114,8 +116,8 @@ std::string fingerprint(const Environment& environment) {
     Json value = to_value(member);
     if (!field.has(kLater) || !value.is_null()) json[field.key] = std::move(value);
   });
-  // Always null: older reports cover this key and do not know its value, so fingerprints stay
-  // equal.
+  // The value is always null. Older reports cover this key without knowing its value, so their
+  // fingerprints stay equal.
   json["device_uuid"] = nullptr;
   return canonical_sha256(json);
 }

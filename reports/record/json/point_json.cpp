@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-// Fields that readers need first are repeated at the top of a point, with equal values.
+// The fields that readers need first are repeated at the top of a point, with equal values.
 constexpr std::array kRepeated = {"model", "plan_sha256", "schedule"};
 
 void require_consistent(const JsonField& field) {
@@ -64,8 +64,8 @@ void collect(const Json& source, const Json& written, const Pointer& at,
   }
 }
 
-// Appends objects, their keys and lists, but no other values. Each key is preceded by its length,
-// so that keys cannot be confused with each other or with brackets.
+// Appends objects with their keys, and lists, but no other values. The length of each key precedes
+// it, so that keys cannot be confused with each other or with brackets.
 void append_structure(const Json& json, std::string& structure) {
   if (json.is_object()) {
     structure += '{';
@@ -96,7 +96,8 @@ Json point_to_json(const PointRecord& point) {
   write_counts(json, point.counts);
   add_members(json, point.unknown);
   for (const char* name : kRepeated) json[name] = json["identity"][name];
-  // The key comes last, because it also covers members that a newer version has in the identity.
+  // The key is computed last, because it also covers members that a newer version has in the
+  // identity.
   json["key"] = canonical_sha256(json["identity"]);
   return json;
 }

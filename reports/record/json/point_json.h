@@ -1,4 +1,4 @@
-// A point's JSON, for all files that contain points, and the preservation of keys from newer
+// Reads and writes a point's JSON, for all files that contain points. Preserves keys from newer
 // versions.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace rematch {
 
 // Writes the whole point, including keys of newer versions.
 Json point_to_json(const PointRecord& point);
-// Writes only the fields in which two measurements of the point on one machine must agree.
+// Writes only the fields that must be equal in two measurements of the point on one machine.
 Json repeated_fields(const PointRecord& point);
 
-// Reads points. Finding unknown members takes most of the time and depends only on the JSON's
-// structure. So the reader remembers structures without unknown members.
+// Reads points. Most of the time goes into finding unknown members, which depend only on the JSON's
+// structure. The reader therefore remembers structures that have no unknown members.
 class PointReader {
  public:
   // Throws FormatError if the point's key is not the hash of its identity, or if repeated fields

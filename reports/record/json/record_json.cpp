@@ -75,7 +75,7 @@ void require_each_once(const Report& report) {
   }
 }
 
-// Returns unknown keys outside the points. Points keep their own.
+// Returns the unknown keys outside the points. Each point keeps its own unknown keys.
 std::map<std::string, std::string> unknown_of_frame(const Json& source,
                                                     const Provenance& provenance,
                                                     std::initializer_list<const char*> others) {
@@ -121,8 +121,8 @@ constexpr int kIndent = 2;
 constexpr std::size_t kLeastPointsOfAThread = 64;
 constexpr std::size_t kMostTextThreads = 8;
 
-// Appends an element with the indentation of a member's list. Newlines inside strings are escaped,
-// so every newline ends a line.
+// Appends an element with the indentation of an element in a member's list. Newlines inside strings
+// are escaped, so every newline ends a line.
 void add_element(const Json& element, std::string& text) {
   constexpr std::string_view kMargin = "\n    ";
   text.append(kMargin);

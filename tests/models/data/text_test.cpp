@@ -45,9 +45,7 @@ TEST_CASE("unigram entropy is that of the byte counts") {
 
 TEST_CASE("windows are stretches of the text, and targets are the next bytes") {
   std::string text;
-  for (int i = 0; i < 256; ++i)
-    text.push_back(static_cast<char>(i));  // each byte equals its
-                                           // position in the text
+  for (int i = 0; i < 256; ++i) text.push_back(static_cast<char>(i));  // byte i has value i
   const auto data = make_text_data(small_spec(3, 5), text, 7, at::kCPU);
   const Batch batch = data->batch(4);
   const auto inputs = values(batch.tensors.at(0));
