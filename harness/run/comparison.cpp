@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Keeps only the allocator's peaks of the timed steps, for a device that has no times.
+// For a device whose times mean nothing. Keeps only the allocator's peaks of the timed steps.
 PointRecord without_times(PointRecord point) {
   if (!point.time) return point;
   TimeRecord kept;
@@ -54,7 +54,7 @@ class Comparison {
     return make_report();
   }
 
-  // Reports the parts that had finished when the comparison was interrupted.
+  // Reports the parts that were complete when the comparison was interrupted.
   Report partial_report() {
     if (!reference_) choose_reference();
     for (std::size_t index = 0; index < points_.size(); ++index) finish_point(index);
@@ -68,7 +68,7 @@ class Comparison {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // If all points share one process, all rounds count as one part and the control as another.
+  // If all points share one process, their rounds count as one part and the control as another.
   int num_timed_parts(int num_points) const {
     return settings_.in_process ? 2 : settings_.rounds.most * (num_points + 1);
   }
@@ -121,8 +121,8 @@ void Comparison::say_reused() const {
                 settings_.points_folder + "; --fresh measures all again");
 }
 
-// Lists the points of a comparison that measures only times. On a device without times, measures
-// the peaks of its allocator.
+// Lists the points of a comparison that measures only times. On a device whose times mean nothing,
+// measures the peaks of the device's allocator.
 void Comparison::list_points() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant);
@@ -173,7 +173,8 @@ std::optional<PointRecord> Comparison::skipped_point(const Variant& variant) con
   return point;
 }
 
-// Chooses the policy that was asked for. Chooses full if that policy's point did not end ok.
+// Chooses the policy that the user asked for. Chooses full if the point of that policy did not end
+// ok.
 void Comparison::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {
@@ -240,7 +241,8 @@ Report Comparison::make_report() const {
   }
   for (PointRecord point : points_) {
     store_.save(point_name(point.identity, point.policy), point);
-    thin_gradient_hashes(point);  // parity has been judged
+    thin_gradient_hashes(
+        point);  // parity has been judged by this point, so the hashes are not needed
     report.points.push_back(std::move(point));
   }
   return report;
@@ -268,7 +270,7 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
     Report partial;
     try {
       partial = comparison.partial_report();
-    } catch (const FileError&) {  // the disk is full; the signal matters more
+    } catch (const FileError&) {  // the disk is full; the signal is more important
     }
     throw InterruptedComparison(interrupted.signal, what_is_kept(settings, comparison.keeps_any()),
                                 std::move(partial));

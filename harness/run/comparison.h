@@ -19,29 +19,31 @@ namespace rematch {
 
 struct ComparisonSettings {
   VariantSettings variants;
-  std::string reference = "none";  // policy that the other points are compared with
+  std::string reference = "none";  // policy with which the other points are compared
   int num_repeats = 0;  // repeats of the reference's steps, to measure the noise of its loss
-  int num_steps = 10;   // per pass and per round
-  std::optional<int> num_timed_steps;  // per round; absent: num_steps
-  RoundRule rounds;                    // rounds of time passes; `most` is 0: no times
-  bool times_only = false;             // skips the exact passes, so there are no counts and no bits
+  int num_steps = 10;   // number of steps per pass and per round
+  std::optional<int> num_timed_steps;  // number of timed steps per round; if absent, num_steps
+  RoundRule rounds;         // rounds of time passes; no times are measured if `most` is 0
+  bool times_only = false;  // skips the exact passes, so there are no counts and no bits
   // Times all points alternately in one process. The reference runs once more in a fresh process,
   // as the control. Points must not be on several ranks.
   bool in_process = false;
   ChildRule children;
-  // Points with a larger predicted peak are skipped. When memory runs out the system kills some
-  // process, and not always the one that asked for memory.
+  // Points with a larger predicted peak are skipped. The reason is that when memory runs out, the
+  // system may kill a process other than the one that asked for memory.
   std::optional<AvailableMemory> limit;
-  std::string how_to_lift_limit;  // appended to a skip's reason: "--force measures it all the same"
-  // Keeps finished points, so that a killed run can resume. Empty: keeps none.
+  std::string how_to_lift_limit;  // text appended to the reason of a skip, such as "--force
+                                  // measures it all the same"
+  // Folder of finished points, from which a killed run can resume. If empty, no points are kept.
   std::string points_folder;
   bool fresh = false;
-  // Allocator snapshot of the last variant, which is then measured again. Empty: none.
+  // File for an allocator snapshot of the last variant, which is then measured again. If empty, no
+  // snapshot is taken.
   std::string snapshot_file;
 };
 
-// A signal interrupted the comparison. `partial` reports what had finished. It omits points whose
-// exact pass had not ended. The other points have the rounds that were complete.
+// Thrown when a signal interrupts the comparison. `partial` reports the work that was complete. It
+// omits points whose exact pass had not ended. The other points have their complete rounds.
 struct InterruptedComparison : Interrupted {
   InterruptedComparison(int signal_number, std::string remains, Report report)
       : Interrupted(signal_number, std::move(remains)), partial(std::move(report)) {}
@@ -49,12 +51,12 @@ struct InterruptedComparison : Interrupted {
 };
 
 // Returns points in the order of the variants. Failures of a point never throw. Throws
-// InterruptedComparison after a signal, once all children have ended. If there is a points folder,
-// finished work is on disk, and the exception's line says so.
+// InterruptedComparison after a signal, once all children have ended. If the settings name a points
+// folder, finished work is on disk, and the exception's message says so.
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance);
 
-// One line about what an interrupted comparison has kept. Pure.
+// One line that says what an interrupted comparison has kept. Pure.
 std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any);
 
 }  // namespace rematch

@@ -6,7 +6,7 @@
 namespace rematch {
 
 // Compares as many steps as both points have. Keeps what the point's own run recorded about missing
-// gradients. `reference` need not have ended ok: it is compared up to its last step.
+// gradients. `reference` need not have ended ok: its steps are compared up to its last one.
 ParityRecord compare_steps(const PointRecord& point, const PointRecord& reference);
 
 // Drops most hashes of single gradients, because they would make up most of a report. Keeps those

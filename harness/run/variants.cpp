@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kNoneName = "none";
 constexpr std::string_view kFullName = "full";
 
-// A plan under the name that the report gives it.
+// A plan, under the name by which the report calls it.
 struct NamedPlan {
   Plan plan;
   bool no_effect_is_intended = false;

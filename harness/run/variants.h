@@ -18,26 +18,26 @@ namespace rematch {
 struct VariantSettings {
   ModelSpec model;
   std::vector<Policy> policies;
-  std::vector<Plan> plans;  // read from files, used unchanged
+  std::vector<Plan> plans;  // plans read from files, used unchanged
   std::vector<Schedule> schedules = {Schedule::kOnDemand};
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
   std::string attention = "flash";
-  bool libtorch_chooses_attention = false;  // only for timing on CUDA
-  std::string allocator;                    // empty: the device's default allocator
+  bool libtorch_chooses_attention = false;  // used only for timing on CUDA
+  std::string allocator;                    // if empty, the device's default allocator
   Determinism timed_as = Determinism::kFastest;
   OptimizerChoice optimizer;
   std::string data_file;
   std::uint64_t seed = 0;
   int threads = 1;
-  // A rank of the model's layout that one process simulates. Absent: all ranks run.
+  // A rank of the model's layout that one process simulates. If absent, all ranks run.
   std::optional<int> pretended_rank;
   // The share of a split run that this command measures. Every share measures the points of policy
   // `reference`, because the other points are compared with them within one process's turns.
   Shard shard;
   std::string reference;
-  // Predicted sizes are rounded up to a multiple of this, as the device's allocator rounds them:
-  // see memory.h.
+  // Predicted sizes are rounded up to a multiple of this number, as the device's allocator rounds
+  // them: see memory.h.
   std::int64_t round = 1;
   // Also simulates each plan on the trace, for its flops and for the op counts that a run must
   // match. This takes longer than the step on meta.
@@ -50,12 +50,13 @@ struct Variant {
   Plan plan;
   PointIdentity identity;
   EffectRecord effect;
-  std::vector<std::string> warnings;  // for the plan's policy; empty for plans from files
-  Prediction prediction;              // from the engine's step on meta
-  // Filled if `simulate` is set. Op counts of one step: forward and backward follow from trace and
-  // plan, the optimizer's from the step on meta.
+  std::vector<std::string>
+      warnings;           // warnings about the plan's policy; empty for plans from files
+  Prediction prediction;  // prediction from the engine's step on meta
+  // Op counts of one step, filled if `simulate` is set. The counts of forward and backward follow
+  // from trace and plan, those of the optimizer from the step on meta.
   CountsRecord predicted_counts;
-  std::int64_t step_flops = 0;  // matmul and attention, recompute included
+  std::int64_t step_flops = 0;  // flops of matmul and attention, including recompute
   std::int64_t recomputed_step_flops = 0;
 };
 
@@ -64,14 +65,15 @@ struct Variant {
 // under the same name. Returns Rejected for what resolve() rejects and for a plan that was made for
 // another model. Throws std::invalid_argument for unusable data. Installs the counting allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// Uses `trace`, the trace of the settings' model with unrounded sizes.
+// Does the same with `trace`, the trace of the settings' model with unrounded sizes.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const Trace& trace);
 
 // Concatenates the warnings of all variants, in order.
 std::vector<std::string> warnings_of(const std::vector<Variant>& variants);
 
-// "attn_only, on_demand"; only the policy if the plan has no regions.
+// Returns a text such as "attn_only, on_demand". Returns only the policy if the plan has no
+// regions.
 std::string describe_variant(const Variant& variant);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// Runs one pass of one point in a child process, waits for it, and turns every kind of end into a
-// record.
+// Runs one pass of one point in a child process and waits for it. Turns every way in which the
+// child can end into a record.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct TurnsRequest;
 struct ChildRule {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   int most_retries = 1;
-  // Runs points on several ranks. Null: this process starts all ranks.
+  // Runs points on several ranks. If null, this process starts all ranks.
   RankProcesses* ranks = nullptr;
 };
 
@@ -41,8 +41,8 @@ PointRecord measure_in_child(const PointRequest& request, const ChildRule& rule,
 std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, const ChildRule& rule,
                                                 const SayRetry& say_retry);
 
-// Returns whether the child was killed while memory was free, or took too long. Neither need happen
-// again, and one such end would cost the whole comparison its reference. Pure.
+// Returns whether the child was killed while memory was free, or took too long. Both may be
+// accidents, and a single one would cost the whole comparison its reference. Pure.
 bool deserves_retry(const ChildResult& result);
 
 // Fills the status of a point whose child left no result after this many attempts. Pure.

@@ -29,7 +29,7 @@ RankPlace place_in(int world) {
   return *place;
 }
 
-// Encodes every bit of each number as text.
+// Encodes each number as text, without loss of bits.
 std::string text_of(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text.append(bits_of(value)).append(" ");
@@ -65,7 +65,7 @@ Job::Job(const PointRequest& request)
     pretended_ = std::make_unique<PretendedRanks>(rank_, rank_groups(spec_));
     return;
   }
-  if (device_.is_meta()) return;  // any rank can be traced without the others
+  if (device_.is_meta()) return;  // on meta, any rank can be traced without the other ranks
   const RankPlace place = place_in(world_);
   rank_ = spec_.rank = place.rank;
   ranks_ = join_ranks(place, spec_, device_);

@@ -34,17 +34,19 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   bool is_alone() const { return world_ == 1; }
-  bool is_pretended() const { return pretended_ != nullptr; }  // values are meaningless then
+  bool is_pretended() const {
+    return pretended_ != nullptr;
+  }  // whether this process simulates a rank alone; values of tensors are then meaningless
   int rank() const { return rank_; }
   // The request's model, with this rank filled in.
   ModelSpec spec() const { return spec_; }
-  // The request's device. With several GPUs, this rank's GPU.
+  // The request's device. With several GPUs, it is this rank's GPU.
   c10::Device device() const { return device_; }
 
   // Tells the launcher the current step, so that it can name a rank that hangs.
   void begin_step(std::int64_t step);
-  // Throws RanksError, naming ranks and calls, unless every rank's step issued the collectives that
-  // `log` lists.
+  // Throws RanksError, which names ranks and calls, unless the step of every rank issued the
+  // collectives that `log` lists.
   void compare(CollectiveLog& log);
   // Sums element by element over all ranks, in rank order, so that every rank gets the same bits.
   std::vector<double> sum(const std::vector<double>& values);

@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, double> kUnits[] = {
 
 constexpr std::string_view kOutOfMemory[] = {
     "DefaultCPUAllocator", "out of memory", "cudaErrorMemoryAllocation",
-    "STATUS_ALLOC_FAILED"};  // CUBLAS_, CUDNN_, CUSOLVER_, CUSPARSE_
+    "STATUS_ALLOC_FAILED"};  // a library's prefix: CUBLAS_, CUDNN_, CUSOLVER_ or CUSPARSE_
 
 }  // namespace
 

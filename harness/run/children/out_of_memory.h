@@ -15,16 +15,16 @@ namespace rematch {
 // message. Pure.
 std::optional<Bytes> requested_bytes(std::string_view message);
 
-// Cuts half a page of accounts and advice from a message of LibTorch's CUDA allocator. Returns the
-// first line of any other message. Pure.
+// Removes the memory statistics and the advice from a message of LibTorch's CUDA allocator, which
+// make up half a page. Returns the first line of any other message. Pure.
 std::string without_advice(const std::string& message);
 
 // Returns whether an error says that memory ran out. LibTorch's CPU allocator, the CUDA runtime
 // outside its allocator, cuBLAS, cuDNN and similar libraries each use their own words. Pure.
 bool speaks_of_memory(std::string_view message);
 
-// A file in memory that child processes inherit. It is not on a disk, so it disappears with its
-// last user, however that process ends.
+// A file in memory that child processes inherit. The file is not on a disk. It disappears when its
+// last user ends, in any way.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name);  // throws FileError
@@ -32,7 +32,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  // The path is valid in this process and in its children.
+  // The path of the file, valid in this process and in its children.
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:

@@ -12,18 +12,18 @@ namespace rematch {
 
 class PointStore {
  public:
-  // An empty `folder` keeps nothing. With `fresh`, existing files are not read. Throws FileError if
-  // the folder cannot be created.
+  // If `folder` is empty, the store keeps nothing. With `fresh`, existing files are not read.
+  // Throws FileError if the folder cannot be created.
   PointStore(std::string folder, Provenance provenance, bool fresh);
 
-  // Loads the result that an earlier run of the same binary saved under this name on a machine with
-  // the same fingerprint. For kTimes it must also be the same card. Absent if the file is missing,
-  // is broken, or holds a point that did not end ok.
+  // Loads the result that an earlier run of the same binary saved under this name, on a machine
+  // with the same fingerprint. For kTimes the card must also be the same. Absent if the file is
+  // missing or broken, or if its point did not end ok.
   enum class Figures : std::uint8_t { kExact, kTimes };
   std::optional<PointRecord> load(const std::string& name, Figures figures) const;
   void save(const std::string& name, const PointRecord& record) const;
 
-  // Returns whether a later run can resume from anything here.
+  // Returns whether the folder holds anything from which a later run can resume.
   bool keeps_any() const;
 
  private:
@@ -34,7 +34,7 @@ class PointStore {
   bool fresh_;
 };
 
-// The file name of a point: the start of its key, and its policy for people to read.
+// The file name of a point: the beginning of its key, and its policy for people to read.
 std::string point_name(const PointIdentity& identity, const std::string& policy);
 
 }  // namespace rematch

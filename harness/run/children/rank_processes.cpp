@@ -39,11 +39,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookInterval{20};
-// The commands of a job start at about the same time. A command takes a request once it has
-// resolved its flags.
+// The commands of a job start at about the same time. Each command takes its first request after it
+// has resolved its flags.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
-// The rank's processes have ended by then.
+// By the time a command answers, its rank's process has ended.
 constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);
 constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
 constexpr const char* kEndName = "end";
@@ -78,14 +78,14 @@ LocalOutcome run_local(Launcher& launcher, const std::string& request, milliseco
   return outcome;
 }
 
-// Without this, c10d logs every connection retry to stderr.
+// Without this level, c10d logs every connection retry to stderr.
 const RankPlace& quiet(const RankPlace& place) {
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
   return place;
 }
 
-// Absent after `give_up_at` or after a signal.
+// Waits until `name` has been told. Returns nothing after `give_up_at` or after a signal.
 std::optional<std::string> wait_for(Launcher& launcher, const std::string& name,
                                     Clock::time_point give_up_at) {
   while (true) {
@@ -102,7 +102,7 @@ RanksOutcome SpawnedRanks::run(const std::string& request, milliseconds limit) {
   RanksOutcome outcome{local.launched.end, local.launched.message, std::nullopt,
                        std::move(local.results)};
   if (outcome.end == LaunchResult::End::kWell) return outcome;
-  const int culprit = local.launched.culprit.value_or(0);  // rank 0 if no rank fell behind
+  const int culprit = local.launched.culprit.value_or(0);  // rank 0 if no rank is behind the others
   outcome.culprit = local.launched.ranks.at(static_cast<std::size_t>(culprit));
   return outcome;
 }
@@ -116,7 +116,7 @@ RanksOutcome LeadingCommand::run(const std::string& request, milliseconds limit)
   try {
     return run_on_all(request, limit);
   } catch (const RanksError& error) {
-    return lost(error.what());  // the store is gone, and the other commands with it
+    return lost(error.what());  // the store is gone, and so are the other commands
   }
 }
 
@@ -176,7 +176,8 @@ std::optional<int> LeadingCommand::wait_for_others(const std::string& prefix,
   return std::nullopt;
 }
 
-// Waits for the other commands to end, because this process serves the store that tells them to.
+// Waits for the other commands to end, because they learn from the store in this process that they
+// must end.
 void LeadingCommand::end(int exit_code) {
   if (std::exchange(has_ended_, true)) return;
   try {
@@ -188,7 +189,7 @@ void LeadingCommand::end(int exit_code) {
       }
     }
   } catch (const RanksError&) {
-    // The store is gone, so the other commands know already.
+    // The store is gone, so the other commands already know that the job has ended.
   }
 }
 

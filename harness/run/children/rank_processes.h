@@ -1,6 +1,6 @@
 // Runs the processes of a point on several ranks. Either this process starts all of them, or
-// torchrun or srun has started this program once per rank, and each command starts the process of
-// its own rank. Treats requests and results as opaque text.
+// torchrun or srun has started this program once per rank. In the second case each instance, called
+// a command, starts the process of its own rank. Treats requests and results as opaque text.
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,19 @@ namespace rematch {
 // The outcome of one request on all ranks.
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
-  std::string message;  // names the rank that ended badly
-  // How the process of the failed rank ended. If all ranks are equally far, any of them. Absent if
-  // that rank's command is gone.
+  std::string message;  // names the rank that failed
+  // How the process of the failed rank ended. If no rank is behind the others, how some rank's
+  // process ended. Absent if the failed rank's command is gone.
   std::optional<ChildResult> culprit;
-  // If all ranks ended well: what each rank wrote, by rank.
+  // What each rank wrote, in order of ranks, if all ranks ended well.
   std::vector<std::string> results;
 };
 
 class RankProcesses {
  public:
   virtual ~RankProcesses() = default;
-  // Runs the hidden subcommand `point` on every rank, with the same request. The processes have
-  // ended when it returns. Throws std::system_error if one cannot be started here.
+  // Runs the hidden subcommand `point` on every rank, with the same request. Returns after the
+  // processes have ended. Throws std::system_error if a process cannot be started here.
   virtual RanksOutcome run(const std::string& request, std::chrono::milliseconds limit) = 0;
 };
 
@@ -42,9 +42,9 @@ class SpawnedRanks final : public RankProcesses {
   Launcher launcher_;
 };
 
-// Rank 0's command among the commands of a job. It decides what is measured and in which order, and
-// sends each request to the other commands, which run follow_rank_0(). Once another command or the
-// store is gone, every later request fails at once.
+// The command of rank 0, among the commands of a job. It decides what is measured and in which
+// order. It sends each request to the other commands, which run follow_rank_0(). Once another
+// command or the store is gone, every later request fails at once.
 class LeadingCommand final : public RankProcesses {
  public:
   // Throws RanksError if the store that connects the commands cannot be served.
@@ -52,8 +52,8 @@ class LeadingCommand final : public RankProcesses {
   ~LeadingCommand() override;  // calls end() with the exit code of a failure
 
   RanksOutcome run(const std::string& request, std::chrono::milliseconds limit) override;
-  // Tells the other commands to end with this exit code. Later calls do nothing. Returns once the
-  // others have answered or a short wait is over.
+  // Tells the other commands to end with this exit code. Later calls have no effect. Returns after
+  // the others have answered, or after a short wait.
   void end(int exit_code);
 
  private:
@@ -63,13 +63,13 @@ class LeadingCommand final : public RankProcesses {
 
   Launcher launcher_;
   int num_requests_ = 0;
-  std::string why_lost_;  // empty: no other command is lost
+  std::string why_lost_;  // empty while no other command is lost
   bool has_ended_ = false;
 };
 
-// Runs in the command of another rank. Starts its rank's process for each request of rank 0's
-// command until that command ends. Returns the exit code to end with. Throws RanksError if rank 0's
-// command is gone. Throws Interrupted after a signal.
+// Runs in the command of any rank but 0. Starts this rank's process for each request of rank 0's
+// command, until that command ends. Returns the exit code for this command. Throws RanksError if
+// rank 0's command is gone. Throws Interrupted after a signal.
 int follow_rank_0(const RankPlace& place);
 
 }  // namespace rematch

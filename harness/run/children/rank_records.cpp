@@ -15,12 +15,12 @@
 namespace rematch {
 namespace {
 
-// A lower number explains better why the point failed.
+// The status with the lowest number explains best why the point failed.
 int rank_of_reason(PointStatus status) {
   switch (status) {
     case PointStatus::kOk:
       return 9;
-    case PointStatus::kCrash:  // often only because another rank is gone
+    case PointStatus::kCrash:  // a crash is often only the result of another rank's failure
       return 2;
     case PointStatus::kOom:
       return 0;
@@ -60,7 +60,8 @@ void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) 
   spec.dimensions = merged.identity.dimensions;
   const auto num_batches = static_cast<std::size_t>(data_ranks(spec));
   if (num_batches <= 1) return;
-  const std::size_t sharing = ranks.size() / num_batches;  // see Note [Ranks of a layout]
+  const std::size_t sharing =
+      ranks.size() / num_batches;  // ranks per batch: see Note [Ranks of a layout]
   for (std::size_t step = 0; step < merged.steps.size(); ++step) {
     double sum = 0;
     for (std::size_t rank = 0; rank < ranks.size(); rank += sharing) {

@@ -11,14 +11,14 @@ namespace rematch {
 // Counts the collectives among the executed ops, by kind.
 RanksRecord::Counts collectives_in(const OpCounts& ops);
 
-// Writes a rank's own counts and peak to `record.ranks`. Call it after the exact passes.
+// Writes a rank's own counts and peak to `record.ranks`. Call this after the exact passes.
 void note_rank(int rank, const RanksRecord::Counts& collective_bytes, PointRecord& record);
 
 // Merges the records of all ranks, given in rank order. Every rank must have ended. Counts and
 // times are rank 0's. Memory is that of the rank with the highest peak. Losses are averaged over
-// the ranks that have different batches. Hashes cover all ranks. If a rank failed, returns its
-// record; if several failed, prefers one that did not merely lose the others. Ranks that executed
-// different ops make the point invalid.
+// the ranks that have different batches. Hashes cover all ranks. If a rank failed, returns the
+// failed rank's record. If several ranks failed, prefers a rank that did not fail merely because
+// another rank was gone. Ranks that executed different ops make the point invalid.
 PointRecord merge_ranks(std::vector<PointRecord> ranks);
 
 }  // namespace rematch

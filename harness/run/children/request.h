@@ -18,25 +18,26 @@ struct Variant;
 struct VariantSettings;
 
 enum class Pass : std::uint8_t {
-  kExact,   // parity, then counts, then memory: figures that repeat to the last bit
-  kParity,  // only the first of these: the bits of each step
-  kTime,    // no observer, no hook, LibTorch's own allocator
+  kExact,   // parity, then counts, then memory; these figures repeat to the last bit
+  kParity,  // parity only: the bits of each step
+  kTime,    // times, without observer and hooks, and with LibTorch's own allocator
 };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Pass> = {"exact", "parity", "time"};
 
 struct PointRequest {
   Pass pass = Pass::kExact;
-  PointIdentity identity;  // also gives the seed, schedule, optimizer and threads
+  PointIdentity identity;  // also contains the seed, schedule, optimizer and threads
   std::string policy;
   std::string device = "cpu";
   ModelFamily family = ModelFamily::kLlama;
   std::string data_file;
-  Plan plan;  // a plan without regions records nothing
+  Plan plan;  // a plan without regions; then nothing is recorded
   int num_steps = 1;
-  std::string snapshot_file;  // CUDA allocator snapshot, written after the exact pass; empty: none
-  Determinism timed_as = Determinism::kFastest;  // used by the time pass
-  // Used by the time pass on CUDA. If false, the identity names the attention backend.
+  std::string snapshot_file;  // CUDA allocator snapshot, written after the exact pass; if empty,
+                              // none is written
+  Determinism timed_as = Determinism::kFastest;  // kernels of the time pass
+  // Used by the time pass on CUDA. If false, the identity names the attention backend to use.
   bool libtorch_chooses_attention = false;
 };
 

@@ -13,9 +13,9 @@
 namespace rematch {
 
 struct TurnsRequest {
-  // Time passes that differ only in policy, plan and schedule. There is at least one.
+  // Time passes that differ only in policy, plan and schedule. At least one.
   std::vector<PointRequest> arms;
-  std::size_t reference = 0;  // index of an arm; the precision of `rule` applies to ratios to it
+  std::size_t reference = 0;  // index of an arm; `rule` limits the error of the ratios to this arm
   RoundRule rule;
 };
 

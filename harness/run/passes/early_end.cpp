@@ -22,7 +22,8 @@ class EarlyEnd {
       : record_(record), position_(position), device_(device) {}
 
   void explain(const std::exception_ptr& failure) {
-    // Backward's listener is not told about recompute, but the engine knows what threw.
+    // The listener of backward is not told about recompute, but the engine knows whether a
+    // recomputed op threw.
     in_recompute_ = take_recompute_failure();
     try {
       std::rethrow_exception(failure);

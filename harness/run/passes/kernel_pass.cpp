@@ -31,7 +31,7 @@ double run_steps(Training& training, at::Device device, std::int64_t first_step,
   return fastest;
 }
 
-// If activity cannot be recorded, returns null and writes the reason to the record.
+// If the device's activity cannot be recorded, returns null and writes the reason to the record.
 std::unique_ptr<ActivityRecorder> start_to_record(PointRecord& record) {
   try {
     return record_activity();
@@ -47,7 +47,7 @@ AttentionKernels attention_kernels_of(const PointIdentity& identity) {
              : AttentionKernels::kFused;
 }
 
-// Every kernel and copy takes the same time on the dry device, so the times mean nothing.
+// On the dry device every kernel and copy takes the same time, so the times mean nothing.
 void forget_times(KernelRecord& kernels) {
   for (auto& phase : kernels.time) phase.clear();
   kernels.unknown_times.clear();

@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* kLayoutKey = "links_of_layout";
 constexpr Bytes kLeastOnLink{1024};
-// This takes seconds on a CPU. A block's gather is larger; a line extrapolates to it.
+// Measuring up to this size takes seconds on a CPU. A block's gather is larger; its time is
+// extrapolated along a line.
 constexpr Bytes kMostOnLink{64 << 20};
 constexpr std::int64_t kLinkGrowth = 4;
 constexpr int kWarmUpCalls = 2;
@@ -51,7 +52,7 @@ struct Bench {
   }
 };
 
-// A whole tensor, and one rank's part of it.
+// A whole tensor, and one rank's part of this tensor.
 struct Sides {
   at::Tensor whole;
   at::Tensor part;
@@ -88,7 +89,8 @@ LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGr
     const std::int64_t of_part = std::max<std::int64_t>(1, bytes / kElementBytes / size);
     const Sides sides{at::zeros({of_part * size}, options), at::zeros({of_part}, options)};
     const Bytes whole{of_part * size * kElementBytes};
-    if (!curve.empty() && curve.back().bytes >= whole) continue;  // too few bytes for so many ranks
+    if (!curve.empty() && curve.back().bytes >= whole)
+      continue;  // too few bytes for this number of ranks
     curve.push_back({whole, bench.time([&] { run_collective(kind, sides, group); })});
   }
   return curve;
@@ -102,7 +104,7 @@ LinkGroup measure_group(const Bench& bench, const RankGroup& group) {
   return measured;
 }
 
-// Measures the engine's own copies. On the CPU a second arena stands for the host.
+// Measures the engine's own copies. On the CPU, a second block of memory represents the host.
 void measure_copies(const Bench& bench, LinkProfile& links) {
   const std::unique_ptr<Mover> mover = make_mover(bench.device);
   const auto options = at::TensorOptions().dtype(at::kByte).device(bench.device);

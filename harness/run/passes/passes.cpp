@@ -77,7 +77,7 @@ void exact_passes(const PointRequest& request, Job& job, Training& training, Pas
 
 void measure(const PointRequest& request, PassPosition& position, PointRecord& record) {
   Job job(request);
-  // A snapshot also explains running out of memory.
+  // The snapshot is recorded from here on, so that it also explains why memory runs out.
   if (!request.snapshot_file.empty()) record_allocations();
   Training training(training_settings(request, job));
   training.use_plan(request.plan, request.identity.schedule);

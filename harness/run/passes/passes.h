@@ -1,5 +1,5 @@
 // The passes over one point in this process. They run one after another, so that none disturbs
-// another. They fill a PointRecord. If one ends early, the record's status and reason say why.
+// another. They fill a PointRecord. If a pass ends early, the record's status and reason say why.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,15 +19,15 @@ namespace rematch {
 
 class OpObserver;
 
-// Runs the request's passes: parity, counts and memory (on meta counts and memory), parity alone,
-// or time. Failures of a point end up in the record: out of memory, a loss that is not finite, a
-// rejected op. Throws for an invalid request. Call it before the first tensor, because it chooses
-// the allocator.
+// Runs the passes that the request asks for: parity, counts and memory (on meta counts and memory),
+// parity alone, or time. Failures of a point are written to the record: out of memory, a loss that
+// is not finite, or a rejected op. Throws for an invalid request. Call this before the first tensor
+// is made, because this function chooses the allocator.
 PointRecord run_passes(const PointRequest& request);
 
 // Runs the time passes of several points of one model alternately, in this process. Returns a
 // record for each arm of the request, with its times summarized over the rounds. An arm that ends
-// early takes no part in later rounds. Call it before the first tensor.
+// early takes no part in later rounds. Call this before the first tensor is made.
 std::vector<PointRecord> run_turns(const TurnsRequest& request);
 
 // Runs the parity pass. It records the exact bits of each step's loss, gradients, parameters and
@@ -41,15 +41,15 @@ void parity_pass(Training& training, Job& job, int num_steps, PassPosition& posi
 MemoryRecord memory_pass(Training& training, at::Device device, std::int64_t step,
                          PassPosition& position, std::vector<OpObserver*> beside = {});
 
-// The rule for the steps before timed ones. Warm-up ends after at least `min_steps` steps that took
-// at least `min_time`.
+// The rule for the warm-up steps before timed steps. Warm-up ends after at least `min_steps` steps
+// that took at least `min_time`.
 struct WarmUp {
   int min_steps = kWarmUpSteps;
   std::chrono::milliseconds min_time{0};
 };
 
-// Returns the rule for the first timed steps of a process. A GPU needs a second until its clocks
-// and the kernel choices of its libraries settle.
+// Returns the rule for the first timed steps of a process. A GPU's clocks and its libraries' choice
+// of kernels take a second to settle.
 WarmUp warm_up_of_process(at::Device device);
 
 // The steps of one time pass. Warm-up begins at step `first`, and `count` timed steps follow.
@@ -66,7 +66,7 @@ std::int64_t time_pass(Training& training, const Job& job, const StepsToTime& st
                        PassPosition& position, PointRecord& record);
 
 // Runs the copy time pass: steps of a plan that offloads, with only a timer on the copies. Fills
-// medians over `num_steps` steps from `first_step` on. Call it after warm-up. Do not call it on
+// medians over `num_steps` steps from `first_step` on. Call this after warm-up. Do not call this on
 // meta tensors or on the dry device, where copies take no time.
 void copy_time_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                     PassPosition& position, HostRecord& host);
@@ -79,7 +79,7 @@ void kernel_pass(Training& training, at::Device device, std::int64_t first_step,
                  PointRecord& record);
 
 // Runs a step while PyTorch's CUDA allocator records every event, named after the op that caused
-// it. Writes the snapshot to `file`. Throws FileError if it cannot.
+// it. Writes the snapshot to `file`. Throws FileError if writing fails.
 void snapshot_pass(Training& training, std::int64_t step, const std::string& file,
                    PassPosition& position);
 

@@ -9,13 +9,14 @@ namespace rematch {
 
 class Job;
 
-// Sets threads and the attention backend for the whole process. Call it before the first tensor.
+// Sets threads and the attention backend for the whole process. Call this before the first tensor
+// is made.
 void prepare_process(const PointRequest& request);
 
 // Returns the model, data and optimizer of the request. `job` must outlive the training.
 TrainingSettings training_settings(const PointRequest& request, Job& job);
 
-// Records in the point's time whether its kernels repeat their bits.
+// Records in the point's time whether the kernels of the timed steps give the same bits every time.
 void note_determinism(const PointRequest& request, PointRecord& record);
 
 }  // namespace rematch

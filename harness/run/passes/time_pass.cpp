@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds kGpuWarmUpTime{1000};
 // Times steps and their parts with nothing else attached.
 class TimeListener final : public Watching {
  public:
-  // `sampler` may be null. It reads from the first of the `num_steps` steps to the last.
+  // `sampler` may be null. It takes readings from the first of the `num_steps` steps to the last.
   TimeListener(PassPosition& position, at::Device device, int num_steps, GpuSampler* sampler)
       : Watching(position), clock_(device), num_steps_(num_steps), sampler_(sampler) {}
 
@@ -81,8 +81,8 @@ class AllocatorCounts {
     time.peak_requested = peak(counted.requested_bytes);
     time.peak_allocated = peak(counted.allocated_bytes);
     time.peak_reserved = peak(counted.reserved_bytes);
-    // A retry is an allocation that succeeded only after the allocator had released its whole
-    // cache.
+    // Counts retries. A retry is an allocation that succeeded only after the allocator had released
+    // its whole cache.
     time.device_state->allocator_retries = counted.num_alloc_retries - retries_before_;
   }
 
@@ -97,7 +97,7 @@ class AllocatorCounts {
   std::int64_t retries_before_;
 };
 
-// Returns the number of steps taken.
+// Warms up. Returns the number of steps taken.
 int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::int64_t first_step,
                PassPosition& position) {
   const auto start = now_on(device);
@@ -109,7 +109,7 @@ int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::i
   return num_steps;
 }
 
-// Returns the number of the next step.
+// Returns the number of the step after the last timed one.
 std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& steps,
                         PassPosition& position, PointRecord& record) {
   const at::Device device = job.device();
@@ -124,7 +124,7 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   TimeListener listener(position, device, steps.count, sampler ? &*sampler : nullptr);
   at::Tensor loss;
   for (int step = 0; step < steps.count; ++step) {
-    loss.reset();  // the previous step's loss would count in this step's peak
+    loss.reset();  // otherwise the previous step's loss would count in this step's peak
     loss = training.step(first + step, listener);
   }
   const std::int64_t next = first + steps.count;
@@ -144,8 +144,8 @@ std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& s
   return next;
 }
 
-// Times op classes in one step after the timed steps, so as not to disturb them. It runs in the
-// same process, so that it meets the same allocator and caches.
+// Times op classes in one step after the timed steps, so that it does not disturb them. The step
+// runs in the same process, so that it uses the same allocator and caches.
 void time_classes(Training& training, std::int64_t step, PassPosition& position,
                   PointRecord& record) {
   position = {"op time", -1, {}};

@@ -101,7 +101,7 @@ class Turns {
   const TurnsRequest& request_;
   Job job_;
   std::unique_ptr<Training> training_;
-  std::vector<PointRecord> records_;  // one per arm
+  std::vector<PointRecord> records_;  // one record per arm
   PassPosition position_;
   std::int64_t next_step_ = 0;
 };

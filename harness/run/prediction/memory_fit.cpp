@@ -30,7 +30,7 @@ MemoryReserve reserve_of(const CudaDevice& card) {
   return usual_reserve(sheet_of_card(card.name), card.memory, /*num_communicators=*/0);
 }
 
-// Absent if `device` is not CUDA or there is no such card.
+// Returns nothing if `device` is not CUDA or no such card exists.
 std::optional<CudaDevice> card_of(const std::string& device) {
   if (!names_cuda(device)) return std::nullopt;
   return cuda_device(device_named(device).index());

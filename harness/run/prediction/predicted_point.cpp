@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Libraries allocate workspaces in the steps before the measured one. A step on meta has no
+// Libraries allocate workspaces in the steps before the measured step. A step on meta has no
 // workspaces, so their size is the difference of the two baselines.
 void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
   measured.predicted_peak_note = kTemporariesNotMeasured;
@@ -27,7 +27,7 @@ void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
 // Dense flops of one multiprocessor in one clock. `half` is for 16-bit types on tensor cores.
 // `single` is for float32, also on tensor cores, because TF32 may be allowed. Source: NVIDIA's data
 // sheets. An H100 SXM's 989 TFLOP/s in bfloat16 are 132 multiprocessors of 4096 at 1.83 GHz. An
-// L40S's 362 TFLOP/s are 142 of 1024 at 2.49 GHz.
+// L40S's 362 TFLOP/s are 142 multiprocessors of 1024 at 2.49 GHz.
 struct PerClock {
   std::string_view compute_capability;
   double half;

@@ -21,10 +21,9 @@ void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
 // Adds the flop rate that the step time implies, and its share of the card's peak. Marks the point
-// invalid if its device cannot reach the rate. Does nothing for a point without a step time.
-// Model flops utilization (MFU) is that of PaLM's appendix B (Chowdhery et al. 2022, arXiv
-// 2204.02311): flops of forward and backward without recompute, divided by what the card could do
-// in that time.
+// invalid if its device cannot reach the rate. Has no effect on a point without a step time. Model
+// flops utilization (MFU) is that of PaLM's appendix B (Chowdhery et al. 2022, arXiv 2204.02311):
+// flops of forward and backward without recompute, divided by what the card could do in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
 
 // Returns the matmul flops per second of the device at its highest clock with every unit busy. The
@@ -34,8 +33,8 @@ std::optional<double> most_flops_per_second(const Environment& environment, std:
                                             std::string_view dtype, int threads);
 
 // Returns the dense peak from the card's data sheet, the denominator of MFU. The float32 peak is
-// without TF32, which LibTorch leaves off by default. Absent on a CPU, for a card without a data
-// sheet here, for other dtypes, and for float32 if TF32 was forced.
+// without TF32, which LibTorch leaves off by default. Absent on a CPU, for a card whose data sheet
+// rematch does not have, for other dtypes, and for float32 if TF32 was forced.
 std::optional<double> sheet_flops_per_second(const Environment& environment,
                                              std::string_view device, std::string_view dtype);
 

@@ -14,7 +14,7 @@
 namespace rematch {
 
 struct Prediction {
-  CountsRecord counts;  // for one step
+  CountsRecord counts;  // figures of one step
   MemoryRecord memory;
 };
 

@@ -11,18 +11,20 @@
 
 namespace rematch {
 
-// The measurements of one child process: the samples of one round and the medians of its phases.
+// The measurements of one child process: the samples of one round, and the medians of the phases of
+// the steps.
 using TimedRound = TimeRecord;
 
-// Fills everything but the ratio. `rounds` must be in the order they ran and must not be empty.
+// Fills all fields but the ratio. `rounds` must be in the order in which they ran, and must not be
+// empty.
 TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds);
 
-// Returns whether the GPU was slowed down or used by others during the round, so that another
-// attempt may be better. A lack of memory is not counted, because it does not go away.
+// Returns whether the GPU was slowed down or used by others during the round. Another attempt may
+// then be better. A lack of memory does not count, because it would also occur in the next attempt.
 bool is_disturbed(const TimedRound& round);
 
-// Returns the step time divided by the reference's, paired by round. `floor` is the smallest
-// difference that counts, from the A/A control.
+// Returns the step time divided by the reference's step time, paired by round. `floor` is the
+// smallest difference that counts; it comes from the A/A control.
 StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,
                          const TimeRecord& reference, double floor);
 

@@ -18,7 +18,7 @@ int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
 }
 
-// Returns a random name that no other start of this or any other command has.
+// Returns a random name that differs from that of any other start of this or any other command.
 std::string name_of_start() {
   std::random_device bits;
   std::uniform_int_distribution<int> digit(0, 15);
@@ -139,7 +139,8 @@ std::vector<PointRecord> TimedArms::measure_turns() {
   return records;
 }
 
-// Shows whether the long life of the shared process changes times.
+// Measures the control in a fresh process, to show whether the long life of the shared process
+// changes times.
 void TimedArms::add_fresh_control() {
   const Variant& variant = variants_[*reference_];
   const std::string part = describe_variant(variant) + " again, in a fresh process";
@@ -162,8 +163,8 @@ void TimedArms::add_fresh_control() {
 
 int TimedArms::num_steps() const { return settings_.num_timed_steps.value_or(settings_.num_steps); }
 
-// Two kinds of files were not measured together. A run killed during an attempt leaves arms of two
-// attempts. Two workers that share a folder leave arms of two starts.
+// Returns nothing if the arms' files come from different measurements. A run that was killed during
+// an attempt leaves arms of two attempts. Two workers that share a folder leave arms of two starts.
 std::optional<int> TimedArms::attempt_on_disk(int round) const {
   std::optional<int> attempt;
   std::optional<std::vector<std::string>> starts;
@@ -222,7 +223,7 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
     return;
   }
   TimeRecord time = summarize_rounds(own->rounds);
-  // On a GPU the kernel pass has timed the classes. On other devices every round has.
+  // On a GPU the kernel pass has timed the op classes. On other devices every round has timed them.
   if (point.time) time.classes = std::move(point.time->classes);
   point.time = std::move(time);
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
@@ -231,13 +232,14 @@ void TimedArms::add_time(std::size_t index, PointRecord& point) const {
   if (own == reference) point.time->control = control_record(control());
 }
 
-// Returns the reference's ratio to itself. Absent if a round of either arm failed.
+// Returns the ratio of the repeated reference to the reference. Absent if a round of either arm
+// failed.
 std::optional<Estimate> TimedArms::control() const {
   const Arm* reference = reference_ ? arm_of(*reference_, false) : nullptr;
   const Arm* again = reference_ ? arm_of(*reference_, true) : nullptr;
   if (reference == nullptr || again == nullptr) return std::nullopt;
   if (again->rounds.size() != reference->rounds.size()) return std::nullopt;
-  if (settings_.in_process) {  // the fresh process ran one round, so it has no pairs
+  if (settings_.in_process) {  // the control in the fresh process ran one round, so it has no pairs
     const double fresh = median_over_rounds(rounds_of(again->rounds.front())).value;
     return Estimate{fresh / median_over_rounds(rounds_of(reference->rounds.front())).value, {}};
   }
@@ -278,7 +280,8 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
-// Rounds with other arms, another number of steps or other kernels belong to another comparison.
+// Rounds with other arms, another number of steps or other kernels belong to another comparison, so
+// they get another hash.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
   if (settings_.in_process) {

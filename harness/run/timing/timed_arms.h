@@ -1,6 +1,6 @@
 // Times the points of a comparison that are ok, and the reference once more as the A/A control.
 // Arms take turns round by round, and a restarted run finds finished rounds on disk. With
-// in_process all points share one process, and the control has its own. Knows nothing about counts,
+// in_process all points share one process, and the control has its own. Does not handle counts,
 // bytes and bits.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace rematch {
 
 class TimedArms {
  public:
-  // All arguments must outlive the object.
+  // All arguments must outlive this object.
   TimedArms(const ComparisonSettings& settings, const std::vector<Variant>& variants,
             const PointStore& store, Progress& progress);
 

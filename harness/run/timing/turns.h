@@ -1,6 +1,6 @@
 // Times arms alternately. In each round every arm runs once, and every second round is reversed.
 // Rounds end when every ratio is precise enough or the maximum number of rounds is reached. Uses
-// nothing of a point but its times.
+// only the times of a point.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace rematch {
 
-// How many rounds run. If `least` equals `most`, exactly that many. Otherwise rounds end once the
-// ratio of every arm to the reference arm, including the A/A control, is known to within
-// `precision` (half the 95 % interval divided by the ratio).
+// The number of rounds. If `least` equals `most`, exactly that many rounds run. Otherwise rounds
+// end once the ratio of every arm to the reference arm is known to within `precision` (half the 95
+// % interval divided by the ratio). These ratios include the A/A control.
 struct RoundRule {
   int least = 4;
   int most = 8;
@@ -28,7 +28,7 @@ struct RoundRule {
   int most_repeats = 2;
 };
 
-// A participant in a round: a point that is ok, or the reference once more, as the A/A control.
+// A participant in a round: a point that is ok or, as the A/A control, the reference a second time.
 struct Arm {
   std::size_t point = 0;
   bool control = false;
@@ -38,12 +38,12 @@ struct Arm {
 // One attempt at a round.
 struct Turn {
   int round = 0;
-  int repeat = 0;          // attempts before this one
-  bool from_disk = false;  // all arms of this attempt are on disk
+  int repeat = 0;          // number of earlier attempts at the round
+  bool from_disk = false;  // whether all arms of this attempt are on disk
 };
 
-// Returns which attempt at the round is on disk. A round is loaded as a whole or measured as a
-// whole, because its arms are compared with each other.
+// Returns the attempt at the round that is on disk, or nothing. A round is loaded as a whole or
+// measured as a whole, because its arms are compared with each other.
 using FindOnDisk = std::function<std::optional<int>(int round)>;
 using MeasureArm = std::function<PointRecord(const Arm& arm, const Turn& turn)>;
 
@@ -62,7 +62,7 @@ double half_interval(const Estimate& estimate);
 
 // Returns the widest half interval, as a fraction, of the arms' ratios to arm `reference`. If the
 // reference is the only arm, uses the interval of its step time. Skips failed arms, which have
-// fewer rounds than the reference. Absent below two rounds. Pure.
+// fewer rounds than the reference. Absent if fewer than two rounds ran. Pure.
 std::optional<double> widest_half_interval(const std::vector<Arm>& arms, std::size_t reference);
 
 }  // namespace rematch
