@@ -92,7 +92,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
   if (answer_as_child(command)) return static_cast<int>(ExitCode::kOk);
-  // These commands may time ops in this process.
+  // Commands profile and search may time ops in this process.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);
   }
@@ -128,7 +128,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const Interrupted& error) {
     return fail(ExitCode::kFirstSignal, "interrupted; " + error.what_remains) + error.signal;
   } catch (const std::exception& error) {
-    // The message of a LibTorch error ends in a stack trace, which is cut off.
+    // The message of a LibTorch error ends with a stack trace. The trace is cut off.
     const std::string_view text = error.what();
     return fail(ExitCode::kToolError, std::string(text.substr(0, text.find("\nException raised"))));
   }

@@ -1,6 +1,6 @@
-// The subcommands. Each add_ function registers one with the app. A subcommand that the user calls
-// sets `action`. After parsing, command_line.cpp runs the action and turns exceptions into an exit
-// code.
+// The subcommands. Each add_ function registers one subcommand with the app. The subcommand that
+// the user calls sets `action`. After parsing, command_line.cpp runs the action and turns
+// exceptions into an exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>

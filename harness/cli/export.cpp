@@ -49,7 +49,7 @@ Trace trace_of(const ExportFlags& flags, const Plan& plan) {
   return trace;
 }
 
-// Returns the Python module name: the output's file name without its extension.
+// Returns the name of the Python module: the output's file name without its extension.
 std::string module_name(const std::string& output) {
   const std::string stem = std::filesystem::path(output).stem().string();
   return stem.empty() ? "checkpointed" : stem;
@@ -79,8 +79,7 @@ Exported as_file(const ExportFlags& flags, const CallPlace& place, const Trace& 
 }
 
 // Exports the plan to a system's configuration, which can only name the system's own modes. If no
-// mode matches, exports a Python file for the system's training script to call, if the system has a
-// place for that.
+// mode matches, and the system's training script can call a Python file, exports such a file.
 Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& plan) {
   auto lines = system_config(flags.target, trace, plan);
   if (auto* text = std::get_if<std::string>(&lines)) return {std::move(*text), {}};
@@ -113,7 +112,7 @@ ExitCode run(const ExportFlags& flags) {
   }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
-  // A plan file that is not part of a front runs under either schedule.
+  // A plan file that is not a point of a front runs under either schedule.
   const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
   Exported exported;
   if (flags.target == kTorch) {

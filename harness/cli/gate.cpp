@@ -70,7 +70,7 @@ struct GateFlags : RecordFlags {
 };
 
 void require_op_name(const std::string& name) {
-  if (name.find("::") != std::string::npos) return;  // a dispatcher name
+  if (name.find("::") != std::string::npos) return;  // the name is a dispatcher's, such as aten::mm
   const std::size_t dot = name.find('.');
   const bool has_phase = dot != std::string::npos && from_string<Phase>(name.substr(0, dot));
   const std::string op = has_phase ? name.substr(dot + 1) : name;
@@ -144,15 +144,16 @@ void require_use(const GateFlags& flags, const GateSettings& settings) {
   }
 }
 
-// Returns the spelling that reports use: `nth_last( 2 )` becomes nth_last(2).
+// Returns a policy in the spelling that reports use. For example `nth_last( 2 )` becomes
+// nth_last(2).
 std::string canonical_policy(const std::string& text) {
   const auto parsed = parse_policy(text);
   const auto* policy = std::get_if<Policy>(&parsed);
   return policy != nullptr ? policy->name : text;
 }
 
-// Returns the policies that a flag names. Throws UsageError unless each is in one of the reports
-// that the flag chooses from.
+// Returns the policies that a flag names. Throws UsageError unless each policy is in one of the
+// reports from which the flag chooses.
 std::vector<std::string> require_policies(const std::string& flag,
                                           const std::vector<std::string>& lists,
                                           const std::vector<const Report*>& reports) {
@@ -191,7 +192,7 @@ GateRecord gate_with(const GateFlags& flags, GateSettings settings, const Report
     settings.reference_policy =
         require_policies("--reference-policy", {*settings.reference_policy}, {reference}).at(0);
   }
-  // Points may have different numbers of steps. A window beyond all of them must be a mistake.
+  // Points may have different numbers of steps. A window that no point reaches must be a mistake.
   const std::size_t most = most_steps(reports);
   if (most > 0) require_window(settings, "the runs have", most);
   return gate_report(report, flags.report, reference, flags.reference, settings);

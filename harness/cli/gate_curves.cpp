@@ -13,13 +13,13 @@ namespace {
 
 constexpr Bytes kLargestLossFile{std::int64_t{1} << 30};
 
-// Rejects a curve that is given twice. It would look like a run that repeats itself, or like a
-// candidate that equals its reference.
+// Rejects a curve that is given twice. Such a curve would look like a run that repeats itself, or
+// like a candidate that equals its reference.
 void require_each_once(const CurveFlags& flags) {
   std::set<std::filesystem::path> seen;
   for (const auto* side : {&flags.losses, &flags.references}) {
     for (const std::string& file : *side) {
-      std::error_code ignored;  // reading reports a missing file
+      std::error_code ignored;  // a missing file is reported when the file is read
       const auto path = std::filesystem::weakly_canonical(file, ignored);
       if (seen.insert(path.empty() ? std::filesystem::path(file) : path).second) continue;
       throw UsageError(
@@ -93,7 +93,7 @@ std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags
                                                          const GateSettings& settings) {
   const std::vector<RunLosses> candidates = read_curves(flags.losses, flags.columns);
   const std::vector<RunLosses> references = read_curves(flags.references, flags.columns);
-  // The first reference decides which steps are compared.
+  // The steps of the first reference decide which steps are compared.
   require_window(settings, references.front().file + " has", references.front().points.size());
   return gate_curves(candidates, references, settings);
 }

@@ -23,12 +23,12 @@ struct CurveFlags {
 // Throws UsageError if a flag needs a report, if one side has no files, or if a file appears twice.
 void require_curve_flags(const CurveFlags& flags, const GateSettings& settings);
 
-// Throws UsageError unless the window is within the available steps. `who_has` begins the message:
-// "the runs have".
+// Throws UsageError unless the window is within the available steps. `who_has` begins the message.
+// For example "the runs have".
 void require_window(const GateSettings& settings, const std::string& who_has,
                     std::size_t num_steps);
 
-// Throws UsageError and FormatError.
+// Compares the curves in the files. Throws UsageError and FormatError.
 std::variant<GateRecord, NoCommonSteps> gate_curve_files(const CurveFlags& flags,
                                                          const GateSettings& settings);
 

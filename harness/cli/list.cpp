@@ -33,7 +33,8 @@ struct ListRow {
   std::string text;
 };
 
-// Wraps text that is wider than the terminal, with continuation lines aligned to its start.
+// Wraps text that is wider than the terminal. Continuation lines are aligned with the beginning of
+// the text.
 std::string aligned(const std::vector<ListRow>& rows) {
   std::size_t width = 0;
   for (const ListRow& row : rows) width = std::max(width, row.name.size());
@@ -74,7 +75,8 @@ Json systems_to_json() {
   return rows;
 }
 
-// Lists one block per system: its mode, our name, what the mode does, and below it the known traps.
+// Lists one block per system: the system's mode, rematch's name for it, what the mode does, and
+// below these the known traps.
 std::string systems_to_text() {
   std::string text;
   std::string_view system;

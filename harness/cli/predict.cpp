@@ -40,8 +40,8 @@ void require_consistent(const PredictFlags& flags) {
   }
 }
 
-// Returns the setting of the steps. If a plan is a point of a front, a flag that is not given takes
-// the front's setting.
+// Returns the setting of the steps. If a plan is a point of a front, a setting without a flag is
+// taken from the front.
 FrontSetting setting_for_trace(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
@@ -69,7 +69,7 @@ std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace)
   return plans;
 }
 
-// Predicts the steps of plans for `trace`. The profile's times are also those of `trace`.
+// Predicts the steps of plans for `trace`. `profile` must hold the times of `trace`.
 std::vector<PredictedStep> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
                                               const std::vector<Schedule>& schedules,
                                               const FrontSetting& setting,

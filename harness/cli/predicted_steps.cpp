@@ -33,7 +33,8 @@ bool fits(const PredictedStep& step, const CardMemory& card) {
   return at_boundary + step.memory.peak_transient.value_or(Bytes{}) <= card.for_tensors();
 }
 
-// "Tensors may take 65.5 GiB: h100's 79.1 GiB less ... These fit: full. Too large: none."
+// Returns a text such as "Tensors may take 65.5 GiB: h100's 79.1 GiB less ... These fit: full. Too
+// large: none."
 std::string fit_words(const std::vector<PredictedStep>& steps,
                       const std::optional<CardMemory>& card, std::size_t columns) {
   if (!card) return "";
@@ -80,7 +81,8 @@ Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<
           {"predicted_memory", to_value(memory)}};
 }
 
-// "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; each of 8 ranks: fsdp=8"
+// Returns a text such as "llama3_8b, bfloat16, batch 1, 8192 tokens, adamw; each of 8 ranks:
+// fsdp=8".
 std::string setting_words(const Trace& trace, const FrontSetting& setting) {
   std::string words = trace.model + ", " + trace.dtype;
   for (const char* name : {"batch", "tokens"}) {

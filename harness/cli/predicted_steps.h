@@ -15,7 +15,7 @@
 
 namespace rematch {
 
-// The memory of the card that steps are predicted for.
+// The memory of the card on which steps are predicted.
 struct CardMemory {
   std::string device;
   Bytes memory;
@@ -23,13 +23,13 @@ struct CardMemory {
   Bytes for_tensors() const { return std::max(memory - reserve.total(), Bytes{}); }
 };
 
-// Uses the data sheet of --device, or else that of the profile's card. Absent if there is neither.
-// Throws UsageError for --reserve without a card.
+// Returns the memory in the data sheet of --device or, without --device, in that of the profile's
+// card. Absent if there is no such sheet. Throws UsageError for --reserve without a card.
 std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& trace,
                                       const std::optional<Profile>& profile, int world);
 
-// Prints a table and which plans fit the card or, with `as_json`, a list. `profile` is the source
-// of times; without it no times are printed.
+// Prints the predictions: a table and a line on which plans fit the card or, with `as_json`, a
+// list. `profile` is the source of times. Without a profile no times are printed.
 void print_predictions(const std::vector<PredictedStep>& steps, const Trace& trace,
                        const std::optional<Profile>& profile, const FrontSetting& setting,
                        const std::optional<CardMemory>& card, bool as_json);

@@ -50,7 +50,7 @@ struct ProfileFlags : KernelFlags {
   std::string trace_file;
   std::string device = "cpu";
   int num_steps = 10;
-  int measured_layers = 0;  // 0: all
+  int measured_layers = 0;  // number of layers to measure; all if 0
   std::string optimizer = "adamw";
   int num_threads = 0;
   std::string measured_file;

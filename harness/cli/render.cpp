@@ -48,8 +48,8 @@ struct Inputs {
   std::vector<NamedFront> fronts;
 };
 
-// The first line of a report contains its schema. Reports can be large, so they are recognized by
-// this line and then read point by point.
+// A report names its schema in its first line. Reports can be large, so they are recognized by this
+// line and then read point by point.
 bool begins_as_report(const std::string& file) {
   std::array<char, 64> start{};
   std::ifstream stream(file, std::ios::binary);
@@ -58,8 +58,8 @@ bool begins_as_report(const std::string& file) {
              .find("\"rematch.report/") != std::string_view::npos;
 }
 
-// Reads each file as what its schema says it is. The reader's message names the key, and the file's
-// name is added here.
+// Reads each file as the kind of file that its schema names. The reader's message names the key;
+// the file's name is added here.
 Inputs read_inputs(const std::vector<std::string>& files) {
   Inputs inputs;
   for (const std::string& file : files) {
@@ -121,7 +121,7 @@ chart::Picture draw_report(const NamedReport& source, const std::string& chart) 
   return require(chart::draw_chart(chart, comparisons.front(), report.provenance.environment));
 }
 
-// Draws exactly one file as SVG.
+// Draws one file as SVG. Throws UsageError if there is more than one.
 std::string as_svg(const Inputs& inputs, const std::string& chart) {
   const std::size_t num_files =
       inputs.reports.size() + inputs.compares.size() + inputs.fronts.size();

@@ -52,11 +52,12 @@ void read_as(const std::string& schema, const Json& json) {
 
 struct Finding {
   std::string file;
-  std::string schema;   // empty: unknown, because the file could not be read
-  std::string problem;  // empty: the file is valid
+  std::string schema;   // empty if unknown, because the file could not be read
+  std::string problem;  // empty if the file is valid
 };
 
-// Removes the file's name from a problem, because a parse error already names its file.
+// Removes the file's name from a problem, because the message of a parse error already names its
+// file.
 std::string without_name(const std::string& problem, const std::string& file) {
   return problem.starts_with(file + ": ") ? problem.substr(file.size() + 2) : problem;
 }

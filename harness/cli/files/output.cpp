@@ -62,7 +62,7 @@ void require_writable(const std::string& file) {
 
 void print(const std::string& text) {
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
-  // Flushed so that later lines on stderr appear below this text.
+  // stdout is flushed so that later lines on stderr appear below this text.
   if (written == text.size() && std::fflush(stdout) == 0) return;
   throw FileError("cannot write to stdout: " + std::string(std::strerror(errno)));
 }
@@ -79,7 +79,7 @@ std::size_t terminal_columns() {
 }
 
 std::string indented(const std::string& text, std::size_t indent) {
-  constexpr std::size_t kLeastText = 30;  // kept even in a narrower terminal
+  constexpr std::size_t kLeastText = 30;  // width of the text, even in a narrower terminal
   std::string lines;
   for (const std::string& line :
        wrap(text, std::max(terminal_columns(), indent + kLeastText) - indent)) {

@@ -16,34 +16,34 @@ namespace rematch {
 void write_output(const std::string& file, const Json& json);
 void write_output(const std::string& file, const std::string& text);
 
-// Throws UsageError unless the file can be written. Checked before anything runs for minutes.
+// Throws UsageError unless the file can be written. Call this before anything runs for minutes.
 void require_writable(const std::string& file);
 
-void print(const std::string& text);  // to stdout; throws FileError
-void print_json(const Json& json);    // to stdout, indented by two spaces; throws FileError
-// Writes a record to `file`, unless that is empty, and to stdout as JSON or as a table. Calls only
-// the functions whose output is needed.
+void print(const std::string& text);  // prints to stdout; throws FileError
+void print_json(const Json& json);    // prints to stdout, indented by two spaces; throws FileError
+// Writes a record to `file`, unless `file` is empty, and to stdout as JSON or as a table. Calls
+// only the functions whose output is needed.
 void show(const std::string& file, bool as_json, const std::function<Json()>& record,
           const std::function<std::string()>& table);
-// Makes one line of a message, because it may quote anything from a user's file.
+// Turns a message into one line, because the message may quote anything from a user's file.
 std::string one_line(std::string text);
-void say(const std::string& line);  // to stderr, after the program's name
+void say(const std::string& line);  // prints to stderr, after the program's name
 // Prints the last line of a command to stderr and returns `code`.
 ExitCode end_with(ExitCode code, const std::string& line);
-// Prints at most 20 missing items, one per line, then how many of `total` are missing. `what` is
-// their name: "points".
+// Prints at most 20 missing items, one per line, and then how many of `total` are missing. `what`
+// is the word for the items, such as "points".
 void say_missing(const std::vector<std::string>& missing, std::size_t total,
                  const std::string& what, const std::string& advice);
-// Prints each warning once to stderr, in one line.
+// Prints each warning once to stderr, as one line.
 void print_warnings(const std::vector<std::string>& warnings);
-void print_hints(const std::vector<std::string>& hints);  // to stderr
+void print_hints(const std::vector<std::string>& hints);  // prints to stderr
 
-// Wraps `text` to stdout's terminal. Each line starts with `indent` spaces and ends in a line
-// break.
+// Wraps `text` to the width of stdout's terminal. Each line starts with `indent` spaces and ends
+// with a line break.
 std::string indented(const std::string& text, std::size_t indent);
 
-// Returns the width of stdout's terminal. Without a terminal, returns COLUMNS or a readable
-// default.
+// Returns the width of stdout's terminal. Without a terminal, returns the environment's COLUMNS or
+// a readable default.
 std::size_t terminal_columns();
 
 }  // namespace rematch

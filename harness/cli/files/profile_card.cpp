@@ -9,12 +9,12 @@
 namespace rematch {
 namespace {
 
-// Files of minor versions before 1.2 do not name a card.
+// Profiles of minor versions before 1.2 do not name a card.
 bool is_of_unknown_card(const Profile& profile) {
   return profile.device == "cuda" && profile.card.empty();
 }
 
-// Names the device that the times are from, as the file gives it.
+// Returns the name of the device whose times the file holds, as the file gives it.
 std::string whose(const Profile& profile) {
   if (!profile.card.empty()) return profile.card;
   return is_of_unknown_card(profile) ? "a GPU that it does not name" : profile.device;

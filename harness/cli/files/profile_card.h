@@ -9,16 +9,16 @@
 
 namespace rematch {
 
-// The card that plans are for. The first field that is given decides.
+// The card that will run the plans. The first field that is given decides.
 struct CardInQuestion {
-  std::string device;              // a data sheet's name from --device, such as "h100"
-  std::string doctor;              // the driver's name in --doctor's file
-  std::vector<std::string> cards;  // cards of this machine, under the driver's names
+  std::string device;              // name of a data sheet, from --device, such as "h100"
+  std::string doctor;              // the driver's name for the card, from --doctor's file
+  std::vector<std::string> cards;  // cards of this machine, under their driver's names
 };
 
-// Returns one line if the times of `profile`, read from `file`, are another card's: whose they are,
-// which card is required, and what to do. Absent if they match or the file does not tell. A profile
-// of a CPU conflicts only with a card that --device names.
+// Returns one line if the times of `profile`, read from `file`, are those of another card. The line
+// says whose they are, which card is required, and what to do. Absent if the cards match or the
+// file names no card. A profile of a CPU conflicts only with a card that --device names.
 std::optional<std::string> other_card_problem(const Profile& profile, const std::string& file,
                                               const CardInQuestion& wanted);
 

@@ -22,7 +22,7 @@ struct NumberWithUnit {
   std::string_view unit;  // everything after the number
 };
 
-// Absent if `text` does not begin with a number.
+// Returns nothing if `text` does not begin with a number.
 template <class Number>
 std::optional<NumberWithUnit<Number>> number_with_unit(std::string_view text) {
   Number number{};
@@ -33,8 +33,8 @@ std::optional<NumberWithUnit<Number>> number_with_unit(std::string_view text) {
                                 std::string_view(rest, static_cast<std::size_t>(end - rest))};
 }
 
-// Parses a number with one of `units`, and multiplies it by the unit's factor. Absent unless the
-// number is finite and above 0 and the unit is known.
+// Parses a number with one of `units`, and multiplies the number by the unit's factor. Returns
+// nothing unless the number is finite and above 0 and the unit is known.
 template <std::size_t size>
 std::optional<double> in_units(std::string_view text,
                                const std::pair<std::string_view, double> (&units)[size]) {
@@ -46,7 +46,7 @@ std::optional<double> in_units(std::string_view text,
   return std::nullopt;
 }
 
-// Absent unless `text` is a percentage from 0% to 100%.
+// Returns nothing unless `text` is a percentage from 0% to 100%.
 std::optional<double> percent_of(std::string_view text) {
   const auto read = number_with_unit<double>(text);
   const bool is_percentage = read && read->unit == "%" && read->number >= 0 && read->number <= 100;
@@ -120,7 +120,7 @@ double parse_rate(const std::string& text) {
   if (text.ends_with(kSecond)) {
     try {
       return static_cast<double>(parse_bytes(text.substr(0, text.size() - kSecond.size())).count);
-    } catch (const UsageError&) {  // the error below gives a rate as the example
+    } catch (const UsageError&) {  // the error below shows a rate as its example
     }
   }
   throw UsageError(in_quotes(text) +

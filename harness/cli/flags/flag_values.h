@@ -22,45 +22,51 @@ namespace rematch {
 inline constexpr int kMostSteps = 1'000'000;
 inline constexpr int kMostThreads = 4096;
 
-// "whole_region", "on_demand" or "both". Throws UsageError.
+// Parses "whole_region", "on_demand" or "both". Throws UsageError.
 std::vector<Schedule> parse_schedules(const std::string& text);
 
-// Throws UsageError: "--loss 'x' is unknown".
+// Throws UsageError with a message such as "--loss 'x' is unknown".
 template <Word T>
 T parse_word(const std::string& flag, const std::string& text) {
   if (const auto word = from_string<T>(text)) return *word;
   throw UsageError(flag + " '" + text + "' is unknown" + did_you_mean(text, all_words<T>()));
 }
 
-// "90s", "10min", "500ms", "1h". Throws UsageError, also if the unit is missing.
+// Parses a time such as "90s", "10min", "500ms" or "1h". Throws UsageError, also if the unit is
+// missing.
 std::chrono::milliseconds parse_duration(const std::string& text);
 
-// "2%", "0.5%". Returns a fraction above 0 and up to 1. Throws UsageError.
+// Parses a percentage such as "2%" or "0.5%". Returns a fraction above 0 and up to 1. Throws
+// UsageError.
 double parse_percent(const std::string& text);
 
-// Also accepts "0%", which allows no increase at all. Throws UsageError.
+// Like the function above, but also accepts "0%", which allows no increase at all. Throws
+// UsageError.
 double parse_percent_or_zero(const std::string& text);
 
-// "24GiB", "512MiB", "100MB", "4096". Returns whole bytes above 0. Throws UsageError.
+// Parses a size such as "24GiB", "512MiB", "100MB" or "4096". Returns whole bytes above 0. Throws
+// UsageError.
 Bytes parse_bytes(const std::string& text);
 
-// Throws UsageError for a bare number. A budget meant in GiB must not be taken as a few bytes.
+// Throws UsageError for a bare number, so that a budget meant in GiB is not read as a few bytes.
 void require_unit(const std::string& flag, const std::string& text);
 
-// "50GB/s", "24GiB/s". Returns bytes per second. Throws UsageError.
+// Parses a rate such as "50GB/s" or "24GiB/s". Returns bytes per second. Throws UsageError.
 double parse_rate(const std::string& text);
 
-// "200us", "1.5ms", "2s", "50ns". Throws UsageError, also if the unit is missing.
+// Parses a short time such as "200us", "1.5ms", "2s" or "50ns". Throws UsageError, also if the unit
+// is missing.
 double parse_nanoseconds(const std::string& text);
 
-// "adamw", "sgd(momentum=0.9)": an optimizer whose state is predicted. Throws UsageError.
+// Parses an optimizer whose state is predicted, such as "adamw" or "sgd(momentum=0.9)". Throws
+// UsageError.
 OptimizerModel parse_optimizer_model(const std::string& text);
 
-// Returns a number above 0. Throws UsageError.
+// Parses a number above 0. Throws UsageError.
 double parse_positive(const std::string& text);
 
-// Splits "a, b(1,2)" into a and b(1,2). Empty for an empty text. Throws UsageError for an empty
-// part and for unbalanced brackets.
+// Splits a list such as "a, b(1,2)" into a and b(1,2). Returns an empty list for an empty text.
+// Throws UsageError for an empty part and for unbalanced brackets.
 std::vector<std::string> parse_list(const std::string& text);
 
 }  // namespace rematch

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kDescriptionColumn = 30;  // column where descriptions begin
 
-// CLI11 indents the lines after a line break.
+// Wraps the description. CLI11 itself indents the lines after a line break.
 std::string wrapped_description(const std::string& text) {
   std::string lines;
   for (const std::string& line : wrap(text, kWidth - kDescriptionColumn)) {
@@ -21,13 +21,14 @@ std::string wrapped_description(const std::string& text) {
   return lines;
 }
 
-// CLI11 names the type of a checked number "INT:INT in [1 - 16]".
+// Whether the option takes a checked number. CLI11 names the type of such a number "INT:INT in [1 -
+// 16]".
 bool is_number(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.starts_with("INT") || type.starts_with("UINT");
 }
 
-// "1 to 16"; empty if any value is allowed.
+// Returns a range such as "1 to 16". Returns an empty text if any value is allowed.
 std::string range_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('[');
@@ -37,8 +38,8 @@ std::string range_of(const CLI::Option& option) {
          type.substr(dash + 3, type.size() - dash - 4);
 }
 
-// Returns "default: 4", "required" or "no default". Empty for a flag without a value, and if the
-// description already states the default.
+// Returns a text such as "default: 4", "required" or "no default". Returns an empty text for a flag
+// without a value, and if the description already states the default.
 std::string default_of(const CLI::Option& option) {
   const bool has_heading = option.get_group().find("default") != std::string::npos;
   if (option.get_type_name().empty() || option.get_positional() || has_heading) return "";
@@ -48,7 +49,7 @@ std::string default_of(const CLI::Option& option) {
   return value.empty() || value == "[]" ? "no default" : "default: " + value;
 }
 
-// Returns the description, with range and default in one pair of brackets at its end.
+// Returns the description. Range and default follow at its end, in one pair of brackets.
 std::string described(const CLI::Option& option) {
   const std::string text = option.get_description();
   const std::string range = range_of(option);
@@ -67,7 +68,7 @@ std::string described(const CLI::Option& option) {
 HelpFormat::HelpFormat() { column_width(kDescriptionColumn); }
 
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
-  if (option->get_type_name().empty()) return "";  // a flag without a value
+  if (option->get_type_name().empty()) return "";  // the option is a flag without a value
   const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
   return std::string(is_number(*option) ? " N" : " TEXT") + (takes_many ? " ..." : "");
 }

@@ -31,7 +31,7 @@ std::string full_dtype(const std::string& text) {
   return text == "fp32" ? "float32" : text;
 }
 
-// Parses a whole number. "8k" is 8192, because context lengths are written this way.
+// Parses a whole number. For example "8k" is 8192, because context lengths are written this way.
 std::optional<std::int64_t> number_of(std::string_view text) {
   constexpr std::int64_t kThousand = 1024;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -103,7 +103,7 @@ void ModelFlags::add_dimension(CLI::App& app, const DimensionEntry& entry) {
   option->group("Dimensions (default: the preset's)");
 }
 
-// Throws CLI11's error for an unreadable value.
+// Throws CLI11's error if the value cannot be parsed.
 void ModelFlags::read_number_or_range(const std::string& name, const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto least = number_of(std::string_view(text).substr(0, colon));
@@ -137,8 +137,8 @@ void ModelFlags::add_world(CLI::App& app) {
       ->check(CLI::Range(1, static_cast<int>(kMaxWorld)));
 }
 
-// Returns the given dimensions, with --world added as fsdp. --world 1 is not a layout: it removes
-// the layout that a plan would bring.
+// Returns the given dimensions, with --world added as fsdp. --world 1 adds fsdp 1, which means no
+// sharding. Its purpose is to override the layout of a plan.
 std::map<std::string, std::int64_t> ModelFlags::sharded_dimensions() const {
   std::map<std::string, std::int64_t> dimensions = dimensions_;
   if (!world_) return dimensions;
@@ -236,8 +236,7 @@ ModelSpec ModelFlags::spec_with_tokens(std::int64_t tokens) const {
   return fewer.spec_with("tokens", tokens);
 }
 
-// The grid does not change how long a block takes, but it changes the rotary table and therefore
-// bits.
+// The grid does not change the time of a block. It changes the rotary table, and therefore bits.
 void ModelFlags::say_grid(const ModelSpec& spec) const {
   const bool has_tokens = dimensions_.contains("tokens") || (range_ && range_->name == "tokens");
   if (!has_tokens || !video_.empty()) return;

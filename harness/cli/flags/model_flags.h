@@ -1,5 +1,6 @@
-// The flags that choose a model: --model, every dimension, --dtype and --ops. Also obtains the
-// trace of that model, recorded on meta or, in a build without LibTorch, read from a file.
+// The flags that choose a model: --model, every dimension, --dtype and --ops. This code also
+// obtains the model's trace. The trace is recorded on meta or, in a build without LibTorch, read
+// from a file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,7 @@
 
 namespace rematch {
 
-// A dimension with a range of values to try: --batch 1:64.
+// A dimension with a range of values to try. For example --batch 1:64.
 struct DimensionRange {
   std::string name;
   std::int64_t least = 0;
@@ -30,7 +31,8 @@ class ModelFlags {
   void add_world(CLI::App& app);
 
   const std::string& model() const { return model_; }
-  // Throws UsageError, also if a range was given or --world is combined with a layout.
+  // Returns the spec that the flags give. Throws UsageError, also if a range was given or --world
+  // is combined with a layout.
   ModelSpec spec() const;
   // Returns the spec of `model`. `dimensions` and `dtype` are the defaults for flags that are not
   // given.
@@ -41,27 +43,27 @@ class ModelFlags {
   // Returns the range given to --batch or --tokens. Absent if both are single numbers or not given.
   const std::optional<DimensionRange>& range() const { return range_; }
   ModelSpec spec_at(std::int64_t value) const { return spec_with(range_.value().name, value); }
-  // Returns the same model on this many ranks of fsdp. Absent if --parallel gives a layout.
+  // Returns the same model with FSDP over this many ranks. Absent if --parallel gives a layout.
   std::optional<ModelSpec> spec_over(int ranks) const;
-  // Returns the ranks of --world that a stored trace is estimated for. Absent without --world, and
-  // for a model.
+  // Returns the number of ranks, from --world, for which a stored trace is sharded by an estimate.
+  // Absent without --world, and for a model.
   std::optional<int> ranks_of_trace(const std::string& trace_file) const;
   // Returns the same model with fewer layers. Throws UsageError unless it has more than `layers`.
   ModelSpec spec_with_layers(std::int64_t layers) const;
   // Returns the same model with this many tokens. The grid of a video model is chosen again. Throws
   // UsageError.
   ModelSpec spec_with_tokens(std::int64_t tokens) const;
-  // Returns the layout of --parallel, empty without one. For measurements that do not depend on a
-  // model: throws UsageError if flags name a model.
+  // Returns the layout of --parallel. Returns an empty map without --parallel. Meant for
+  // measurements that do not depend on a model, so it throws UsageError if flags name a model.
   std::map<std::string, std::int64_t> layout_alone() const;
-  // Prints the grid of a video model to stderr if only --tokens was given. The caller that makes a
-  // command's first spec calls this.
+  // Prints the grid of a video model to stderr if only --tokens was given. Called where a command
+  // makes its first spec.
   void say_grid(const ModelSpec& spec) const;
 
  private:
   std::string model_;
   std::string dtype_ = "float32";
-  const CLI::Option* dtype_option_ = nullptr;  // tells whether the flag was given
+  const CLI::Option* dtype_option_ = nullptr;  // used to find out whether the flag was given
   std::string ops_ = "eager";
   std::string video_;
   std::map<std::string, std::int64_t> dimensions_;  // dimensions given as flags
@@ -78,7 +80,7 @@ class ModelFlags {
 // Throws UsageError if the build cannot record, the file is missing, or --world would shard a
 // rank's trace again.
 Trace obtain_trace(const ModelFlags& flags, const std::string& trace_file);
-// Records on meta. Throws UsageError in a build without LibTorch.
+// Records the trace on meta. Throws UsageError in a build without LibTorch.
 Trace record_trace(const ModelSpec& spec);
 
 }  // namespace rematch

@@ -1,4 +1,4 @@
-// Unwraps results of checking a user's input. Throws UsageError if the input was rejected.
+// Unwraps the results of checks of a user's input. Throws UsageError if the input was rejected.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// Returns the value. Throws UsageError with the message of a Rejected.
+// Returns the value of the variant. If the variant is Rejected, throws UsageError with its message.
 template <class T>
 T require(std::variant<T, Rejected> result) {
   if (const auto* rejected = std::get_if<Rejected>(&result)) throw UsageError(rejected->message);
@@ -41,8 +41,8 @@ inline Json require_json_file(const std::string& path) {
   }
 }
 
-// Returns `read` of the parsed file. Throws UsageError if the file cannot be read or `read` throws
-// FormatError. Throws FormatError if the file is not JSON.
+// Parses the file and returns what `read` makes of it. Throws UsageError if the file cannot be read
+// or `read` throws FormatError. Throws FormatError if the file is not JSON.
 template <class Read>
 auto require_json_file(const std::string& path, const Read& read) {
   const Json json = require_json_file(path);

@@ -1,4 +1,5 @@
-// Groups of flags that several commands share, as typed. A sweep passes its words on to run.
+// Groups of flags that several commands share. Values are kept as typed, because a sweep passes its
+// words on to run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,15 +17,15 @@
 
 namespace rematch {
 
-// The flags of a command that makes a record. It goes to stdout as JSON or as a table, and to a
-// file.
+// The flags of a command that makes a record. The record goes to stdout, as JSON or as a table, and
+// to a file.
 struct RecordFlags {
   bool json = false;
   bool markdown = false;
   std::string output;
 
   void add_record_flags(CLI::App& app, const std::string& schema);
-  // Throws UsageError if two formats for stdout are given.
+  // Throws UsageError if the flags ask for two formats on stdout.
   void require_one_format() const;
   void show_record(const std::function<Json()>& record,
                    const std::function<std::string(TableFormat)>& table) const;
@@ -47,17 +48,18 @@ struct MeasureFlags {
   std::string rounds = "4:8";
   std::string precision = "2%";
   std::int64_t seed = 0;
-  int num_threads = 0;  // 0: LibTorch's choice
+  int num_threads = 0;  // LibTorch chooses the number if this is 0
   std::string timeout = "10min";
   int num_retries = 1;
   bool fresh = false;
   bool force = false;
 
-  // `when` precedes the description of each flag: "With --measure: ".
+  // `when` precedes the description of each flag. For example "With --measure: ".
   void add_measure_flags(CLI::App& app, const std::string& when = "");
 };
 
-// The kernels of timed steps, for run, profile and search. All three must time the same program.
+// The flags for the kernels of timed steps, for run, profile and search. All three commands must
+// time the same program.
 struct KernelFlags {
   std::string attention;
   bool deterministic_times = false;
@@ -65,21 +67,21 @@ struct KernelFlags {
   void add_kernel_flags(CLI::App& app, const std::string& when = "");
 };
 
-// Returns every flag of the command, such as "--steps".
+// Returns the names of all flags of the command, such as "--steps".
 std::vector<std::string> flags_of(const CLI::App& command);
 
 void add_threads(CLI::App& app, int& num_threads);
 void add_force(CLI::App& app, bool& force);
 void add_any_card(CLI::App& app, bool& any_card);
 
-// --reserve: memory of the card that tensors cannot use.
+// Adds --reserve: memory of the card that tensors cannot use.
 void add_reserve(CLI::App& app, std::string& reserve);
-// Absent if the flag was not given. 0B is accepted. Throws UsageError.
+// Returns nothing if the flag was not given. 0B is accepted. Throws UsageError.
 std::optional<Bytes> parse_reserve(const std::string& text);
 // Returns `memory` minus `reserve`. Throws UsageError if nothing is left.
 Bytes memory_less_reserve(Bytes memory, Bytes reserve);
 
-// --shard slurm: uses the share of this task of a job array.
+// The value of --shard that selects the share of this task of a Slurm job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
 struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
@@ -109,19 +111,19 @@ struct PredictFlags : PolicyFlags {
   ModelFlags model;
   std::string trace_file;
   std::string schedule = "on_demand";
-  const CLI::Option* schedule_option = nullptr;  // tells whether the flag was given
+  const CLI::Option* schedule_option = nullptr;  // used to find out whether the flag was given
   std::string optimizer = "adamw";
-  const CLI::Option* optimizer_option = nullptr;  // tells whether the flag was given
+  const CLI::Option* optimizer_option = nullptr;  // used to find out whether the flag was given
   bool round_512 = false;
   std::string device;
-  std::string links_file;  // measured links; empty: a data sheet's
+  std::string links_file;  // measured links; if empty, the links of a data sheet are used
   std::string profile_file;
   bool any_card = false;
-  std::string reserve;  // empty: the card's usual reserve
+  std::string reserve;  // if empty, the card's usual reserve is used
   bool json = false;
 };
 
-// Returns the source of times. Absent if no flag names one.
+// Returns the op times to predict with. Absent if no flag names a source of times.
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
 
 struct SearchFlags : MeasureFlags, KernelFlags {
@@ -134,21 +136,23 @@ struct SearchFlags : MeasureFlags, KernelFlags {
   std::string device;
   std::string doctor_file;
   std::string schedule = "on_demand";
-  const CLI::Option* schedule_option = nullptr;  // tells whether the flag was given
-  std::string target;                            // from --for; empty: rematch's engine
+  const CLI::Option* schedule_option = nullptr;  // used to find out whether the flag was given
+  std::string target;  // value of --for; if empty, plans are for rematch's engine
   std::string optimizer = "adamw";
   std::string budget;
-  std::string free;               // memory beside parameters and optimizer state
-  std::string activation_budget;  // memory beside those and gradients
-  std::string reserve;            // empty: the usual reserve of a device's memory, none of a budget
+  std::string free;  // memory that is left beside parameters and optimizer state
+  std::string
+      activation_budget;  // memory that is left beside parameters, optimizer state and gradients
+  std::string
+      reserve;  // if empty, the usual reserve of a device's memory, and no reserve of a budget
   std::string max_slowdown;
   std::string maximize;
   std::string baselines;
-  std::string links_file;  // measured links; empty: a data sheet's
+  std::string links_file;  // measured links; if empty, the links of a data sheet are used
   std::string link_rate;
   std::string output;
   int num_points = 16;
-  int num_measured = 0;  // 0: nothing is run
+  int num_measured = 0;  // number of points to run; if 0, no point is run
   bool hull = false;
   bool offload = false;
   bool simple = false;

@@ -33,8 +33,8 @@ std::vector<PlanePoint> predicted(const Front& front) {
   return plane;
 }
 
-// Lists each plan once. Plans without regions are left out, because the reference already runs
-// them.
+// Lists each plan once. Plans without regions are left out, because the reference already runs such
+// a plan.
 std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
   std::vector<Plan> plans;
   std::set<std::string> known;
@@ -88,7 +88,7 @@ MeasuredFigures figures_of(const PointRecord& point) {
   return figures;
 }
 
-// Adds the measured figures of the points that were run: the chosen ones and every baseline.
+// Adds the measured figures of the points that were run: the chosen points and every baseline.
 void add_figures(const Report& report, const std::vector<std::size_t>& chosen, Front& front) {
   std::map<std::string, MeasuredFigures> by_plan;
   for (const PointRecord& point : report.points) {
@@ -117,7 +117,8 @@ std::string timed_attention(const PointRecord& point) {
   return is_chosen ? point.time->attention_backend : point.identity.attention_backend;
 }
 
-// Times with another attention kernel do not test the prediction that the front was searched with.
+// Warns if the points were timed with another attention kernel than the front's times. Such a
+// measurement does not test the front's prediction.
 void warn_of_other_attention(const FrontRecord& record, const Report& report) {
   const std::string timed = timed_attention(report.points.front());
   if (record.attention_backend.empty() || record.attention_backend == timed) return;
@@ -126,7 +127,7 @@ void warn_of_other_attention(const FrontRecord& record, const Report& report) {
                   "--attention " + timed});
 }
 
-// Returns the A/A interval of the point that was the reference.
+// Returns the A/A interval of the reference's point.
 std::optional<std::array<double, 2>> control_interval(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (point.time && point.time->control) return point.time->control->interval;

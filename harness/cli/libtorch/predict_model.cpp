@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Bytes and counts come from the engine's step on meta. Everything else follows from the trace.
+// Bytes and counts come from the engine's step on meta. All other figures follow from the trace.
 std::vector<PredictedStep> predicted_steps(const std::vector<Variant>& variants, const Trace& trace,
                                            const std::optional<Profile>& profile) {
   std::optional<StepSimulator> simulator;
@@ -36,7 +36,7 @@ std::vector<PredictedStep> predicted_steps(const std::vector<Variant>& variants,
   return steps;
 }
 
-// A GPU's allocator counts the temporaries inside kernels. Meta does not see them.
+// A GPU's allocator counts the temporaries inside kernels. A step on meta does not see them.
 void add_temporary(std::vector<Variant>& variants, std::optional<Bytes> temporary) {
   for (Variant& variant : variants) {
     MemoryRecord& memory = variant.prediction.memory;
@@ -49,7 +49,7 @@ bool is_run_here(OptimizerModel optimizer) {
   return optimizer == OptimizerModel::kAdamW || optimizer == OptimizerModel::kNothing;
 }
 
-// Settings without a flag come from the plan's front, and a note says so.
+// Settings for which no flag is given come from the plan's front, and a note says so.
 FrontSetting setting_of(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;

@@ -25,8 +25,8 @@ void require_measured_device(const std::string& device, const std::string& comma
 
 namespace {
 
-// A profile runs steps that keep everything. Their predicted peak is a lower bound of the memory
-// needed.
+// A profile runs steps that keep everything. The predicted peak of such a step is a lower bound of
+// the memory needed.
 void require_memory(const ProfileSettings& settings, const OptimizerChoice& optimizer,
                     const Trace& trace) {
   const std::optional<AvailableMemory> limit = usual_memory_of(settings.device);
@@ -43,8 +43,8 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
                    "times (--device h100), or start it all the same with --force");
 }
 
-// Uses the kernels of `rematch run`'s timed steps, because times of other kernels would not predict
-// them.
+// Uses the same kernels as the timed steps of `rematch run`, because times of other kernels would
+// not predict those steps.
 Determinism use_kernels(const ProfileSettings& settings) {
   KernelFlags flags;
   flags.attention = settings.attention;
@@ -71,7 +71,8 @@ Profile profile_here(const ProfileSettings& settings, const Trace& trace) {
   training.optimizer = parse_optimizer(settings.optimizer);
   require_memory(settings, training.optimizer, trace);
   training.device = device_named(settings.device);
-  // CUDA's libraries read the variables when they are first used, in this process as in a child.
+  // CUDA's libraries read the environment's variables when they are first used. This holds in this
+  // process as in a child.
   prepare_children();
   if (settings.num_threads > 0) at::set_num_threads(settings.num_threads);
   training.determinism = use_kernels(settings);

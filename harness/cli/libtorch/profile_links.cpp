@@ -25,10 +25,10 @@ constexpr std::chrono::minutes kLinksLimit{10};
 
 std::string rate_in_words(Bytes bytes, std::chrono::nanoseconds time) {
   const double rate = static_cast<double>(bytes.count) / static_cast<double>(time.count());
-  return format_fixed(rate, 2) + " GB/s";  // bytes per nanosecond
+  return format_fixed(rate, 2) + " GB/s";  // bytes per nanosecond equal GB/s
 }
 
-// "32.1 us for 1.00 KiB, 64.0 MiB at 1.93 GB/s"
+// Returns a text such as "32.1 us for 1.00 KiB, 64.0 MiB at 1.93 GB/s".
 std::string ends_in_words(const LinkCurve& curve, Bytes sent_at_most) {
   const LinkPoint& least = curve.front();
   const LinkPoint& most = curve.back();

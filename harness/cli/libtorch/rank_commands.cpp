@@ -10,7 +10,8 @@
 namespace rematch {
 namespace {
 
-// Runs `work` in rank 0's command of a job and tells the other commands how it ended.
+// Runs `work` in the process that torchrun or srun started for rank 0. Tells the other ranks'
+// processes how `work` ended.
 ExitCode lead(const RankPlace& place, const WorkOnRanks& work) {
   LeadingCommand commands(place);
   ExitCode code = ExitCode::kToolError;
@@ -27,7 +28,7 @@ ExitCode lead(const RankPlace& place, const WorkOnRanks& work) {
   return code;
 }
 
-// Without rank 0's command nothing more is measured and no report is written.
+// Without rank 0's process, no more points are measured and no report is written.
 ExitCode follow(const RankPlace& place) {
   try {
     return static_cast<ExitCode>(follow_rank_0(place));

@@ -1,5 +1,5 @@
-// A command that works on several ranks. It runs alone, or as one of the commands that torchrun or
-// srun started, one per rank.
+// Runs a command on several ranks. Either one process runs the command alone and starts the ranks,
+// or torchrun or srun has started one process of the command for each rank.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@ namespace rematch {
 
 class RankProcesses;
 
-// Returns this command's rank if torchrun or srun started one command per rank. Absent if this
-// command is alone and starts all ranks itself, also if it is the only command of a job. Throws
-// UsageError if the job has another number of ranks.
+// Returns the rank of this process if torchrun or srun started one process per rank. Absent if this
+// process is alone, or the only one of a job. It then starts all ranks itself. Throws UsageError if
+// the job has another number of ranks.
 std::optional<RankPlace> place_among_commands(int world);
 
-// Runs `work` in rank 0's command or in the only command. The other commands end with the same exit
-// code. `ranks` is null in a command that is alone. If rank 0's command is lost, the others return
-// kSomePointsFailed.
+// Runs `work` in rank 0's process, or in the only process. The other ranks' processes end with the
+// same exit code. `ranks` is null if there is only one process. If rank 0's process is lost, the
+// other processes return kSomePointsFailed.
 using WorkOnRanks = std::function<ExitCode(RankProcesses* ranks)>;
 ExitCode work_on_ranks(const std::optional<RankPlace>& place, const WorkOnRanks& work);
 

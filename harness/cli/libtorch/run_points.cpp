@@ -42,10 +42,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCardVariable = "DRY_CUDA_CARD";
 constexpr const char* kNumCardsVariable = "DRY_CUDA_DEVICES";
-constexpr const char* kCardsOfNode = "8";  // enough for each rank of --parallel
+constexpr const char* kCardsOfNode =
+    "8";  // as many GPUs as a node has, which is enough for each rank of --parallel
 const std::vector<std::string_view> kCards = {"h100", "h200", "l40s", "a100"};
 
-// The build puts it beside this program.
+// The path of the dry device's program. The build puts that program next to this one.
 fs::path dry_program() { return fs::path(own_executable()).parent_path() / "dry" / "rematch"; }
 
 void require_card(const std::string& card) {
@@ -79,15 +80,15 @@ void require_dry_for_card(const std::string& device, const std::string& card) {
   throw UsageError("--card is a choice of device cuda-dry; on " + device + " leave it out");
 }
 
-// The default is all points, even in a job array: a script may run several complete commands in one
-// task.
+// The default is all points, even in a job array, because a script may run several complete
+// commands in one task.
 Shard shard_of(const RunFlags& flags) {
   if (flags.shard != kSlurmShard) return require(parse_shard(flags.shard));
   return require(shard_of_slurm([](const char* name) { return std::getenv(name); }));
 }
 
-// Replaces `slurm` by this task's share, because the command may be repeated where the variables
-// differ or are missing.
+// Replaces `slurm` by this task's share. The command may be repeated where Slurm's variables differ
+// or are missing.
 std::vector<std::string> with_shard(std::vector<std::string> command, const Shard& shard) {
   const std::string share = std::to_string(shard.index) + "/" + std::to_string(shard.count);
   for (std::size_t word = 0; word < command.size(); ++word) {
@@ -121,7 +122,7 @@ std::vector<Policy> policies_of(const RunFlags& flags) {
   return policies;
 }
 
-// A snapshot is of one point: the last one, after the reference.
+// A snapshot shows one point: the last one, which comes after the reference.
 void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return;
   if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
@@ -138,7 +139,7 @@ void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   }
 }
 
-// Rejects flags that need what --times-only or --in-process leaves out.
+// Rejects flags that require a part of the run that --times-only or --in-process leaves out.
 void check_timing(const RunFlags& flags, const ComparisonSettings& settings) {
   const VariantSettings& variants = settings.variants;
   if (flags.in_process && !variants.pretended_rank && world_size(variants.model) > 1) {
@@ -244,7 +245,7 @@ std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
   return planned;
 }
 
-// Returns one file for each rank that measures. Empty without --snapshot.
+// Returns the snapshot file of each rank that measures. Returns an empty list without --snapshot.
 std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return {};
   const int world =
@@ -256,7 +257,7 @@ std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSett
   return files;
 }
 
-// Checks the files that this command will write. The commands of other ranks write none.
+// Checks the files that this process will write. The processes of other ranks write no files.
 void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
   for (const std::string& file : snapshot_files(flags, settings.variants)) require_writable(file);
   if (flags.output.empty()) return;
@@ -271,7 +272,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
   try {
     variants = require(make_variants(settings.variants));
   } catch (const std::invalid_argument& error) {
-    throw UsageError(error.what());  // unusable data
+    throw UsageError(error.what());  // the data cannot be used
   }
   print_warnings(warnings_of(variants));
   const std::vector<PlannedPoint> planned = planned_points(variants);
@@ -292,7 +293,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
     throw Interrupted(interrupted.signal,
                       interrupted.what_remains + keep_partial(output, interrupted.partial));
   }
-  // The points of all shards, if there are several.
+  // The report lists the points of all shards, if there are several shards.
   if (settings.variants.shard.count > 1) report.planned = planned;
   show(
       output, flags.json, [&] { return report_to_json(report); },

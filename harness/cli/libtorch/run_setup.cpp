@@ -30,7 +30,8 @@ namespace {
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
 constexpr int kMostRounds = 1000;
 
-// Parses "4" or "4:8", and the precision that ends the rounds in between. Throws UsageError.
+// Parses --rounds, "4" or "4:8", and the precision that may end the rounds within this range.
+// Throws UsageError.
 RoundRule parse_rounds(const std::string& rounds, const std::string& precision) {
   const std::size_t colon = rounds.find(':');
   const std::string_view text = rounds;
@@ -83,7 +84,8 @@ void prepare_children() { setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
 void prepare_timing(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   prepare_children();
-  execv(own_executable().c_str(), arguments);  // if this fails, threads spin and times are longer
+  execv(own_executable().c_str(),
+        arguments);  // if the restart fails, idle threads spin and times are longer
 }
 
 std::string shell_line(const std::vector<std::string>& command) {

@@ -1,5 +1,5 @@
-// Shared by all subcommands that run points: the values of their flags, the environment of child
-// processes, the provenance of a report, and the exit code for its points.
+// Code that all subcommands that run points share: the values of their flags, the environment of
+// child processes, the provenance of a report, and the exit code for its points.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ void measure_by(const MeasureFlags& flags, ComparisonSettings& settings);
 // environment. Throws UsageError.
 void run_on(const std::string& device, const std::string& allocator, VariantSettings& settings);
 
-// Chooses the attention backend, who selects it for timing, and the kernels of timed steps. The
-// settings must already have device and model. Throws UsageError.
+// Chooses three settings: the attention backend, who selects it for timing, and the kernels of
+// timed steps. The settings must already have device and model. Throws UsageError.
 void choose_kernels(const KernelFlags& flags, VariantSettings& settings);
 
 // Returns what `rematch run` measures. Throws UsageError.
@@ -38,25 +38,26 @@ ComparisonSettings settings_of(const RunFlags& flags);
 ComparisonSettings settings_of(const SearchFlags& flags, const std::string& device,
                                const Front& front, const std::vector<std::size_t>& chosen);
 
-// Sets variables that children inherit. Call it before LibTorch runs. Threads that spin while they
-// wait slow a step down several times on a machine with other work (seen: 0.35 s became 1 to 10 s).
+// Sets variables that child processes inherit. Call this before LibTorch runs. Threads that spin
+// while they wait slow a step down several times on a machine with other work (seen: 0.35 s became
+// 1 to 10 s).
 void prepare_children();
 
-// Returns the command as typed, quoted where a shell needs it. `command` is argv.
+// Returns the command as typed, quoted as a shell requires. `command` is argv.
 std::string shell_line(const std::vector<std::string>& command);
 
 Provenance make_provenance(const std::vector<std::string>& command, const std::string& device,
                            const std::string& allocator, std::uint64_t seed);
 
-// Returns the folder beside a report that keeps finished points. Empty if there is no report.
+// Returns the folder next to a report that keeps finished points. Empty if there is no report.
 std::string points_folder_of(const std::string& output);
 
 // Returns kOk, kSomePointsFailed, or kGateFailed if bits differ from the reference's.
 ExitCode exit_code_of(const Report& report);
 
 // Writes the report of an interrupted run to `output`, so that it can be merged and compared. Does
-// not overwrite a report with at least as many points. An empty `output` writes nothing. Returns a
-// suffix for the status line, or "".
+// not overwrite a report with at least as many points. If `output` is empty, writes nothing.
+// Returns a suffix for the status line, or "".
 std::string keep_partial(const std::string& output, const Report& partial);
 
 }  // namespace rematch

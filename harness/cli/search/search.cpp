@@ -50,7 +50,7 @@ Profile obtain_profile(const SearchFlags& flags, const Trace& trace) {
                       trace);
 }
 
-// A plan that was searched with one attention kernel's times must not be measured with another
+// A plan that was searched with the times of one attention kernel must not be measured with another
 // kernel.
 void require_attention_of(const SearchFlags& flags, const Profile& profile) {
   if (flags.attention.empty() || profile.attention_backend.empty()) return;
@@ -99,8 +99,8 @@ SearchSpace space_of(const SearchFlags& flags) {
   space.schedule = schedules.front();
   space.optimizer = parse_optimizer_model(flags.optimizer);
   space.world = flags.model.ranks_of_trace(flags.trace_file).value_or(1);
-  // On demand, there are few enough options to keep all. Under whole_region, 80 layers would take
-  // over 10 s.
+  // Under on_demand, the options are few enough to keep all of them. Under whole_region, a model of
+  // 80 layers would take over 10 s.
   if (space.schedule == Schedule::kOnDemand) space.resolution_ratio = 0;
   if (flags.hull) space.reach = Reach::kHull;
   if (for_torch) keep_to_torch(space);
@@ -130,7 +130,7 @@ std::vector<Plan> named_baselines(const SearchFlags& flags, const Trace& trace,
   return require(resolve_baselines(flags.baselines, trace, profile));
 }
 
-// Adds the user's question to the record.
+// Adds the budget or slowdown that the user asked for to the record.
 void add_question(const SearchFlags& flags, FrontRecord& record) {
   if (!flags.budget.empty()) record.budget = parse_bytes(flags.budget);
   if (!flags.max_slowdown.empty()) {
@@ -138,15 +138,16 @@ void add_question(const SearchFlags& flags, FrontRecord& record) {
   }
 }
 
-// Absent if no plan meets the question, or nothing was asked.
+// Returns nothing if no plan meets the user's question, or if the user asked none.
 std::optional<FrontPoint> answer_of(FrontSearch& search, const FrontRecord& record) {
   if (record.budget) return search.fastest_within(*record.budget);
   if (record.max_slowdown_ratio) return search.lowest_within_slowdown(*record.max_slowdown_ratio);
   return std::nullopt;
 }
 
-// Returns the answer to the question or, without a question, the fastest plan within the device's
-// memory. As points of the front they get numbers that other commands accept.
+// Returns the answer to the user's question or, without a question, the fastest plan within the
+// device's memory. The front includes this plan, so that the plan gets a number, which other
+// commands accept.
 std::vector<FrontPoint> worth_showing(FrontSearch& search, const FrontRecord& record) {
   std::optional<FrontPoint> point = answer_of(search, record);
   const bool is_asked = record.budget || record.max_slowdown_ratio;
@@ -179,7 +180,7 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
             : front_to_text(record, TableFormat::kText, columns, files));
 }
 
-// Prints and writes the front found before a signal, then passes the signal on to main. `of_runs`
+// Prints and writes the front found before a signal, then passes the signal on to main(). `of_runs`
 // says what is kept of runs that had begun.
 [[noreturn]] void end_early(const SearchFlags& flags, FrontRecord& record, int signal,
                             const std::string& of_runs = "") {
@@ -192,7 +193,7 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
   throw Interrupted(signal, std::move(remains));
 }
 
-// Until everything is measured, the file holds the predicted front, marked as incomplete.
+// Until all points are measured, the file holds the predicted front, marked as incomplete.
 ExitCode measure(const SearchFlags& flags, FrontRecord& record) {
   record.front.is_complete = false;
   write_front(flags, record);
@@ -242,10 +243,10 @@ void require_times(const SearchFlags& flags) {
   }
 }
 
-// The record of a search that ended or was interrupted.
+// The record of a search that has ended or was interrupted.
 struct Searched {
   FrontRecord record;
-  // If no plan fits the budget or device, the line that says so; else empty.
+  // The line that says that no plan fits the budget or device. Empty if a plan fits.
   std::string fits_nothing;
 };
 
@@ -263,7 +264,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.host_link = space.offload;
   note_source_state(record);
   if (const DeviceSheet* sheet = find_device_sheet(flags.device)) {
-    // The memory of the plans' card, even if the times are another card's.
+    // The memory of the card for which plans are searched, even if the times are those of another
+    // card.
     record.device_memory = sheet->memory;
   }
   if (asked.device_memory) record.device_memory = asked.device_memory;
@@ -274,7 +276,8 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   FrontSearch found(trace, profile, space, resolve_none(trace));
   if (flags.baselines.empty()) baselines = known_baselines(trace, profile);
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
-  // Called before front() adds the baselines, so that no baseline is among the front's own points.
+  // This must precede front(), which adds the baselines, so that no baseline is among the front's
+  // own points.
   const std::vector<FrontPoint> shown = worth_showing(found, record);
   record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
   record.answer = answer_of(found, record);
@@ -318,7 +321,7 @@ ExitCode search(const SearchFlags& flags) {
     if (flags.json) print_front(flags, record);
     return end_with(ExitCode::kGateFailed, fits_nothing);
   }
-  if (is_measured) guard.reset();  // the runs have their own guard
+  if (is_measured) guard.reset();  // the measuring runs have their own guard
   const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);

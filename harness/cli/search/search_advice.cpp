@@ -40,7 +40,8 @@ std::optional<Bytes> recomputed_peak(const Trace& trace, const FrontRecord& reco
   return peak_of({trace, {}}, record);
 }
 
-// Returns the peak on one of `world` ranks. Absent if --parallel already shards the model.
+// Returns the peak on one of `world` ranks if everything is recomputed. Absent if --parallel
+// already shards the model.
 std::optional<Bytes> peak_over(int world, const SearchFlags& flags, const Trace& trace,
                                const FrontRecord& record) {
   if (!flags.trace_file.empty()) {
@@ -61,7 +62,7 @@ Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
              .total();
 }
 
-// Finds the fewest ranks that fit, by doubling the given number.
+// Finds the fewest ranks on which a plan fits, by doubling the given number.
 std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
                                           const FrontRecord& record, Bytes limit) {
   for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
@@ -83,8 +84,8 @@ std::optional<std::string> fused_ops_fit(const SearchFlags& flags, const FrontRe
   return fits_with("--ops fused", *peak, record.world);
 }
 
-// Finds the most tokens that fit, by halving the given number. A video model has no grid for some
-// numbers, which are skipped.
+// Finds the most tokens that fit, by halving the given number. Skips numbers of tokens for which a
+// video model has no grid.
 std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const FrontRecord& record,
                                            Bytes limit) {
   const auto asked = record.dimensions.find("tokens");
@@ -123,7 +124,7 @@ std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const Fro
 
 namespace {
 
-// Every device with a data sheet here supports bfloat16.
+// All devices with a data sheet in rematch support bfloat16.
 std::optional<std::string> dtype_hint(const FrontRecord& record) {
   if (record.dtype != "float32" || find_device_sheet(record.device) == nullptr) return std::nullopt;
   return "this is float32, and most train in bfloat16 on " + record.device + ": --dtype bfloat16";

@@ -67,7 +67,7 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
       format_bytes(*record.budget));
 }
 
-// A step of a whole model whose ranks are estimated (sharding.h) has no collectives in its trace.
+// The trace of a whole model, whose ranks are estimated (sharding.h), contains no collectives.
 int communicators_of(const Trace& trace, int world) {
   return std::max(num_communicators(trace), world > 1 ? 1 : 0);
 }

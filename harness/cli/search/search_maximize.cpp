@@ -67,7 +67,7 @@ LoadsRecord record_of(const SearchFlags& flags, const SearchSpace& space, Bytes 
   return record;
 }
 
-// Absent if no plan fits.
+// Returns nothing if no plan fits.
 std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
                                   const LoadsRecord& record, std::int64_t load) {
   const ModelSpec spec = flags.model.spec_at(load);
@@ -88,7 +88,7 @@ std::optional<LoadPlan> best_plan(const SearchFlags& flags, SearchSpace space,
                   std::move(fastest->saves)};
 }
 
-// Prints progress, because each load is a search that takes seconds on a large model.
+// Prints progress. Each load requires a search, which takes seconds on a large model.
 void say_tried(const std::string& dimension, std::int64_t load,
                const std::optional<LoadPlan>& plan) {
   const std::string outcome = !plan ? "no plan fits"

@@ -17,8 +17,8 @@
 
 namespace rematch {
 
-// Throws UsageError for a size without a unit, for two sizes, and for a size beside --max-slowdown.
-// The sizes are --budget (all memory), --free and --activation-budget.
+// Throws UsageError for a size without a unit, for two sizes, and for a size together with
+// --max-slowdown. The sizes are --budget (all memory), --free and --activation-budget.
 void require_one_budget(const SearchFlags& flags);
 
 // Turns --free or --activation-budget into the record's budget, and prints the sum to stderr. Adds
@@ -39,7 +39,7 @@ int communicators_of(const Trace& trace, int world);
 // names.
 std::optional<Bytes> memory_by_doctor(const SearchFlags& flags);
 
-// Returns that GPU's name as its driver gives it. Empty without --doctor.
+// Returns the driver's name for the GPU in --doctor's file. Empty without --doctor.
 std::string doctor_card(const SearchFlags& flags);
 
 // Throws UsageError if the flags of --offload conflict.
@@ -49,17 +49,17 @@ void require_offload_flags(const SearchFlags& flags);
 // another device.
 void require_link_flags(const SearchFlags& flags);
 
-// Returns times from the data sheet of --device, with those of collectives from --links if it is
-// given. Throws UsageError if the links are for other ranks than the trace.
+// Returns op times from the data sheet of --device. If --links is given, takes the times of
+// collectives from it. Throws UsageError if the links are for other ranks than the trace.
 Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 
 // Sets the link to the host from --links, --link-rate or the data sheet of `device`. Throws
-// UsageError if there is none. Does nothing without --offload.
+// UsageError if there is none. Has no effect without --offload.
 void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space);
 
-// Suggests what would fit if no plan does, in one line: "no plan fits h100's 79.1 GiB, the lowest
-// peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". Suggestions are tried with everything
-// recomputed, so that what is said to fit does fit.
+// If no plan fits, suggests in one line what would fit. For example "no plan fits h100's 79.1 GiB,
+// the lowest peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". Each suggestion is tried
+// with everything recomputed, so that a suggested setting does fit.
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest);
 
@@ -71,10 +71,10 @@ std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecor
 // Absent if --max-slowdown was given or no memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
-// Finds the best plan that every trainer can express, to show beside the front: the lowest peak
-// within --max-slowdown, else the fastest within limit_of(), else the fastest within the peak of
-// the knee. If none fits, returns the plan with the lowest peak. `exact` is the search that made
-// the record's front. Absent if the search was interrupted.
+// Finds the best plan that every trainer can express, to show next to the front. It is the plan
+// with the lowest peak within --max-slowdown, else the fastest plan within limit_of(), else the
+// fastest plan within the peak of the knee. If none fits, returns the plan with the lowest peak.
+// `exact` is the search that made the record's front. Absent if the search was interrupted.
 std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profile,
                                        const SearchSpace& space, const FrontRecord& record,
                                        FrontSearch& exact);
@@ -89,7 +89,7 @@ void keep_to_torch(SearchSpace& space);
 std::vector<Plan> runnable_by_torch(const Trace& trace, std::vector<Plan> baselines);
 
 // Runs --maximize: finds the batch size or number of tokens with the most tokens per second within
-// a budget, and its plan. `measured_memory` is the memory that doctor found; if absent, the
+// a budget, and the plan for it. `measured_memory` is the memory that doctor found. Without it, the
 // device's data sheet decides. Throws UsageError.
 ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
                   std::optional<Bytes> measured_memory);

@@ -44,10 +44,11 @@ struct SweepEmitFlags {
   std::string engine = "local";
   std::string time = "60min";
   std::string slurm;
-  JobScript job;  // the remaining flags
+  JobScript job;  // the flags that describe the job
 };
 
-// Returns the value in "MaxArraySize            = 1001" or in "... MaxTime=01:00:00 ...".
+// Returns the value of `name` in a line such as "MaxArraySize = 1001" or "... MaxTime=01:00:00
+// ...".
 std::string value_in(const std::string& text, const std::string& name) {
   const std::size_t at = text.find(name);
   if (at == std::string::npos) return "";

@@ -28,8 +28,8 @@ struct SweepMergeFlags {
   bool allow_mixed = false;
 };
 
-// Throws UsageError unless the report is of this comparison. Somebody may have put another one in
-// its place.
+// Throws UsageError unless the report is of this comparison. A user may have replaced the file by
+// another report.
 void require_report_of(const PlannedComparison& comparison, const Report& report,
                        const std::string& file) {
   for (std::size_t index = 0; index < report.points.size(); ++index) {
@@ -97,7 +97,8 @@ ExitCode merge(const SweepMergeFlags& flags) {
   }
   say_missing(lines, plan.comparisons.size(), "comparisons", "rematch sweep status says more");
   if (reports.empty()) return ExitCode::kSomePointsFailed;
-  // Comparisons are in the plan's order. Points of a comparison are in the order of its report.
+  // Comparisons are in the plan's order. Points of a comparison are in the order of the
+  // comparison's report.
   auto result =
       merge_reports(std::move(reports),
                     flags.allow_mixed ? MixedEnvironments::kKeepApart : MixedEnvironments::kRefuse,

@@ -42,13 +42,13 @@ struct SweepPlanFlags {
   std::string folder;
   std::string card = "h100";
   std::string memory;
-  std::string reserve;  // empty: none, tensors can use all of --memory
+  std::string reserve;  // if empty, there is no reserve, and tensors can use all of --memory
   std::string stale_after = "180s";
   bool json = false;
 };
 
-// Describes the first flag that `rematch run` does not have or, without one, the first word that no
-// flag takes.
+// Describes the first flag that `rematch run` does not have. If there is none, describes the first
+// word that no flag takes.
 std::string unknown_among(const CLI::App& run) {
   std::vector<std::string> left = run.remaining();
   const auto flag = std::find_if(left.begin(), left.end(),
@@ -57,7 +57,7 @@ std::string unknown_among(const CLI::App& run) {
   return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
 }
 
-// Checks the words with the parser of `rematch run` itself, so that both accept the same.
+// Checks the words with the parser of `rematch run` itself, so that both accept the same words.
 void require_run_words(const std::string& file, const PlannedComparison& comparison) {
   CLI::App app;
   Action action;
@@ -75,7 +75,7 @@ void require_run_words(const std::string& file, const PlannedComparison& compari
   }
 }
 
-// Returns the part of a comparison that its prediction depends on: its command without the seed.
+// Returns the part of a comparison on which its prediction depends: the command without the seed.
 std::string key_of(const PlannedComparison& comparison) {
   std::vector<std::string> words = comparison.arguments;
   const auto seed = std::find(words.begin(), words.end(), "--seed");
@@ -111,7 +111,7 @@ void predict(const SweepPlanFlags& flags, const SweepFile& sweep, ComparisonPlan
   }
 }
 
-// Keeps an existing plan, because workers may be using it.
+// Keeps an existing plan file, because workers may be using it.
 void write_plan(const std::string& folder, const ComparisonPlan& plan) {
   namespace fs = std::filesystem;
   const std::string file = plan_file_in(folder);
@@ -196,7 +196,7 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
 ExitCode make_plan(const SweepPlanFlags& flags) {
   const std::optional<Bytes> limit = memory_of_tensors(flags);
   SweepFile sweep = require_json_file(flags.file, sweep_from_json);
-  // One comparison is enough to check: the words that differ between comparisons belong to the
+  // It is enough to check one comparison. The words that differ between comparisons are made by the
   // sweep.
   if (!sweep.comparisons.empty()) require_run_words(flags.file, sweep.comparisons.front());
   ComparisonPlan plan;

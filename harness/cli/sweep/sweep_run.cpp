@@ -78,7 +78,7 @@ std::string describe(const WorkEnd& end) {
 }
 
 int code_of(const WorkEnd& end) {
-  constexpr int kTimeIsUpCode = 75;  // EX_TEMPFAIL of sysexits.h: try again
+  constexpr int kTimeIsUpCode = 75;  // EX_TEMPFAIL of sysexits.h: the caller should try again
   if (end.why == WorkEnd::Why::kTimeIsUp) return kTimeIsUpCode;
   if (end.why == WorkEnd::Why::kStopped) return 128 + InterruptGuard::signal().value_or(SIGTERM);
   return static_cast<int>(end.num_failures > 0 ? ExitCode::kSomePointsFailed : ExitCode::kOk);
@@ -131,8 +131,8 @@ std::vector<std::string> visible_cards() {
   return cards;
 }
 
-// Returns the worst of the workers' exit codes. From the worst: stopped by a signal, out of time,
-// an error, failed points.
+// Returns the worst of the workers' exit codes. The order, from the worst: stopped by a signal, out
+// of time, an error, failed points.
 int worst_code(const std::vector<int>& codes) {
   const auto rank = [](int code) {
     if (code > 128) return 4;

@@ -46,11 +46,11 @@ const char* word_of(ClaimState state) {
 struct Row {
   const PlannedComparison* comparison = nullptr;
   Judgement judged;
-  std::chrono::milliseconds held{0};  // counted from the claim's heartbeats
+  std::chrono::milliseconds held{0};  // time since the claim was taken, counted from its heartbeats
 };
 
-// Returns how long ago the claim file last grew, by this host's clock. It is only shown to people.
-// Workers never use it to judge a claim.
+// Returns how long ago the claim file last grew, by this host's clock. The result is only shown to
+// people. Workers never use it to judge a claim.
 std::chrono::milliseconds silence_of(const std::string& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {};
@@ -83,8 +83,8 @@ bool is_over(ClaimState state) {
          state == ClaimState::kSkipped;
 }
 
-// Sums the predicted time of comparisons that are not over, minus the time already spent on those
-// in progress. Zero if the plan predicts no times.
+// Sums the predicted time of comparisons that are not over. Subtracts the time already spent on
+// comparisons in progress. Zero if the plan predicts no times.
 std::chrono::milliseconds time_left(const std::vector<Row>& rows) {
   constexpr std::chrono::milliseconds kNone{0};
   std::chrono::milliseconds left{0};

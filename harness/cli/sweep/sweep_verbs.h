@@ -1,4 +1,4 @@
-// The verbs of `rematch sweep`, one per file, and what they share.
+// The verbs of `rematch sweep`, one per source file, and the functions that they share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,16 +16,16 @@ void add_sweep_status(CLI::App& sweep, Action& action);
 void add_sweep_merge(CLI::App& sweep, Action& action);
 void add_sweep_emit(CLI::App& sweep, Action& action);
 
-// Reads DIR/plan.json. Throws UsageError if it is missing, is malformed, or was written by another
-// version of this tool.
+// Reads DIR/plan.json. Throws UsageError if the file is missing, is malformed, or was written by
+// another version of this tool.
 ComparisonPlan require_comparison_plan(const std::string& folder);
 
 std::string plan_file_in(const std::string& folder);
 
-// "0f20eefb7109 --model llama_small --dim 32 --seed 0"
+// Returns a text such as "0f20eefb7109 --model llama_small --dim 32 --seed 0".
 std::string comparison_words(const PlannedComparison& comparison);
 
-// Returns the plan's claims as this process sees and writes them.
+// Returns the plan's claims, as this process sees and writes them.
 Claims claims_of(const ComparisonPlan& plan, SweepFolder& folder);
 
 }  // namespace rematch
