@@ -51,7 +51,9 @@ void StepClock::mark() {
     marks_.push_back(Clock::now());
     return;
   }
-  events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);  // records a time stamp
+  events_.emplace_back(
+      device_.type(),
+      c10::EventFlag::BACKEND_DEFAULT);  // an event with this flag records a time stamp
   events_.back().record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
 }
 
@@ -59,7 +61,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Ops that kernels call are not observed, so a thread never times two ops at once.
+// The start of the op that this thread runs. Ops that kernels call are not observed, so a thread
+// never times two ops at once.
 thread_local Clock::time_point start_of_op;
 
 }  // namespace
@@ -81,14 +84,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 c10::Event timed_event(c10::Stream stream) {
-  c10::Event event(stream.device_type(), c10::EventFlag::BACKEND_DEFAULT);  // records a time stamp
+  c10::Event event(
+      stream.device_type(),
+      c10::EventFlag::BACKEND_DEFAULT);  // an event with this flag records a time stamp
   event.record(stream);
   return event;
 }
 
 }  // namespace
 
-// A join ends with the copies that it waits for, so any longer wait is a gap that the host caused.
+// A join ends when the copies for which it waits end. Any longer wait is a gap that the host
+// caused.
 std::chrono::nanoseconds CopyTimes::exposed() const { return std::min(copying, waiting); }
 std::chrono::nanoseconds CopyTimes::hidden() const { return copying - exposed(); }
 

@@ -1,4 +1,4 @@
-// Clocks of a step: of the whole step, of its classes of ops, and of its copies to the host. Each
+// Clocks for a step as a whole, for its classes of ops, and for its copies to the host. Each clock
 // runs on the device or on the host.
 #pragma once
 
@@ -19,11 +19,11 @@
 
 namespace rematch {
 
-// Waits until everything launched on the device has run. On the CPU and on meta a call has run when
-// it returns.
+// Waits until everything launched on the device has run. On the CPU and on meta a call has already
+// run when it returns.
 void synchronize(c10::Device device);
 
-// Synchronizes first, so launched work counts once it has run.
+// Synchronizes first, so that the time includes launched work.
 std::chrono::steady_clock::time_point now_on(c10::Device device);
 
 // Times a step as a whole and in parts. Synchronizes the device before and after the step, but
@@ -35,14 +35,15 @@ class StepClock {
 
   explicit StepClock(c10::Device device) : device_(device) {}
 
-  void begin();      // synchronizes, and forgets the previous step
-  void part_done();  // the part has been launched, not run
-  void end();        // ends the last part and synchronizes
+  void begin();  // synchronizes, and forgets the previous step
+  void
+  part_done();  // ends a part when its work has been launched, although the work may not have run
+  void end();   // ends the last part and synchronizes
 
   // The time from begin() to end().
   Nanoseconds whole() const { return whole_; }
-  // One entry for each call of part_done() and end(). Their sum is the whole, except for the cost
-  // of begin() and end().
+  // One entry for each call of part_done() and end(). Their sum is whole(), except for the cost of
+  // begin() and end().
   std::vector<Nanoseconds> parts() const;
 
  private:
@@ -57,8 +58,8 @@ class StepClock {
   std::vector<c10::Event> events_;  // used on a GPU
 };
 
-// Times every op that really runs, by phase and class. Only valid where a call takes as long as its
-// op, on the CPU. The engine marks recomputed ops, and PhaseGuard marks the optimizer's ops.
+// Times every op that really runs, by phase and class. Only valid on the CPU, where a call takes as
+// long as its op. The engine marks recomputed ops, and PhaseGuard marks the optimizer's ops.
 // Thread-safe: backward may run on another thread than forward.
 class OpClassTimer final : public OpObserver {
  public:
@@ -69,7 +70,7 @@ class OpClassTimer final : public OpObserver {
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 
-  // Everything timed so far. Do not call it while a step runs.
+  // The times measured so far. Do not call this while a step runs.
   const Times& times() const { return times_; }
 
  private:
@@ -80,10 +81,10 @@ class OpClassTimer final : public OpObserver {
 // The times of the copies of offloaded values, summed over moves.
 struct CopyTimes {
   std::chrono::nanoseconds copying{};
-  // Time that streams wait in joins, including gaps before the host launches more work.
+  // Time that streams wait in joins. Includes gaps before the host launches more work.
   std::chrono::nanoseconds waiting{};
-  std::chrono::nanoseconds hidden() const;   // copying while other work runs
-  std::chrono::nanoseconds exposed() const;  // copying while other work waits
+  std::chrono::nanoseconds hidden() const;   // time of copying while other work runs
+  std::chrono::nanoseconds exposed() const;  // time of copying while other work waits
 };
 
 // Times the copies of offloaded values, and how long the step's own work waits for them. On a GPU,

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// 13000 means 13.0.
+// Formats CUDA's version numbers. For example 13000 means 13.0.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -24,7 +24,7 @@ bool on_dry_device() { return dlsym(RTLD_DEFAULT, "dry_cuda_size") != nullptr; }
 std::optional<CudaDevice> cuda_device(int index) {
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
-    cudaGetLastError();  // otherwise the next unrelated CUDA call would report the error
+    cudaGetLastError();  // clears the error; otherwise the next unrelated CUDA call would report it
     return std::nullopt;
   }
   CudaDevice device;
@@ -49,7 +49,7 @@ std::optional<CudaDevice> cuda_device(int index) {
 }
 
 std::unique_ptr<GpuMonitor> open_gpu_monitor(int index) {
-  if (on_dry_device()) return nullptr;  // a driver here would not know the dry device
+  if (on_dry_device()) return nullptr;  // a driver on this machine would not know the dry device
   const std::optional<CudaDevice> device = cuda_device(index);
   if (!device) return nullptr;
   const std::optional<NvmlFunctions> functions = load_nvml();

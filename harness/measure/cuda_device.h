@@ -20,7 +20,7 @@ struct CudaDevice {
   Bytes memory;
   int multiprocessors = 0;
   std::string runtime_version;
-  std::string driver_version;  // the newest CUDA that the driver supports
+  std::string driver_version;  // version of the newest CUDA that the driver supports
 };
 
 // Returns whether this program is linked with CUDA.
@@ -32,7 +32,7 @@ bool on_dry_device();
 
 std::optional<CudaDevice> cuda_device(int index = 0);
 
-// Null without a device, a driver or NVML.
+// Returns null without a device, a driver or NVML.
 std::unique_ptr<GpuMonitor> open_gpu_monitor(int index = 0);
 
 }  // namespace rematch

@@ -1,6 +1,6 @@
-// One interface to the memory of a device: counting allocators on the CPU and on meta, the caching
-// allocator on an accelerator. An accelerator's allocations carry no tags, so tagged storages are
-// followed from outside. All other bytes count as kOther.
+// One interface to the memory of a device. It uses counting allocators on the CPU and on meta, and
+// the caching allocator on an accelerator. An accelerator's allocations carry no tags, so tagged
+// storages are followed from outside. All other bytes count as kOther.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -25,7 +25,8 @@ class DeviceMemory {
   // Bytes that the allocator has reserved from the driver. Absent on devices without a driver.
   std::optional<Bytes> peak_reserved();
 
-  // Like retag_storage(): moves the bytes of an allocation to a tag. Returns how many.
+  // Like retag_storage(): moves the bytes of an allocation to a tag. Returns the number of bytes
+  // moved.
   Bytes tag_if_other(const c10::Storage& storage, MemoryTag tag);
   Bytes tag(const c10::Storage& storage, MemoryTag tag);
 
@@ -33,7 +34,7 @@ class DeviceMemory {
   bool counts_itself() const { return device_.is_cpu() || device_.is_meta(); }
 
   c10::Device device_;
-  FollowedStorages followed_;  // accelerators only
+  FollowedStorages followed_;  // used for accelerators only
 };
 
 }  // namespace rematch

@@ -39,7 +39,8 @@ constexpr std::array kRecordedVariables = {"ATEN_CPU_CAPABILITY",
 
 constexpr std::string_view kNcclPrefix = "NCCL_";
 
-// Returns the text after the separator, from the first line of `path` that starts with `key`.
+// Returns the text after the separator, from the first line of the file `path` that starts with
+// `key`.
 std::optional<std::string> value_in(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -19,15 +19,15 @@ struct FollowedStorage {
 
 class FollowedStorages {
  public:
-  // Returns false and does nothing if the storage is already followed.
+  // If the storage is already followed, has no effect and returns false.
   bool follow(const c10::Storage& storage, MemoryTag tag, Bytes bytes) {
     if (find(storage) != nullptr) return false;
     followed_.push_back({storage.getWeakStorageImpl(), tag, bytes});
     return true;
   }
 
-  // Null if the storage is not followed. The pointer is valid until the next call of another
-  // function.
+  // Returns null if the storage is not followed. The pointer is valid until the next call of
+  // another function.
   FollowedStorage* find(const c10::Storage& storage) {
     const c10::StorageImpl* const wanted = storage.unsafeGetStorageImpl();
     // Searches from the end, because the newest storage is looked up most often.

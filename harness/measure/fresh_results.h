@@ -1,4 +1,5 @@
-// Finds the results of an op that are new memory: those that, by its schema, alias no argument.
+// Finds the results of an op that are new memory. Such a result aliases no argument, according to
+// the op's schema.
 #pragma once
 
 #include <ATen/core/Tensor.h>

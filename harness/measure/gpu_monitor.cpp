@@ -96,7 +96,7 @@ std::optional<int> median_of(std::vector<int> values) {
   return *middle;
 }
 
-// Reads from the kernel which processor's memory is nearest.
+// Reads from the kernel which processor's memory is nearest to the GPU.
 std::optional<int> numa_node_of(std::string pci_bus_id) {
   for (char& letter : pci_bus_id) letter = static_cast<char>(std::tolower(letter));
   std::ifstream file("/sys/bus/pci/devices/" + pci_bus_id + "/numa_node");
@@ -157,7 +157,7 @@ void GpuMonitor::describe(Environment& environment) const {
   environment.sm_clock_most_mhz = ask<unsigned>(functions_.most_clock, device_, kNvmlSmClock);
   const std::optional<int> persistence = ask<int>(functions_.persistence_mode, device_);
   if (persistence) environment.persistence_mode = *persistence != 0;
-  // These two functions write the mode after a restart to their last argument.
+  // ecc_mode and mig_mode write the mode after a restart to their last argument.
   int ecc = 0;
   if (ask<int>(functions_.ecc_mode, device_, &ecc)) environment.ecc = ecc != 0;
   unsigned mig = 0;
@@ -243,7 +243,7 @@ std::optional<std::string> driver_version_of(const NvmlFunctions& functions) {
   return result == kNvmlSuccess ? std::optional<std::string>(text.data()) : std::nullopt;
 }
 
-// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 ..."
+// Parses a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module 535.104.05 Sat Aug 19 ...".
 std::optional<std::string> driver_version_in(const std::string& module_file) {
   std::ifstream file(module_file);
   std::string line;
@@ -307,7 +307,7 @@ std::optional<std::string> cupti_version(const char* library) {
       reinterpret_cast<int (*)(std::uint32_t*)>(dlsym(handle, "cuptiGetVersion"));
   std::uint32_t version = 0;
   if (get_version == nullptr || get_version(&version) != 0) return std::nullopt;
-  // 130001 is 13.0, update 1.
+  // For example 130001 means 13.0, update 1.
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }

@@ -16,8 +16,9 @@
 namespace rematch {
 
 // The functions of NVIDIA's management library (NVML) that are used here, as a table. The driver's
-// library or a test fills it. They are declared here because no package of LibTorch or CUDA
-// contains NVML's header. Names, numbers and structs are those of its published interface.
+// library or a test fills the table. The functions are declared here because no package of LibTorch
+// or CUDA contains NVML's header. Names, numbers and structs are those of NVML's published
+// interface.
 
 struct NvmlDevice;  // opaque
 
@@ -45,7 +46,7 @@ struct NvmlFunctions {
   int (*throttle_reasons)(NvmlDevice*, unsigned long long*) = nullptr;
   int (*temperature)(NvmlDevice*, int, unsigned*) = nullptr;
   int (*processes)(NvmlDevice*, unsigned*, NvmlProcess*) = nullptr;
-  Number power_limit = nullptr;          // milliwatts, as enforced
+  Number power_limit = nullptr;          // milliwatts, the limit that the driver enforces
   Number default_power_limit = nullptr;  // milliwatts
   Number pcie_generation = nullptr;
   Number pcie_width = nullptr;
@@ -54,11 +55,12 @@ struct NvmlFunctions {
   int (*ecc_mode)(NvmlDevice*, int*, int*) = nullptr;
   int (*persistence_mode)(NvmlDevice*, int*) = nullptr;
   int (*mig_mode)(NvmlDevice*, unsigned*, unsigned*) = nullptr;
-  Number gpu_instance = nullptr;  // takes a MIG instance's handle
+  Number gpu_instance = nullptr;  // takes the handle of a MIG instance
   int (*nvlink_state)(NvmlDevice*, unsigned, int*) = nullptr;
 };
 
-// Absent without a driver. Functions that an old driver lacks stay null and are never called.
+// Loads NVML. Absent without a driver. Functions that an old driver lacks stay null and are never
+// called.
 std::optional<NvmlFunctions> load_nvml(const char* library = "libnvidia-ml.so.1");
 
 // The state of the GPU at one moment.
@@ -72,9 +74,9 @@ struct GpuReading {
 
 class GpuMonitor {
  public:
-  // `pci_bus_id` is spelled as CUDA spells it, `uuid` as gpu_uuid() does. Null if NVML does not
-  // start or does not know the device. A MIG instance has the PCI id of its GPU, so the UUID
-  // identifies the instance.
+  // Opens a device. `pci_bus_id` is spelled as CUDA spells it, and `uuid` as gpu_uuid() spells it.
+  // Returns null if NVML does not start or does not know the device. A MIG instance has the PCI id
+  // of its GPU, so the UUID identifies the instance.
   static std::unique_ptr<GpuMonitor> open(const NvmlFunctions& functions,
                                           const std::string& pci_bus_id,
                                           const std::string& uuid = {});
@@ -82,8 +84,8 @@ class GpuMonitor {
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  // `own_context`: with kYes, one process on the device is this process. In a container the
-  // driver's process ids belong to another namespace, so processes can only be counted.
+  // `own_context`: with kYes, one of the processes on the device is this process. In a container
+  // the driver's process ids belong to another namespace, so processes can only be counted.
   enum class OwnContext { kNo, kYes };
   GpuReading read(OwnContext own_context) const;
   // Fills the fields of the device and leaves the rest of the environment unchanged.
@@ -99,38 +101,41 @@ class GpuMonitor {
   int num_nvlinks() const;
 
   NvmlFunctions functions_;
-  NvmlDevice* device_;              // the whole GPU
-  NvmlDevice* instance_ = nullptr;  // the MIG instance, if the device is one and NVML knows it
+  NvmlDevice* device_;  // handle of the whole GPU
+  NvmlDevice* instance_ =
+      nullptr;  // handle of the MIG instance, if the device is one and NVML knows it
   std::optional<unsigned> gpu_instance_;
   std::string pci_bus_id_;
 };
 
-// "GPU-8d7f...", as nvidia-smi prints it. "MIG-..." if `name`, which comes from CUDA, names a MIG
-// instance: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+// Returns a UUID as nvidia-smi prints it, such as "GPU-8d7f...". Returns "MIG-..." if `name`, which
+// comes from CUDA, names a MIG instance such as "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
 std::string gpu_uuid(const std::string& name, const std::array<unsigned char, 16>& bytes);
 
-// "535.104.05". Taken from the loaded kernel module, or from NVML, because some containers lack the
-// driver's files in /proc. Absent without a driver.
+// Returns a version such as "535.104.05". The version comes from the loaded kernel module or from
+// NVML, because some containers lack the driver's files in /proc. Absent without a driver.
 std::optional<std::string> nvidia_driver_version();
 std::optional<std::string> driver_version_in(const std::string& module_file);
 std::optional<std::string> driver_version_of(const NvmlFunctions& functions);
 
-// A warning for a user about to measure on a GPU that others use. Absent if nobody else uses it.
+// Returns a warning for a user who is about to measure on a GPU that others use. Absent if nobody
+// else uses the GPU.
 std::optional<std::string> shared_gpu_warning(const Environment& environment);
 
 // Summarizes the readings of one timed round: lowest clocks, and every reason that throttled the
-// GPU. Clocks of an idle GPU count only if it was idle in all readings. Pure.
+// GPU. Clocks of an idle GPU count only if all readings show an idle GPU. Pure.
 DeviceStateRecord summarize_readings(const std::vector<GpuReading>& readings);
 
-// Names the set bits as NVML does: "sw_power_cap". Idling between two steps is not a reason.
+// Returns NVML's names of the set bits, such as "sw_power_cap". Idling between two steps is not a
+// reason.
 std::vector<std::string> throttle_reason_names(std::uint64_t mask);
 
 // The CUPTI library of the version that this code is written for. LibTorch ships it.
 inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
-// Returns the version of CUPTI that would count kernels: "13.0.1", with the update as the last
-// number. Absent if the library is missing. Only asks the library for its version, so it needs no
-// driver and disturbs no measurement.
+// Returns the version of the CUPTI that would count kernels, such as "13.0.1". The last number is
+// the update. Absent if the library is missing. Only asks the library for its version, so it needs
+// no driver and disturbs no measurement.
 std::optional<std::string> cupti_version(const char* library = kCuptiLibrary);
 
 }  // namespace rematch

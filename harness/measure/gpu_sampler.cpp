@@ -29,8 +29,8 @@ std::vector<GpuReading> GpuSampler::stop() {
   return std::exchange(readings_, {});
 }
 
-// Waits grow from kFirstWait to the interval. Catches everything, because an exception that leaves
-// the thread would end the process.
+// The time between two readings grows from kFirstWait to the interval. Catches all exceptions,
+// because an exception that leaves the thread would end the process.
 void GpuSampler::sample() {
   try {
     std::chrono::milliseconds wait = std::min(kFirstWait, interval_);

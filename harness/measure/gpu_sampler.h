@@ -1,5 +1,5 @@
 // Reads a GPU's state while a step runs. A reading between two steps would show an idle GPU, whose
-// clocks and throttle reasons are not those of the step. This class takes no part in timing.
+// clocks and throttle reasons are not those of the step. This class does not measure times.
 #pragma once
 
 #include <chrono>
@@ -29,13 +29,13 @@ class GpuSampler {
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 
-  // Starts reading in a thread. The first readings follow one another closely, so that a short step
-  // gets some too. Throws std::logic_error if the sampler is running.
+  // Starts a thread that takes readings. The first readings follow one another closely, so that a
+  // short step gets several. Throws std::logic_error if the sampler is running.
   void start();
 
-  // Ends the readings without waiting for the current one, which may take the driver longer than a
-  // short step. A very short step gets its only reading here. Call it once the step's work has been
-  // launched, then synchronize the device, then call stop().
+  // Asks the thread to end, without waiting for a reading in progress, which may take longer than a
+  // short step. If there has been no reading yet, the thread takes one before it ends. Call this
+  // after the step's work has been launched. Then synchronize the device and call stop().
   void request_stop();
 
   // Waits for the last reading. Returns all readings since start(), at least one. Rethrows what a
@@ -51,7 +51,7 @@ class GpuSampler {
   std::mutex mutex_;  // guards stopping_
   std::condition_variable stop_requested_;
   bool stopping_ = false;
-  // The thread owns these two from start() until it is joined.
+  // The thread owns readings_ and error_ from start() until it is joined.
   std::vector<GpuReading> readings_;
   std::exception_ptr error_;
   std::thread thread_;

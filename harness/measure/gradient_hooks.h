@@ -8,9 +8,9 @@
 
 namespace rematch {
 
-// Registers the hooks while it lives. A tensor has only one such hook. If the program has set one,
-// which may step an optimizer and drop the gradient, it is called after ours and restored
-// afterwards.
+// Registers the hooks while it lives. A tensor has only one such hook. If the program has set a
+// hook, which may step an optimizer and drop the gradient, that hook is called after ours and
+// restored afterwards.
 class GradientHooks {
  public:
   using Told = std::function<void(const at::Tensor& parameter)>;
@@ -24,7 +24,7 @@ class GradientHooks {
   class Hook;
 
   std::vector<at::Tensor> parameters_;
-  std::vector<Hook*> hooks_;  // owned by the parameters
+  std::vector<Hook*> hooks_;  // the parameters own the hooks
 };
 
 }  // namespace rematch

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::size_t kKeptBytes = 16;
 
-// The elements in row-major order, on the host. Undefined for an undefined tensor.
+// Returns the elements in row-major order, on the host. Returns an undefined tensor for an
+// undefined tensor.
 at::Tensor on_host(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.detach().to(at::kCPU).contiguous() : tensor;
 }
@@ -94,7 +95,8 @@ std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors) {
   return hashes;
 }
 
-// SHA-256 is sequential, so only the copy of the next tensor can run in parallel.
+// SHA-256 is sequential. While one tensor is hashed, only the copy of the next tensor can run in
+// parallel.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors) {
   const auto start_copy = [&tensors](std::size_t index) {
     const bool is_copied =

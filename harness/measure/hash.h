@@ -15,16 +15,16 @@ namespace rematch {
 // The hash of one tensor, on any device with data. Returns "" for an undefined tensor.
 std::string tensor_hash(const at::Tensor& tensor);
 
-// The hash of each tensor. Hashes as many at a time as LibTorch has threads.
+// The hash of each tensor. Hashes as many tensors at a time as LibTorch has threads.
 std::vector<std::string> tensor_hashes(const std::vector<at::Tensor>& tensors);
 
 // The hash of the tensors' bytes, concatenated. Undefined tensors add nothing.
 std::string tensors_hash(const std::vector<at::Tensor>& tensors);
 
-// The hash of the state of the default generator of `device`'s kind.
+// The hash of the state of the default generator for `device`'s kind of device.
 std::string generator_hash(at::Device device);
 
-// "0x3f800000", "0x7ff8000000000000": the bits of a float or double.
+// Returns the bits of a float or double as text, such as "0x3f800000" or "0x7ff8000000000000".
 std::string bits_of(float value);
 std::string bits_of(double value);
 

@@ -36,9 +36,9 @@ void lower_to(std::optional<Bytes>& least, Bytes value) {
   if (!least || value < *least) least = value;
 }
 
-// The files of one version of control groups.
+// The names of the files in one version of Linux's control groups.
 struct Controller {
-  std::string mount;  // below the root
+  std::string mount;  // folder, relative to the root
   const char* limit;
   const char* usage;
   // Keys of memory.stat that count pages of files, which the system can drop.
@@ -52,7 +52,7 @@ const Controller kFirst = {"/sys/fs/cgroup/memory",
                            "memory.usage_in_bytes",
                            {"total_active_file", "total_inactive_file"}};
 
-// Applies the limit of one group. A limit above the machine's memory means "unlimited", so it is
+// Applies the limit of one group. A limit above the machine's memory means "unlimited" and is
 // ignored. If the usage is unknown, the whole limit counts as available.
 void add_group(const std::string& folder, const Controller& controller, MachineMemory& memory) {
   const auto limit = number_of(folder + "/" + controller.limit);
@@ -65,7 +65,8 @@ void add_group(const std::string& folder, const Controller& controller, MachineM
   lower_to(memory.available, Bytes{*limit - std::clamp<std::int64_t>(held, 0, *limit)});
 }
 
-// Applies all groups of a process, up to the topmost visible one, because each of them limits it.
+// Applies the limits of all groups of a process, up to the topmost visible group, because each
+// group limits the process.
 void add_groups(const std::string& root, const Controller& controller, std::string path,
                 MachineMemory& memory) {
   while (true) {

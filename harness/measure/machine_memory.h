@@ -11,19 +11,20 @@
 namespace rematch {
 
 struct MachineMemory {
-  std::optional<Bytes> total;      // RAM, or the lowest limit of a control group if that is less
+  std::optional<Bytes> total;  // RAM, or the lowest limit of a control group if that limit is lower
   std::optional<Bytes> available;  // the part of `total` that is free now, without swapping
-  std::optional<std::int64_t> oom_kills;  // kills of any process since the system started
+  std::optional<std::int64_t>
+      oom_kills;  // number of processes killed since the system started, because memory ran out
 };
 
 // The memory of a device that is available to the next run.
 struct AvailableMemory {
   Bytes bytes;
-  std::string what;  // "available on this machine"
+  std::string what;  // where the memory is available, such as "available on this machine"
 };
 
-// `root` is the folder that contains proc and sys; empty: this machine's. Fields that cannot be
-// read are absent.
+// `root` is the folder that contains proc and sys. If it is empty, this machine's files are read.
+// Fields that cannot be read are absent.
 MachineMemory machine_memory(const std::string& root = "");
 
 }  // namespace rematch

@@ -13,7 +13,8 @@
 namespace rematch {
 namespace {
 
-// Higher than the priority of LibTorch's own allocators, so that nothing replaces ours later.
+// Higher than the priority of LibTorch's own allocators, so that nothing replaces our allocators
+// later.
 constexpr std::uint8_t kAllocatorPriority = 100;
 
 thread_local MemoryTag thread_tag = MemoryTag::kOther;
@@ -24,7 +25,7 @@ std::atomic<std::int64_t> cpu_limit{std::numeric_limits<std::int64_t>::max()};
 
 struct Allocation {
   std::int64_t bytes = 0;      // rounded
-  std::int64_t requested = 0;  // not rounded
+  std::int64_t requested = 0;  // the size that was asked for
   MemoryTag tag = MemoryTag::kOther;
   std::uint32_t generation = tag_generation.load(std::memory_order_relaxed);
 
@@ -91,12 +92,13 @@ class Counters {
 };
 
 Counters& cpu_counters() {
-  static auto* counters = new Counters;  // leaked: tensors of static duration are freed after main
+  static auto* counters = new Counters;  // The counters are leaked, because tensors of static
+                                         // duration are freed after main().
   return *counters;
 }
 
 Counters& meta_counters() {
-  static auto* counters = new Counters;  // leaked, for the same reason
+  static auto* counters = new Counters;  // leaked for the same reason
   return *counters;
 }
 
@@ -135,8 +137,8 @@ void* allocate_or_throw(std::size_t num_bytes) {
   }
 }
 
-// The context equals the data pointer, and raw_deleter is set. oneDNN's bf16 matmul needs raw
-// pointers, and LibTorch rejects allocators that cannot provide them.
+// The context of the data pointer equals the pointer itself, and raw_deleter is set. oneDNN's bf16
+// matmul needs raw pointers, and LibTorch rejects allocators that cannot provide them.
 class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t num_bytes) override {
@@ -180,8 +182,8 @@ void require_installed() {
   }
 }
 
-// The allocation behind a storage, and the counters that own it. Null if the storage is not from
-// these allocators.
+// The allocation of a storage, and the counters that count it. Null if the storage does not come
+// from these allocators.
 struct Located {
   Allocation* allocation = nullptr;
   Counters* counters = nullptr;
@@ -211,8 +213,9 @@ void install_counting_allocators(std::int64_t round) {
   cpu_counters().set_round(round);
   meta_counters().set_round(round);
   if (installed.exchange(true)) return;
-  static auto* cpu = new CpuAllocator;    // leaked: LibTorch keeps the pointer forever
-  static auto* meta = new MetaAllocator;  // leaked, for the same reason
+  static auto* cpu =
+      new CpuAllocator;  // The allocator is leaked, because LibTorch keeps the pointer forever.
+  static auto* meta = new MetaAllocator;  // leaked for the same reason
   c10::SetCPUAllocator(cpu, kAllocatorPriority);
   c10::SetAllocator(c10::kMeta, meta, kAllocatorPriority);
 }

@@ -26,7 +26,8 @@ MemoryTag tag_of(Phase phase) {
 
 }  // namespace
 
-// Tags the memory of a parameter's gradient as kGradient once autograd has accumulated it.
+// Tags the memory of a parameter's gradient as kGradient after autograd has accumulated the
+// gradient.
 MemoryProbe::MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters)
     : memory_(device), gradient_hooks_(parameters, [this](const at::Tensor& parameter) {
         if (parameter.grad().defined()) assign({parameter.grad()}, MemoryTag::kGradient);
@@ -58,7 +59,7 @@ void MemoryProbe::begin_next_forward() {
   saved_before_ = memory_.sample().at(MemoryTag::kForward);
 }
 
-// Only when forward ends is it known which bytes allocated in forward were temporaries.
+// Which bytes allocated in forward were temporaries is known only when forward ends.
 void MemoryProbe::forward_done() {
   samples_.after_forward = memory_.sample().total;
   std::vector<BoundarySample>& boundaries = samples_.boundaries;

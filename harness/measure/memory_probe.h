@@ -1,6 +1,6 @@
-// The memory pass of one step. Samples the device's allocator after every executed op, with the
-// op's place in the step. On the CPU and on meta it requires install_counting_allocators(). Times
-// mean nothing here, because the probe slows the step down.
+// The memory pass of one step. Samples the device's allocator after every executed op, and notes
+// the op's place in the step. On the CPU and on meta it requires install_counting_allocators().
+// Times mean nothing here, because the probe slows the step down.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace rematch {
 
-// One probe serves one step after another, on the thread that runs forward:
+// A probe serves one step after another, on the thread that runs forward. For example:
 //
 //   probe.begin_step();
 //   { OpObserverGuard observe(&probe);
@@ -28,7 +28,7 @@ namespace rematch {
 //   MemoryRecord record = probe.finish_step();
 class MemoryProbe final : public OpObserver {
  public:
-  // Observes the gradients of `parameters`, and tags the bytes that the parameters hold already.
+  // Observes the gradients of `parameters`, and tags the bytes that the parameters already hold.
   MemoryProbe(at::Device device, const std::vector<at::Tensor>& parameters);
   MemoryProbe(const MemoryProbe&) = delete;
   MemoryProbe& operator=(const MemoryProbe&) = delete;
@@ -52,7 +52,7 @@ class MemoryProbe final : public OpObserver {
   };
 
  private:
-  // A storage allocated in forward. Those still alive when forward ends were saved.
+  // A storage allocated in forward. Storages that are still alive when forward ends were saved.
   struct Born {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     std::size_t boundary = 0;
@@ -66,7 +66,7 @@ class MemoryProbe final : public OpObserver {
   GradientHooks gradient_hooks_;
   StepPlace place_;
   std::vector<Born> born_;
-  std::size_t first_of_forward_ = 0;  // the boundary at which the last forward began
+  std::size_t first_of_forward_ = 0;  // index of the boundary at which the last forward began
   Bytes saved_before_;                // bytes saved by earlier forwards
   StepSamples samples_;
   Bytes previous_total_;

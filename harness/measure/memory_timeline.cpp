@@ -18,13 +18,14 @@ HeldBytes holders_of(const BoundarySample& sample) {
                     {Holder::kOther, forward_temporaries + memory.at(MemoryTag::kBackward) +
                                          memory.at(MemoryTag::kOther)}};
   const Bytes frozen = memory.at(MemoryTag::kFrozen);
-  if (frozen.count > 0) held[Holder::kFrozenParameters] = frozen;  // few models have any
+  if (frozen.count > 0)
+    held[Holder::kFrozenParameters] = frozen;  // few models have frozen parameters
   return held;
 }
 
 using Peaks = std::map<std::string, const BoundarySample*>;
 
-// Keeps the larger sample. Ties keep the first.
+// Keeps the larger sample. If both are equally large, keeps the first.
 void raise(Peaks& peaks, const std::string& part, const BoundarySample& sample) {
   const BoundarySample*& peak = peaks[part];
   if (peak == nullptr || sample.memory.total > peak->memory.total) peak = &sample;
@@ -42,7 +43,7 @@ Peaks peaks_of_parts(const StepSamples& samples) {
   return peaks;
 }
 
-// Blocks of backward get only their bytes, because their holders would make up most of a deep
+// For blocks in backward only the bytes are stored. Their holders would make up most of a deep
 // model's report.
 void add_peaks_of_parts(const StepSamples& samples, MemoryRecord& record) {
   for (const auto& [part, sample] : peaks_of_parts(samples)) {

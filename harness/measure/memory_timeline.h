@@ -16,26 +16,27 @@ namespace rematch {
 // The process's tensors after an op. `place` is an index into StepSamples::places.
 struct BoundarySample {
   MemorySample memory;
-  // The part of the forward tag that outlives forward. The rest is temporaries.
+  // The part of the forward tag that outlives forward. The other bytes of the tag are temporaries.
   Bytes saved;
-  // Bytes that the op allocated and freed inside, above the higher of its two boundaries.
+  // Bytes that the op allocated and freed while it ran, above the higher of the boundaries before
+  // and after the op.
   Bytes transient;
   Phase phase = Phase::kForward;
   int place = 0;
 };
 
 struct StepSamples {
-  std::vector<std::string> places = {""};  // top-level scopes: "blocks.3", "head", "loss"
-  std::vector<BoundarySample> boundaries;  // one per executed op, in order
-  Bytes baseline;                          // before the step
+  std::vector<std::string> places = {""};  // top-level scopes such as "blocks.3", "head" and "loss"
+  std::vector<BoundarySample> boundaries;  // one boundary per executed op, in order
+  Bytes baseline;                          // bytes before the step
   Bytes baseline_requested;
   // The peak of the whole step. Absent on devices that reserve no memory.
   std::optional<Bytes> peak_reserved;
   Bytes after_forward;
 };
 
-// Samples beyond this number are dropped, because a plot cannot show more. Each kept sample is the
-// highest of its run of boundaries.
+// The maximum number of samples. A plot cannot show more. Each kept sample is the highest of a run
+// of consecutive boundaries.
 inline constexpr std::size_t kMaxTimelineSamples = 512;
 
 MemoryRecord summarize(const StepSamples& samples);

@@ -6,7 +6,7 @@
 
 namespace rematch {
 
-// Asks git when called. Absent if the tree or git is gone.
+// Calls git. Absent if the tree or git is missing.
 struct SourceState {
   std::string commit;
   bool dirty = false;
@@ -22,8 +22,8 @@ void note_source_state(Record& record) {
   record.git_dirty = source->dirty;
 }
 
-// Returns the output of a command, or its first line. Absent if the command fails, and if the first
-// line is empty. The shell runs `command`.
+// Runs a command with the shell. Returns its output, or the first line of it. Absent if the command
+// fails, and if the first line is empty.
 std::optional<std::string> output_of(const std::string& command);
 std::optional<std::string> first_line_of(const std::string& command);
 

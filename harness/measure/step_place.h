@@ -1,5 +1,5 @@
-// The place of a step in the model. In forward it is the open top-level scope; in backward, the
-// scope whose autograd node runs. For observers of ops.
+// The place of an op in the model, for observers of ops. In forward, the place is the open
+// top-level scope. In backward, it is the scope whose autograd node runs.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,18 @@
 
 namespace rematch {
 
-// Used by one thread at a time: by forward's, then by the threads of backward's engine.
+// Used by one thread at a time: first by the thread of forward, then by the threads of backward's
+// engine.
 class StepPlace final : private ScopeListener {
  public:
   void begin_step();
-  // From here on the place is outside all scopes, until backward runs a node.
+  // After this call the place is outside all scopes, until backward runs a node.
   void forward_done() { current_ = 0; }
 
-  // An index into names() for an op that runs at this moment. 0: in no scope.
+  // The index into names() for an op that runs at this moment. 0 if the op is in no scope.
   int of(Phase phase);
-  // "", then each top-level scope of the step in the order of forward: "blocks.3", "head".
+  // "" followed by each top-level scope of the step, such as "blocks.3" and "head", in the order of
+  // forward.
   const std::vector<std::string>& names() const { return names_; }
 
   // Observes scopes while it lives, and forwards them to the previous listener. Construct it after
@@ -38,7 +40,8 @@ class StepPlace final : private ScopeListener {
   };
 
  private:
-  // The autograd nodes created while a top-level scope was open. They begin at `first_sequence`.
+  // The autograd nodes that were created while a top-level scope was open. Their numbers begin at
+  // `first_sequence`.
   struct Interval {
     std::uint64_t first_sequence = 0;
     int place = 0;
