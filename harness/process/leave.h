@@ -1,5 +1,5 @@
-// Ends a process quickly once its work is done. Do not call it in the middle of work: destroy what
-// the caller owns first.
+// Ends a process quickly once its work is done. Do not call this in the middle of work. First
+// destroy what the caller owns.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// Returns whether a tool needs the usual end of a process. The leak sanitizer checks for leaks
-// there, and profilers and checkers of CUDA write their results there.
+// Returns whether a tool needs the usual end of a process. The leak sanitizer checks for leaks at
+// that time. Profilers and checkers of CUDA write their results at that time.
 inline bool is_watched_to_its_end() {
 #ifdef __SANITIZE_ADDRESS__
   return true;
@@ -21,8 +21,8 @@ inline bool is_watched_to_its_end() {
 #endif
 }
 
-// Ends the process with that exit code. Call it from main(). LibTorch takes 50 ms to destroy its
-// tables of ops, a quarter of the time of a short command, and the system frees the memory anyway.
+// Ends the process with that exit code. Call this from main(). LibTorch takes 50 ms to destroy its
+// tables of ops, a quarter of the time of a short command. The system frees the memory anyway.
 [[noreturn]] inline void leave(int code) {
   std::cout.flush();
   std::fflush(nullptr);

@@ -35,9 +35,9 @@ constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kLongestWait{200};
 constexpr std::chrono::seconds kGraceAfterSigterm{2};
 
-// Everything the child needs between its start and exec, prepared by the parent. The child runs on
-// the parent's memory while the parent waits. Copying the page tables of a process with LibTorch
-// would take longer than the rest of the start.
+// Everything the child needs between its start and exec, prepared by the parent. Until exec the
+// child runs on the parent's memory, while the parent waits. Copying the page tables of a process
+// with LibTorch would take longer than the rest of the start.
 struct ChildStart {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -46,11 +46,11 @@ struct ChildStart {
   sigset_t signals;  // signals blocked before the start
 };
 
-// Makes only system calls. Signals stay blocked until the handlers are reset, because they are
-// still the parent's.
+// Makes only system calls. Signals stay blocked until the handlers are reset, because the handlers
+// are still the parent's.
 int become_child(void* argument) {
   const auto& start = *static_cast<const ChildStart*>(argument);
-  setpgid(0, 0);  // the terminal's signals are for the parent
+  setpgid(0, 0);  // so that signals from the terminal reach only the parent
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != start.parent) _exit(kCannotStart);
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signal(number, SIG_DFL);
@@ -120,8 +120,8 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   start(command, environment, file);
 }
 
-// Closes `error_file`, which belongs to the child. If it is negative, the child's stderr is
-// discarded.
+// Closes `error_file`, which belongs to the child. If `error_file` is negative, the child's stderr
+// is discarded.
 void Child::start(const std::vector<std::string>& command,
                   const std::vector<std::string>& environment, int error_file) {
   ChildStart start{pointers_to(command), environment_with(environment), error_file, getpid(), {}};
@@ -132,7 +132,8 @@ void Child::start(const std::vector<std::string>& command,
     if (error_end_ >= 0) close(error_end_);
     throw std::system_error(error, std::generic_category(), "cannot start a child process");
   }
-  pid_file_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 on older systems
+  pid_file_ =
+      static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // -1 on systems without this call
 }
 
 Child::~Child() {
@@ -175,7 +176,7 @@ bool Child::poll_once(std::chrono::milliseconds longest) {
   return true;
 }
 
-// Returns false at the end of the stream, or if nothing can be read.
+// Returns false at the end of the stream, or if nothing can be read at this time.
 bool Child::read_some() {
   pollfd readable{error_end_, POLLIN, 0};
   if (error_end_ < 0 || poll(&readable, 1, 0) <= 0) return false;
@@ -222,8 +223,8 @@ void take_end(const Child& child, const MachineMemory& before, ChildResult& resu
 }
 
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident) {
-  // Daemons that kill before the system must, and schedulers that poll, act below the limit. They
-  // may have killed a child that held one part in this many.
+  // Some daemons kill before the system must, and some schedulers poll. Both act below the limit.
+  // They may have killed a child that held the total divided by this number.
   constexpr std::int64_t kSuspectPart = 2;
   if (after.oom_kills && before.oom_kills && *after.oom_kills > *before.oom_kills) return true;
   return !after.total || peak_resident.count >= after.total->count / kSuspectPart;

@@ -1,5 +1,5 @@
-// Child processes with a time limit, because each measurement runs in its own process. Knows
-// nothing about the child's work.
+// Child processes with a time limit, because each measurement runs in its own process. This code
+// does not depend on the child's work.
 #pragma once
 
 #include <sys/resource.h>
@@ -19,10 +19,10 @@ namespace rematch {
 // One child process, polled between other work.
 class Child {
  public:
-  // Starts `command` (argv; the first is a path) in its own process group. Its stdin and stdout are
-  // /dev/null. `environment` lists variables to set, "NAME=value". Keeps the end of its stderr. The
-  // child dies with this process, however this process ends. Throws std::system_error if it cannot
-  // be started.
+  // Starts `command` (argv; the first word is a path) in its own process group. The child's stdin
+  // and stdout are /dev/null. `environment` lists variables to set, "NAME=value". Keeps the end of
+  // the child's stderr. The child dies with this process, however this process ends. Throws
+  // std::system_error if the child cannot be started.
   explicit Child(const std::vector<std::string>& command,
                  const std::vector<std::string>& environment = {});
   // Appends the child's stderr to `error_file` instead. If `error_file` is empty, the child writes
@@ -33,8 +33,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  void send(int signal_number) const;  // sends it to the child's group
-  // Sends SIGTERM, and SIGKILL if the child runs on after `grace`. Returns when the child has
+  void send(int signal_number) const;  // sends the signal to the child's group
+  // Sends SIGTERM, and SIGKILL if the child still runs after `grace`. Returns when the child has
   // ended.
   void stop(std::chrono::milliseconds grace);
 
@@ -42,11 +42,11 @@ class Child {
   // whether the child has ended.
   bool poll_once(std::chrono::milliseconds longest);
   bool has_ended() const { return ended_; }
-  // Becomes readable when the child writes to stderr or ends. -1 once its stderr is closed, or if
-  // it is not kept.
+  // A file descriptor that becomes readable when the child writes to stderr or ends. -1 after the
+  // child's stderr was closed, or if stderr is not kept.
   int error_end() const { return error_end_; }
 
-  // Valid once the child has ended.
+  // The following three are valid after the child has ended.
   int status() const { return status_; }  // the status that wait() returned
   Bytes peak_resident() const { return Bytes{std::int64_t{usage_.ru_maxrss} * 1024}; }
   const std::string& error_tail() const { return tail_; }
@@ -69,31 +69,32 @@ enum class ChildEnd : std::uint8_t { kExited, kSignalled, kTimedOut, kInterrupte
 
 struct ChildResult {
   ChildEnd end = ChildEnd::kExited;
-  int code = 0;            // exit code, or the signal that ended it
-  std::string error_tail;  // the end of its stderr
-  Bytes peak_resident;     // peak of the whole process
-  // Only for a child ended by SIGKILL: see is_memory_short().
+  int code = 0;            // exit code, or the number of the signal that ended the child
+  std::string error_tail;  // end of the child's stderr
+  Bytes peak_resident;     // peak of the child as a whole process
+  // Set only for a child that SIGKILL ended: see is_memory_short().
   bool memory_was_short = false;
   std::chrono::nanoseconds elapsed{};
 };
 
-// Runs a child to its end. Stops it after `limit`, or if an InterruptGuard saw a signal. Throws
-// std::system_error if it cannot be started.
+// Runs a child to its end. Stops the child after `limit`, or if an InterruptGuard saw a signal.
+// Throws std::system_error if the child cannot be started.
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 // Fills `result` from a child that has ended. `before` is the memory of the machine when the child
-// began. Reads `end` of `result`, which the code that ended the child has set. Does not touch
-// `elapsed`.
+// began. Reads `end` of `result`, which the code that ended the child has set. Leaves `elapsed`
+// unchanged.
 void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
 
-// Returns whether a child may have been killed because memory ran out. That is so if the system
-// killed some process for that reason while the child ran, if the child held half of the memory, or
-// if the total is unknown. Otherwise the kill had another reason. Pure.
+// Returns whether a child may have been killed because memory ran out. This is so in three cases:
+// the system killed some process for that reason while the child ran, the child held half of the
+// memory, or the total is unknown. Otherwise the kill had another reason. Pure.
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident);
 
-// The path of this program's own file, to start it again.
+// The path of this program's own file, which serves to start the program again.
 std::string own_executable();
-// The hash of that file. Equal hashes mean that two machines or processes run the same program.
+// The hash of this program's own file. Equal hashes mean that two machines or processes run the
+// same program.
 std::string own_executable_sha256();
 
 }  // namespace rematch
