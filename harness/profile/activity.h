@@ -13,13 +13,13 @@
 
 namespace rematch {
 
-// One kernel that ran. Times are on the device's clock. A start of 0 means that there was no time
-// stamp.
+// One kernel that ran. Times are on the device's clock. A start of 0 means that the record had no
+// time stamp.
 struct KernelActivity {
-  std::string symbol;  // mangled, exactly what the driver gives
+  std::string symbol;  // mangled name, exactly as the driver gives it
   std::chrono::nanoseconds start{};
   std::chrono::nanoseconds end{};
-  std::uint32_t correlation = 0;  // identifies the call that launched it
+  std::uint32_t correlation = 0;  // identifies the call that launched the kernel
 };
 
 // A memcpy or memset.
@@ -30,7 +30,8 @@ struct TransferActivity {
   Bytes bytes;
 };
 
-// A call that launched a kernel, from its own record. It reveals kernels whose record is missing.
+// A call that launched a kernel, from the call's own record. Such a record reveals kernels whose
+// record is missing.
 struct LaunchCall {
   // Start and end of the call, on the device's clock.
   std::chrono::nanoseconds start{};
@@ -39,12 +40,13 @@ struct LaunchCall {
   std::uint32_t correlation = 0;
 };
 
-// Replaces an op call's number while a step's input is made, which is not an op of the step.
+// Stands for an op call's number while a step's input is made. Making the input is not an op of the
+// step.
 inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
-// Replaces an op call's number while a plan's copies between device and host are started.
+// Stands for an op call's number while a plan's copies between device and host are started.
 inline constexpr std::uint64_t kOffloadOfPlan = kBatchOfStep - 1;
 
-// The launching call happened while this op call was the innermost one of its thread.
+// Links a launching call to the op call that was the innermost one of its thread at the time.
 struct LaunchLink {
   std::uint32_t correlation = 0;
   std::uint64_t op_call = 0;  // 1 + index of the op call, kBatchOfStep or kOffloadOfPlan
@@ -55,31 +57,34 @@ struct Activity {
   std::vector<TransferActivity> transfers;
   std::vector<LaunchLink> links;
   std::vector<LaunchCall> launches;
-  std::int64_t dropped = 0;     // records lost because buffers ran out
-  std::int64_t unfinished = 0;  // kernels and transfers that had not ended; not listed above
+  std::int64_t dropped = 0;  // records lost because buffers ran out
+  std::int64_t unfinished =
+      0;  // kernels and transfers that had not ended; not listed in `kernels` and `transfers`
 };
 
-// Marks, on the launching thread, which op call its launches belong to, and which region and phase
-// the call is in.
+// Marks, on the launching thread, the op call to which launches belong, and the region and phase of
+// that call.
 class LaunchMarker {
  public:
   virtual ~LaunchMarker() = default;
-  // `op_call` is as in LaunchLink. `name` is for people: "forward blocks.3 aten::mm". Calls nest
-  // per thread. Each begin() is followed by an end() unless an op throws.
+  // `op_call` is as in LaunchLink. `name` is for people, such as "forward blocks.3 aten::mm". Calls
+  // nest per thread. Each begin() is followed by an end() unless an op throws.
   virtual void begin(std::uint64_t op_call, const std::string& name) = 0;
   virtual void end() = 0;
 
-  // Surround the calls of a region's forward, or of a part of its recompute, on their thread:
-  // "recompute region blocks.3". They nest with the calls.
+  // These two surround the calls of a region's forward, or of a part of its recompute, on the
+  // thread that runs them. A name is for example "recompute region blocks.3". They nest with the
+  // calls.
   virtual void begin_region(const std::string& /*name*/) {}
   virtual void end_region() noexcept {}
 
-  // Surround all calls of a step's phase, on any thread. begin_phase() ends the previous phase.
+  // These two surround all calls of a step's phase, on any thread. begin_phase() ends the previous
+  // phase.
   virtual void begin_phase(const std::string& /*name*/) {}
   virtual void end_phase() noexcept {}
 };
 
-// Activity cannot be recorded or can no longer be trusted. The message says what to do.
+// Thrown if activity cannot be recorded or can no longer be trusted. The message says what to do.
 struct ActivityError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -89,20 +94,21 @@ struct ActivityError : std::runtime_error {
 // peaks are measured without it.
 class ActivityRecorder : public LaunchMarker {
  public:
-  // Drops what was recorded so far. Synchronize the device first, and mark nothing meanwhile.
+  // Drops what was recorded so far. Synchronize the device first. Mark nothing during the call.
   virtual void discard() = 0;
 
-  // Stops and returns the records, with lost ones counted. Call it once, after synchronizing the
-  // device, because a kernel that still runs is left out as unfinished. Throws ActivityError.
+  // Stops recording and returns the records. Lost records are counted. Call this once, after
+  // synchronizing the device, because a kernel that still runs is left out as unfinished. Throws
+  // ActivityError.
   virtual Activity finish() = 0;
 };
 
 // Starts recording. A process has one recorder at a time. Throws ActivityError.
 std::unique_ptr<ActivityRecorder> record_activity();
 
-// Returns "ok" if kernels can be counted here, else the reason: no CUDA in this build, no CUPTI,
-// another CUPTI version, a driver that refuses, or another tool that records. Starts a session to
-// find out.
+// Returns "ok" if kernels can be counted on this machine, otherwise the reason why not. Reasons: no
+// CUDA in this build, no CUPTI, another CUPTI version, a driver that refuses, or another tool that
+// records. Starts a session to find out.
 inline std::string kernel_counting_state() {
   try {
     record_activity();

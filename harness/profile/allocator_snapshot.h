@@ -9,18 +9,18 @@
 
 namespace rematch {
 
-// Drops earlier events and records each allocation and free from here on. Keeps the latest events
-// if there are very many.
+// Drops earlier events and records each allocation and free from this call on. If there are very
+// many events, keeps the latest.
 void record_allocations();
 
 // Returns the allocator's segments and the recorded events, pickled. Stops recording. Throws
 // std::runtime_error without CUDA.
 std::string take_allocator_snapshot();
 
-// Attaches this name to each later event. memory_viz shows it as `user_metadata`.
+// Attaches this name to each later event. memory_viz shows the name as `user_metadata`.
 void name_allocations(const std::string& name);
 
-// Names the events of each op after the op: "recompute blocks.3 aten::mm".
+// Gives the events of each op a name such as "recompute blocks.3 aten::mm".
 class AllocationMarker final : public LaunchMarker {
  public:
   void begin(std::uint64_t, const std::string& name) override {

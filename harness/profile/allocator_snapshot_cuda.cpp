@@ -14,8 +14,8 @@ constexpr std::size_t kMostEvents = 1'000'000;
 
 }  // namespace
 
-// Records no C++ stacks. They would only show the engine and LibTorch, and would slow the steps
-// down.
+// Records no C++ stacks. C++ stacks would only show the engine and LibTorch, and would slow the
+// steps down.
 void record_allocations() {
   torch::cuda::_record_memory_history("all", /*context=*/std::nullopt, /*stacks=*/"python",
                                       kMostEvents, /*clearHistory=*/true);

@@ -12,7 +12,8 @@ namespace {
 constexpr OpClass kCrossChecked[] = {OpClass::kMatmul, OpClass::kAttentionForward,
                                      OpClass::kAttentionBackward};
 
-// Returns the class of kernel that the op must launch, if its class is cross-checked.
+// Returns the class of kernel that the op must launch. Absent if the op's class is not
+// cross-checked.
 std::optional<KernelClass> own_kernel_class(OpClass op_class, AttentionKernels attention) {
   const bool is_composed = attention == AttentionKernels::kComposed;
   switch (op_class) {
@@ -157,8 +158,8 @@ class Attribution {
     }
   }
 
-  // Returns whether the launch encloses, or is inside, a call that has the kernel. `launches` must
-  // be sorted.
+  // Returns whether the launch encloses, or lies inside, a neighbouring call to which CUPTI
+  // attributes a kernel. `launches` must be sorted.
   bool is_one_with_neighbour(const std::vector<LaunchCall>& launches, std::size_t index) const {
     const auto contains = [](const LaunchCall& outer, const LaunchCall& inner) {
       return outer.thread == inner.thread && outer.start <= inner.start && inner.end <= outer.end;
@@ -205,7 +206,8 @@ class Attribution {
     return std::nullopt;
   }
 
-  // If each step has as many launches as kernels, a difference between steps is the program's own.
+  // If each step has as many launches as kernels, no record is lost. A difference between steps is
+  // then the program's own.
   bool launches_explain_kernels() const { return launches_of_step_ == kernels_of_step_; }
 
   std::optional<std::string> difference_of_steps() const {
@@ -233,7 +235,7 @@ class Attribution {
   std::unordered_map<std::uint32_t, std::uint64_t> links_;
   std::unordered_map<std::string, Name> names_;
   std::set<std::size_t> launched_own_;
-  std::unordered_set<std::uint32_t> with_kernel_;  // correlation ids
+  std::unordered_set<std::uint32_t> with_kernel_;  // correlation ids of calls that have a kernel
   std::map<int, std::int64_t> kernels_of_step_;
   std::map<int, std::int64_t> launches_of_step_;
   KernelUse use_;
@@ -282,7 +284,7 @@ std::optional<std::string> disagreement(
 
 namespace {
 
-// Absent if there were none.
+// Returns nothing if there were no transfers.
 std::optional<TransferRecord> transfer_record(const TransferTotals& totals) {
   if (totals.count == 0) return std::nullopt;
   return TransferRecord{totals.count, totals.bytes, totals.time};

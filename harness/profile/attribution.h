@@ -1,5 +1,5 @@
 // Attributes device activity to ops: how many kernels and how much kernel time, by phase, kernel
-// class, op class and call. Reports what it could not attribute. Pure.
+// class, op class and call. Also reports activity that it could not attribute. Pure.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@
 
 namespace rematch {
 
-// One op dispatched while the activity was recorded, in the order of the calls.
+// One op that was dispatched while activity was recorded. Lists are in the order of the calls.
 struct OpCall {
   std::string op;  // "aten::mm"
   OpClass op_class = OpClass::kOther;
   Phase phase = Phase::kForward;
-  std::string place;  // the top-level scope: "blocks.3"; empty outside all scopes
-  int step = 0;       // index of the counted step
+  std::string place;  // top-level scope, such as "blocks.3"; empty outside all scopes
+  int step = 0;       // index of the step among the counted steps
 };
 
 // How an attention op is computed: by one fused kernel, or by matmuls and a softmax inside the op.
@@ -49,26 +49,28 @@ using KernelTotalsByPhase = std::array<std::map<Key, KernelTotals>, kNumPhases>;
 struct KernelUse {
   KernelTotalsByPhase<KernelClass> by_class;
   KernelTotalsByPhase<std::string> by_name;  // key: short_name()
-  KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched it
+  KernelTotalsByPhase<OpClass> by_op_class;  // key: class of the op that launched the kernels
   AttentionKernels attention = AttentionKernels::kFused;
-  // Op calls that launched at least one kernel of the class expected of them.
+  // The number of op calls that launched at least one kernel of the class expected of them.
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> ops_with_kernels;
-  std::vector<std::chrono::nanoseconds> by_call;  // time of its kernels and transfers
+  std::vector<std::chrono::nanoseconds> by_call;  // time of each call's kernels and transfers
   std::vector<std::int32_t> kernels_by_call;
 
   // Copies that the plan's offload started. They run in parallel to kernels, so no phase includes
   // their time.
   TransferTotals offload;
-  // Copies and memsets that were not started by an op call, by offload, or while a step's input was
-  // made.
+  // Copies and memsets for which there is no explanation: they were not started by an op call, by
+  // offload, or while a step's input was made.
   TransferTotals unattributed_transfers;
 
   std::int64_t dropped = 0;
   std::int64_t unfinished = 0;
-  std::int64_t lost = 0;           // launches by op calls whose kernel has no record
-  std::int64_t unattributed = 0;   // kernels that no op call launched
-  std::int64_t badly_stamped = 0;  // kernels without a start, or that end before it
-  std::map<std::string, std::chrono::nanoseconds> unknown;  // kernels of no known class
+  std::int64_t lost = 0;          // number of launches by op calls whose kernel has no record
+  std::int64_t unattributed = 0;  // number of kernels that no op call launched
+  std::int64_t badly_stamped =
+      0;  // number of kernels that have no start, or an end before their start
+  std::map<std::string, std::chrono::nanoseconds>
+      unknown;  // times of kernels whose class is unknown, by name
   // The reason why the figures must not be used, if any: lost records, a bad time stamp,
   // unattributed kernels, or steps that differ although they launched equally many kernels.
   std::optional<std::string> invalid;
@@ -83,9 +85,9 @@ struct KernelUse {
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention = AttentionKernels::kFused);
 
-// Finds matmuls and attention ops that executed without a kernel of their class, or the reverse.
-// Returns a line that names the phase, the class and both numbers. Absent if all agree. `executed`
-// is what the op counter saw in the same steps.
+// Compares the matmuls and attention ops that were executed with those that launched a kernel of
+// their class. If the numbers differ, returns a line that names the phase, the class and both
+// numbers. Absent if all agree. `executed` is what the op counter saw in the same steps.
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
 

@@ -15,7 +15,7 @@ void find(void* library, const char* name, Function& function) {
   }
 }
 
-// 130001 is 13.0, update 1. Records change between 13.0 and 13.1.
+// For example 130001 is 13.0, update 1. The format of records differs between 13.0 and 13.1.
 constexpr std::uint32_t release_of(std::uint32_t version) { return version / 100; }
 
 std::string release_name(std::uint32_t version) {
@@ -66,8 +66,8 @@ using std::chrono::nanoseconds;
 
 nanoseconds stamp(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
-// A forced flush returns records that still run, with a start and without an end. A record without
-// both was lost; it is kept so that the check of time stamps finds it.
+// A forced flush returns records of kernels that still run. Such a record has a start but no end. A
+// record without both was lost; it is kept so that the check of time stamps finds it.
 template <class Record>
 bool has_ended(const Record& record, Activity& activity) {
   if (record.end != 0 || record.start == 0) return true;
@@ -75,7 +75,7 @@ bool has_ended(const Record& record, Activity& activity) {
   return false;
 }
 
-// Copies and memsets have the same fields under different types.
+// The records of copies and of memsets have the same fields under different types.
 template <class Record>
 void add_transfer(const CUpti_Activity* record, Activity& activity) {
   const auto& transfer = *reinterpret_cast<const Record*>(record);

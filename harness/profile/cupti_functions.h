@@ -1,6 +1,6 @@
 // The functions of CUPTI that are used here, as a table. The library is loaded at run time, so that
-// a program without a driver can start. Tests fill the table themselves. This is the only header
-// that includes CUPTI's.
+// a program can start without a driver. Tests fill the table themselves. No other header includes
+// CUPTI's.
 #pragma once
 
 #include <cupti.h>
@@ -37,11 +37,11 @@ struct CuptiFunctions {
 CuptiFunctions load_cupti(const std::string& library = kCuptiLibrary);
 
 // Throws CuptiError unless the library writes the records that this code was compiled for. A
-// library writes the records of its own version, whatever the caller expects.
+// library writes the records of its own version, regardless of the caller's version.
 void require_cupti_version(const CuptiFunctions& functions);
 
-// The kind of our external ids. torch.profiler's Kineto pushes CUSTOM0 and CUSTOM1 in the same
-// process.
+// The kind of our external correlation ids. torch.profiler's Kineto pushes CUSTOM0 and CUSTOM1 in
+// the same process.
 inline constexpr CUpti_ExternalCorrelationKind kOpCallId = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
 // The calls of the runtime and of the driver that launch a kernel.

@@ -35,9 +35,9 @@ const Calls kCalls[] = {{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_AP
                         {CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API,
                          CUPTI_DRIVER_TRACE_CBID_SIZE - 1, &CuptiFunctions::enable_driver_call}};
 
-// Tracing all calls would cost a record for every query of a library, so only these are traced.
-// They are recognized by name, because CUDA 13 uses other launch calls than CUDA 12, and libraries
-// use the driver's.
+// The calls to trace. Tracing all calls would cost a record for every query of a library. The calls
+// are recognized by name, because CUDA 13 uses other launch calls than CUDA 12, and libraries use
+// the driver's.
 bool gives_work(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") || has("Memcpy") || has("Memset");
@@ -51,7 +51,7 @@ bool launches_kernel(std::string_view call) {
   return has("Launch") && !has("Host") && !has("Graph");
 }
 
-// A subscriber needs a callback. Nothing is enabled that would call this one.
+// The callback of the subscriber. CUPTI requires one, but nothing is enabled that would call it.
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 std::string advice_for(CUptiResult result) {
@@ -92,17 +92,17 @@ struct CuptiSession::Recorder {
   Activity take_all();
 
   const CuptiFunctions functions;
-  KernelLaunches launches;  // written before any buffer is delivered
+  KernelLaunches launches;  // set before any buffer is delivered
   std::optional<CUpti_SubscriberHandle> subscriber;
   std::vector<CUpti_ActivityKind> enabled;
   std::mutex mutex;
-  Activity activity;    // `mutex` guards this and everything below
+  Activity activity;    // `mutex` guards this field and all fields after it
   std::string problem;  // an error in a buffer, found on CUPTI's thread
   int num_being_read = 0;
   std::condition_variable all_read;
   std::chrono::nanoseconds counted_from{};
 
-  // The only target of CUPTI's buffer callbacks. Null between sessions.
+  // The only recorder to which CUPTI's buffer callbacks write. Null between sessions.
   static std::mutex target_mutex;
   static std::shared_ptr<Recorder> target;
   static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes,
@@ -121,7 +121,7 @@ void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* byt
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
   if (*buffer == nullptr) std::abort();
   *bytes = kBufferBytes;
-  *most_records = 0;  // no limit but the buffer's size
+  *most_records = 0;  // no limit except the buffer's size
 }
 
 void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream,
@@ -136,7 +136,7 @@ void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream
   std::free(buffer);
 }
 
-// Runs on CUPTI's thread and throws nothing. Holds no lock while it calls CUPTI: CUPTI holds its
+// Runs on CUPTI's thread and throws nothing. Holds no lock while it calls CUPTI. CUPTI holds its
 // own locks while it waits for callbacks, so two threads could deadlock.
 void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::uint8_t* buffer,
                                   std::size_t valid_bytes) {
@@ -248,8 +248,8 @@ void CuptiSession::end() {
   recorder_->check(recorder_->functions.pop_id(kOpCallId, &last), "to link launches to ops");
 }
 
-// Records of earlier work may still arrive later: CUPTI returns full buffers and keeps the others.
-// Earlier records are therefore recognized by their time stamps.
+// Records of earlier work may still arrive later: CUPTI returns full buffers, and keeps buffers
+// that are not full. Earlier records are therefore recognized by their time stamps.
 void CuptiSession::discard() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
   std::uint64_t now = 0;
@@ -259,8 +259,8 @@ void CuptiSession::discard() {
   recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));
 }
 
-// The first flush returns buffers whose records have all ended. CUPTI withholds a buffer with one
-// unfinished record of any thread, so a second, forced flush returns the rest.
+// The first flush returns buffers whose records have all ended. CUPTI withholds a buffer that has
+// an unfinished record of any thread. A second, forced flush returns these buffers too.
 Activity CuptiSession::finish() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
   recorder_->check(recorder_->functions.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),

@@ -16,18 +16,19 @@ struct CuptiError : ActivityError {
 };
 
 // A process has one session at a time, because CUPTI's buffer callbacks carry no user pointer. A
-// second session throws. Start it before the warm-up, because the first session of a process may
-// take seconds.
+// second session throws. Start the session before the warm-up, because the first session of a
+// process may take seconds to start.
 class CuptiSession final : public ActivityRecorder {
  public:
-  // Starts recording. Throws CuptiError if CUPTI has another version than this was compiled for,
-  // has another subscriber (nsys, ncu, a sanitizer, a profiler), or is rejected by the driver.
+  // Starts recording. Throws CuptiError in three cases: CUPTI has another version than this code
+  // was compiled for, it has another subscriber (nsys, ncu, a sanitizer, a profiler), or the driver
+  // rejects it.
   explicit CuptiSession(const CuptiFunctions& functions);
-  ~CuptiSession() override;  // stops recording; discards what finish() did not collect
+  ~CuptiSession() override;  // stops recording and drops what finish() did not collect
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  // Links everything that the calling thread launches until end() to the op call. Calls nest.
+  // Links to the op call everything that the calling thread launches until end(). Calls nest.
   void begin(std::uint64_t op_call, const std::string& name) override;
   void end() override;
 
@@ -36,7 +37,7 @@ class CuptiSession final : public ActivityRecorder {
 
  private:
   struct Recorder;  // keeps cupti.h out of this header
-  // Shared with CUPTI's threads that deliver a buffer.
+  // Shared with CUPTI's threads, which deliver buffers.
   std::shared_ptr<Recorder> recorder_;
 };
 

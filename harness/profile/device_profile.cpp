@@ -18,13 +18,14 @@
 namespace rematch {
 namespace {
 
-// The allocator usually behaves the same in every step. A second step shows if it does not.
+// The allocator usually behaves the same in every step. A second step shows whether it does.
 constexpr int kWeighedSteps = 2;
 
-// Appends the duration of each step's phases. Nothing else observes those steps.
+// Appends the duration of each step's phases. Nothing else observes the steps that this listener
+// times.
 class PhaseClock final : public StepListener {
  public:
-  // `steps` must outlive it.
+  // `steps` must outlive this object.
   PhaseClock(at::Device device, TimedSteps& steps) : clock_(device), steps_(steps) {}
   void before_step() override { clock_.begin(); }
   void after_forward(const at::Tensor&) override { clock_.part_done(); }
@@ -42,7 +43,7 @@ class PhaseClock final : public StepListener {
   TimedSteps& steps_;
 };
 
-// Sets a recorder's list to that of the running pass.
+// Makes a recorder write to the list of the pass that runs: forward or backward.
 template <class Recorder, class Figure>
 class ListedStep final : public StepListener {
  public:
@@ -57,8 +58,8 @@ class ListedStep final : public StepListener {
   StepFigures<Figure>& figures_;
 };
 
-// The steps that measure a profile, one after another. Steps are timed as a whole, timed or
-// recorded op by op, or weighed for temporaries. Each step does only one of these, so that none
+// The steps that measure a profile, one after another. A step is timed as a whole, timed or
+// recorded op by op, or measured for temporaries. Each step does only one of these, so that none
 // disturbs another.
 class ProfiledTraining {
  public:
@@ -140,7 +141,7 @@ void ProfiledTraining::weigh_ops() {
 void ProfiledTraining::record_kernels() {
   const std::unique_ptr<ActivityRecorder> activity = record_activity();
   StepListener nobody;
-  step(nobody);  // excludes what the first recorded step loads
+  step(nobody);  // so that the counted steps exclude what the first recorded step loads
   synchronize(device_);
   activity->discard();
   OpCallRecorder recorder({activity.get()});
@@ -153,7 +154,8 @@ void ProfiledTraining::record_kernels() {
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
-// Adds what the times depend on besides the model. LibTorch may have chosen the attention kernel.
+// Adds the facts on which the times depend besides the model. LibTorch may have chosen the
+// attention kernel.
 void ProfiledTraining::note_kernels(Profile& profile) const {
   profile.attention_backend = to_string(attention_backend_in_use());
   if (!device_.is_cuda()) return;

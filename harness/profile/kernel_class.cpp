@@ -22,10 +22,11 @@ struct Rule {
   std::vector<std::string_view> patterns;
 };
 
-// The names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL, and
-// from our kernels that no op is named after. nvcc's lambdas do not demangle, so patterns also
-// match a kernel's template arguments. nvjet is cuBLAS from 12.8 on. triton_tem_ are template
-// kernels, nearly always matmuls. jagged_ are elementwise kernels from a namespace named fbgemm.
+// The names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL.
+// Others are those of our kernels that do not have an op's name. nvcc's lambdas do not demangle, so
+// patterns also match a kernel's template arguments. nvjet is cuBLAS from 12.8 on. triton_tem_ are
+// template kernels, nearly always matmuls. jagged_ are elementwise kernels from a namespace named
+// fbgemm.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {KernelClass::kCollective,
@@ -107,8 +108,8 @@ bool fits(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// A kernel rematch_NAME_... gets the class of op rematch::NAME, so that a new op is classified only
-// once.
+// A kernel named rematch_NAME_... gets the class of op rematch::NAME. A new op is therefore
+// classified in one place only.
 std::optional<KernelClass> class_of_own_kernel(std::string_view name) {
   constexpr std::string_view kStart = "rematch_";
   const std::size_t start = name.find(kStart);
@@ -158,7 +159,7 @@ std::string demangled(const std::string& symbol) {
 std::string short_name(const std::string& name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   std::string text;
-  std::string open;  // open brackets of template arguments, including nested ones
+  std::string open;  // number of open brackets of template arguments, including nested ones
   for (std::size_t index = 0; index < name.size(); ++index) {
     const char letter = name[index];
     if (open.empty() && std::string_view(name).substr(index).starts_with(kUnnamed)) {

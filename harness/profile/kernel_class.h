@@ -15,7 +15,7 @@ enum class KernelClass : std::uint8_t {
   kCollective,
   kAttentionForward,
   kAttentionBackward,
-  kAttentionAuxiliary,  // the small kernels around attention: sums of splits, dot products, casts
+  kAttentionAuxiliary,  // small kernels around attention: sums of splits, dot products, casts
   kMatmul,
   kNorm,
   kSoftmaxLoss,
@@ -24,8 +24,8 @@ enum class KernelClass : std::uint8_t {
   kSort,     // sorts, scans, histograms and top-k, as in a router of experts
   kIndex,    // embeddings, gathers, scatters
   kReduction,
-  kElementwise,  // includes copies made by a kernel
-  kMemory,       // memcpy and memset, known by their record instead of a name
+  kElementwise,  // includes copies that a kernel makes
+  kMemory,       // memcpy and memset, identified by the type of their record
   kUnknown,
 };
 
@@ -54,7 +54,7 @@ KernelClass kernel_class_of(std::string_view name);
 // unchanged if it is not a C++ symbol.
 std::string demangled(const std::string& symbol);
 
-// Returns a demangled name without template arguments and parameters:
+// Returns a demangled name without template arguments and parameters, such as
 // "pytorch_flash::flash_fwd_kernel".
 std::string short_name(const std::string& name);
 

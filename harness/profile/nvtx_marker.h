@@ -1,6 +1,6 @@
-// Names ops for tools that read NVTX (Nsight Systems), as reports do: "recompute blocks.3
-// aten::mm". Regions and phases are ranges around them. Costs next to nothing without such a tool.
-// Needs no CUDA header itself.
+// Names ops for tools that read NVTX (Nsight Systems), with the names that reports use, such as
+// "recompute blocks.3 aten::mm". Regions and phases are ranges around the ops. Costs next to
+// nothing without such a tool. Needs no CUDA header itself.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 namespace rematch {
 
 struct NvtxFunctions {
-  // Open and close a range of the calling thread.
+  // These two open and close a range of the calling thread.
   void (*push)(const char* name) = nullptr;
   void (*pop)() = nullptr;
-  // Open and close a range of the process. It may end on another thread and does not nest.
+  // These two open and close a range of the process. Such a range may end on another thread and
+  // does not nest.
   std::uint64_t (*start)(const char* name) = nullptr;
   void (*end)(std::uint64_t range) = nullptr;
 };
 
-// Returns NVTX's own functions in programs linked with CUDA. Without an attached tool they do
-// nothing.
+// Returns NVTX's own functions in programs linked with CUDA. Without an attached tool these
+// functions have no effect.
 NvtxFunctions nvtx_functions();
 
 class NvtxMarker final : public LaunchMarker {
@@ -34,8 +35,8 @@ class NvtxMarker final : public LaunchMarker {
   void end() override { functions_.pop(); }
   void begin_region(const std::string& name) override { functions_.push(name.c_str()); }
   void end_region() noexcept override { functions_.pop(); }
-  // A range of the process, because autograd's threads launch backward's kernels while the thread
-  // of the step waits.
+  // A phase is a range of the process, because autograd's threads launch backward's kernels while
+  // the thread of the step waits.
   void begin_phase(const std::string& name) override {
     end_phase();
     phase_ = functions_.start(name.c_str());

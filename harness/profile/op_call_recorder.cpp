@@ -75,7 +75,7 @@ void OpCallRecorder::region_left() noexcept {
 }
 
 void OpCallRecorder::around(Move move, c10::Stream, const std::function<void()>& start) {
-  if (move != Move::kCopy) return start();  // a join gives the device no work
+  if (move != Move::kCopy) return start();  // a join starts no work on the device
   for (LaunchMarker* marker : markers_) marker->begin(kOffloadOfPlan, "offload copy");
   start();
   for (auto marker = markers_.rbegin(); marker != markers_.rend(); ++marker) (*marker)->end();

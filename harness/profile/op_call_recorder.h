@@ -1,6 +1,6 @@
-// Lists the ops of a step as they are called, on any thread, and marks what each of them launches.
-// Together with the device's activity, the list shows which kernels belong to which op, phase and
-// block.
+// Lists the ops of a step as they are called, on any thread, and marks the kernels that each op
+// launches. Together with the device's activity, the list shows which kernels belong to which op,
+// phase and block.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,13 +28,13 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   // The markers must outlive the recorder.
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
 
-  void begin_step();  // numbered from 0 on
-  // Call them around making the step's input, on the calling thread. Kernels in between belong to
-  // no op.
+  void begin_step();  // steps are numbered from 0
+  // Call these two around making the step's input, on the calling thread. Kernels launched between
+  // the calls belong to no op.
   void begin_batch();
   void end_batch();
   void forward_done() { place_.forward_done(); }
-  // Begins a phase of the step and ends the previous one. Call it on the step's thread.
+  // Begins a phase of the step and ends the previous one. Call this on the step's thread.
   void begin_phase(Phase phase);
   void end_phase();
   StepPlace& place() { return place_; }
@@ -48,7 +48,7 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   // Marks copies of a plan's offload, which are launched outside of ops.
   void around(Move move, c10::Stream stream, const std::function<void()>& start) override;
 
-  // The calls in order. Do not call it while a step runs.
+  // The calls in order. Do not read this while a step runs.
   const std::vector<OpCall>& calls() const { return calls_; }
   // Counts of the calls that ended without an exception. Kernels are checked against these
   // calls.
@@ -64,11 +64,12 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
 };
 
 // Records the bytes that each op's kernels allocate and free before the op returns: the allocator's
-// peak while the op runs, above the bytes at its boundaries. Knows nothing about steps or traces.
+// peak while the op runs, above the bytes at its boundaries. This class does not depend on steps or
+// traces.
 //
-// Appends ops to the list that is set, while an OpObserverGuard of it lives. Without a list, ops
-// are ignored. Only one op may run at a time, because the allocator's peak is the device's, not a
-// thread's. On the CPU it requires install_counting_allocators().
+// Appends ops to the list that is set, while an OpObserverGuard installs this observer. Without a
+// list, ops are ignored. Only one op may run at a time, because the allocator's peak is the
+// device's, not a thread's. On the CPU the class requires install_counting_allocators().
 class TemporaryRecorder final : public OpObserver {
  public:
   explicit TemporaryRecorder(at::Device device) : memory_(device) {}

@@ -1,5 +1,5 @@
 // Times every op that the thread runs below autograd. Only valid on the CPU, where an op is over
-// when its call returns. Knows nothing about steps or traces.
+// when its call returns. This class does not depend on steps or traces.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// Appends ops to the list that is set, while an OpModeGuard of it lives. Without a list, ops just
-// run.
+// Appends ops to the list that is set, while an OpModeGuard installs this mode. Without a list, ops
+// run but are not timed.
 class OpTimer final : public OpMode {
  public:
   using Duration = Profile::Duration;

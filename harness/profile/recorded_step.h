@@ -1,5 +1,5 @@
-// A step whose op calls are listed by a recorder: its phases, its scopes while forward runs, and
-// the making of its input.
+// A step whose op calls are listed by a recorder. The recorder also marks the step's phases, its
+// scopes in forward, and the making of its input.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace rematch {
 
-// While it lives, a recorder marks the copies of the plan in use.
+// While it lives, a recorder observes the copies of the plan in use.
 class ObservedMoves {
  public:
   ObservedMoves(const Training& training, MoveObserver& observer) : training_(training) {

@@ -15,7 +15,7 @@ namespace rematch {
 // A figure of an op that ran: its time, or its temporary bytes.
 template <class Figure>
 struct OpFigure {
-  const std::string* name = nullptr;  // outlives the figure
+  const std::string* name = nullptr;  // the name must outlive the figure
   Figure figure{};
 };
 
@@ -26,17 +26,18 @@ struct StepFigures {
   std::vector<OpFigure<Figure>> backward;
 };
 
-// The names of a trace's ops, in the order that a step runs them.
+// The names of a trace's ops, in the order in which a step runs them.
 std::vector<const std::string*> forward_names(const Trace& trace);
 std::vector<const std::string*> backward_names(const Trace& trace);
 
-// Throws std::runtime_error that names the first op that differs. `phase` and `device` are for the
-// message: "forward", "the CPU".
+// Throws std::runtime_error, which names the first op that differs. `phase` and `device` appear in
+// the message, for example "forward" and "the CPU".
 void require_same_ops(const std::vector<const std::string*>& ran,
                       const std::vector<const std::string*>& traced, const std::string& phase,
                       const std::string& device);
 
-// Returns the figures of a pass. Its ops must be the traced ones; see require_same_ops().
+// Returns the figures of a pass. The ops of the pass must be the traced ops; see
+// require_same_ops().
 template <class Figure>
 std::vector<Figure> figures_of(const std::vector<OpFigure<Figure>>& pass,
                                const std::vector<const std::string*>& traced,
@@ -59,10 +60,11 @@ OfStep of_trace(const StepFigures<Figure>& step, const Trace& trace, const std::
           figures_of(step.backward, backward_names(trace), "backward", device)};
 }
 
-// Returns the times of each recorded step's ops: of all kernels and transfers that a call launched,
-// on the device's clock. Also returns how many kernels the ops of forward launched. `calls` must be
-// those of steps 0 to num_steps - 1, without checkpointing. Throws std::runtime_error if activity
-// was lost or is unattributed, or if a step did not run the trace's ops.
+// Returns the times of each recorded step's ops: the time of all kernels and transfers that a call
+// launched, on the device's clock. Also returns how many kernels the ops of forward launched.
+// `calls` must be the calls of steps 0 to num_steps - 1, without checkpointing. Throws
+// std::runtime_error if activity was lost or is unattributed, or if a step did not run the trace's
+// ops.
 std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             const std::vector<OpCall>& calls, const Trace& trace,
                                             int num_steps);
