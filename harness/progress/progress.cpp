@@ -20,7 +20,7 @@ bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) == 1 && (term == nullptr || std::string_view(term) != "dumb");
 }
 
-// "2 min 5 s", "40 s".
+// Returns a duration such as "2 min 5 s" or "40 s".
 std::string describe_duration(std::chrono::seconds duration) {
   const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(duration);
   const std::string seconds = std::to_string((duration - minutes).count()) + " s";

@@ -1,4 +1,5 @@
-// Progress on stderr: a bar with an estimate on a terminal, otherwise one line per finished part.
+// Shows progress on stderr. On a terminal it shows a bar with an estimate, elsewhere one line per
+// finished part.
 #pragma once
 
 #include <chrono>
@@ -17,16 +18,16 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void start(const std::string& part);
-  // `note` is shown where lines are printed: "ok", "oom".
+  // `note` is shown if lines are printed, for example "ok" or "oom".
   void finish(const std::string& part, const std::string& note);
-  // A part that an earlier run has finished. Its time is excluded from estimates.
+  // Counts a part that an earlier run has finished. The part's time is excluded from estimates.
   void reuse(const std::string& part, const std::string& note);
   int num_reused() const { return num_reused_; }
   int num_finished() const { return finished_; }
-  // Prints a separate line, whatever is drawn.
+  // Prints a separate line, even if a bar is drawn.
   void say(const std::string& line) const;
-  void add_part() { ++num_parts_; }  // for a part that was not planned
-  // No further part follows. `what` names what is skipped, and why.
+  void add_part() { ++num_parts_; }  // adds a part that was not planned
+  // Ends the progress: no part follows. `what` names what is skipped, and why.
   void leave_out(const std::string& what);
 
  private:
@@ -34,16 +35,16 @@ class Progress {
 
   int num_parts_;
   int finished_ = 0;
-  int num_reused_ = 0;  // included in finished_
+  int num_reused_ = 0;  // number of reused parts; they count in finished_ too
   bool bar_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// "[######..................]". A `total` of 0 shows as complete. Pure.
+// Returns a bar such as "[######..................]". A `total` of 0 shows as complete. Pure.
 std::string progress_bar(std::int64_t done, std::int64_t total);
 
 // Words on stderr about long work. They appear after two seconds. On a terminal they are redrawn in
-// place, elsewhere a line is printed each time the elapsed time has doubled.
+// place. Elsewhere a line is printed each time the elapsed time has doubled.
 class LateWords {
  public:
   explicit LateWords(std::chrono::nanoseconds redraw_every);
@@ -51,9 +52,9 @@ class LateWords {
   LateWords(const LateWords&) = delete;
   LateWords& operator=(const LateWords&) = delete;
 
-  // The elapsed time, if words are due.
+  // Returns the elapsed time if it is time to show words.
   std::optional<std::chrono::nanoseconds> due() const;
-  // `drawn_before` precedes the words on a terminal.
+  // `drawn_before` is drawn in front of the words on a terminal.
   void show(const std::string& words, const std::string& drawn_before);
   // Clears the terminal's line.
   void clear();
@@ -66,18 +67,18 @@ class LateWords {
   std::chrono::nanoseconds next_;
 };
 
-// "searching for 4 s; Ctrl-C shows the best so far". Absent in the first two seconds. Pure. For a
-// computation whose end cannot be predicted, such as a search.
+// Returns a text such as "searching for 4 s; Ctrl-C shows the best so far". Absent in the first two
+// seconds. Pure. For a computation whose end cannot be predicted, such as a search.
 std::optional<std::string> elapsed_progress_words(const std::string& what, const std::string& hint,
                                                   std::chrono::nanoseconds elapsed);
 
 class ElapsedProgress {
  public:
-  // `what` as in "searching"; `hint` says what the user can do meanwhile.
+  // `what` is a word such as "searching". `hint` says what the user can do in the meantime.
   ElapsedProgress(std::string what, std::string hint)
       : what_(std::move(what)), hint_(std::move(hint)) {}
 
-  // The computation may call it as often as it likes.
+  // The computation may call this as often as it likes.
   void poll();
   // Clears the terminal's line for other output. A later poll() draws again.
   void clear() { words_.clear(); }
@@ -88,8 +89,9 @@ class ElapsedProgress {
   LateWords words_{/*redraw_every=*/std::chrono::milliseconds(500)};
 };
 
-// "profile: step 3 of 22, about 40 s left". Absent in the first two seconds, before the first step
-// is done, and after the last. Pure. For steps that run one after another in this process.
+// Returns a text such as "profile: step 3 of 22, about 40 s left". Absent in the first two seconds,
+// before the first step is done, and after the last step. Pure. For steps that run one after
+// another in this process.
 std::optional<std::string> step_progress_words(const std::string& what, std::int64_t done,
                                                std::int64_t total,
                                                std::chrono::nanoseconds elapsed);
