@@ -24,24 +24,25 @@ class DoneWork final : public c10d::Work {
 // The data that a backend needs to find the other ranks of its group.
 struct GroupPlace {
   std::string name;
-  int rank = 0;  // within the group
+  int rank = 0;  // rank within the group
   int size = 1;
-  int device = 0;                         // the GPU of this process, for NCCL
-  c10::intrusive_ptr<c10d::Store> store;  // used only by this group
+  int device = 0;                         // index of this process's GPU, for NCCL
+  c10::intrusive_ptr<c10d::Store> store;  // store that only this group uses
   std::string address;                    // address of the store
   std::chrono::milliseconds timeout{};    // time limit of a collective
   std::shared_ptr<RankNotes> notes;
 };
 
-// Gloo on the CPU. kQuiet: a collective is complete when its call returns, and Gloo's threads no
-// longer hold its tensors, so bytes at op boundaries are the same in every run. A failure throws
-// RanksError, which names the rank and the group. kAsynchronous: Gloo unchanged.
+// The two kinds of Gloo backends on the CPU. kQuiet: a collective is complete when its call
+// returns, and Gloo's threads no longer hold its tensors. Bytes at op boundaries are therefore the
+// same in every run. A failure throws RanksError, which names the rank and the group.
+// kAsynchronous: c10d's Gloo backend, unchanged.
 enum class GlooKind : std::uint8_t { kQuiet, kAsynchronous };
 c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, GlooKind kind);
 
-// Makes a backend without other ranks. It fills outputs from this rank's inputs: gather repeats
-// them, scatter takes the first part, reduce, exchange and broadcast copy. Bytes equal those of
-// real ranks. Values are finite but wrong.
+// Makes a backend that works without other ranks. It fills outputs from this rank's inputs: gather
+// repeats them, scatter takes the first part, and reduce, exchange and broadcast copy. Bytes equal
+// those of real ranks. Values are finite but wrong.
 c10::intrusive_ptr<c10d::Backend> make_pretended_backend(int rank, int size);
 
 }  // namespace rematch

@@ -13,8 +13,8 @@
 namespace rematch {
 namespace {
 
-// A step of a hundred layers has some thousand lines. Lines beyond this number are compared only by
-// their hash.
+// A step of a model of a hundred layers has some thousand lines. Lines beyond this number are
+// compared only by their hash.
 constexpr std::size_t kMostLines = 20000;
 constexpr std::uint64_t kHashStart = 14695981039346656037U;  // FNV-1a
 constexpr std::uint64_t kHashFactor = 1099511628211U;
@@ -148,7 +148,8 @@ void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,
   num_ops_ = 0;
 }
 
-// Empty for an input made outside the step, and for lists, whose members have different origins.
+// Returns an empty text for an input made outside the step. Returns an empty text also for lists,
+// whose members have different origins.
 std::string CollectiveLog::origin_of(const c10::IValue& input) const {
   if (!input.isTensor() || !input.toTensor().has_storage()) return {};
   const auto found = makings_.find(input.toTensor().storage().unsafeGetStorageImpl());

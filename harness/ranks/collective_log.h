@@ -1,6 +1,6 @@
-// Records the collectives that a rank really executes. They are counted with their bytes by kind,
-// phase and group. They are also listed step by step, so that ranks detect when they do not run the
-// same ones.
+// Records the collectives that a rank really executes. Collectives are counted, with their bytes,
+// by kind, phase and group. They are also listed step by step, so that ranks notice if they do not
+// run the same ones.
 //
 // Note [Which collectives pair]
 // Backends pair the calls of a group only by their order. If one rank makes two calls in another
@@ -33,7 +33,7 @@ namespace rematch {
 // Thread-safe: backward may run on another thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
-  // Counts keyed by to_string(CollectiveKind).
+  // Counts by the kind's name, which to_string(CollectiveKind) returns.
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   // The bytes of a collective are those of its input or its output on this rank, whichever is
   // larger.
@@ -44,15 +44,15 @@ class CollectiveLog final : public OpObserver {
 
   // Clears the list. Totals continue.
   void begin_step();
-  // Compares the lists of all ranks. Every rank calls it at the end of a step. If lists differ,
-  // throws RanksError on every rank, with the same line: the first two ranks that differ, and the
-  // first collective.
+  // Compares the lists of all ranks. Every rank calls this at the end of a step. If lists differ,
+  // throws RanksError on every rank, with the same line. The line names the first two ranks that
+  // differ, and the first collective at which they differ.
   void compare(Ranks& ranks);
 
   // Totals since the log was created. Do not call these while a step runs.
   const Totals& totals() const { return totals_; }
   const std::map<std::string, Totals>& totals_of_groups() const { return totals_of_groups_; }
-  // The step's lines: "forward: all_reduce in 'tp' of float32 [4, 8] ...".
+  // The step's lines, such as "forward: all_reduce in 'tp' of float32 [4, 8] ...".
   const std::vector<std::string>& lines() const { return lines_; }
 
   void about_to_run(const c10::OperatorHandle& op, Phase phase,
@@ -63,12 +63,12 @@ class CollectiveLog final : public OpObserver {
   void region_left() noexcept override;
 
  private:
-  // The moment at which a storage's value was made. The weak reference keeps the storage's address
-  // from being reused, without keeping its bytes.
+  // Describes when a storage's value was made. The weak reference keeps the storage's address from
+  // being reused, without keeping the storage's bytes.
   struct Making {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     const std::string* op;
-    std::int64_t num_collectives;  // before that moment
+    std::int64_t num_collectives;  // number of collectives issued before the value was made
     std::int64_t num_ops;
   };
   // A running collective.
@@ -87,8 +87,8 @@ class CollectiveLog final : public OpObserver {
   std::map<std::thread::id, std::vector<std::string>> regions_;
   std::map<std::thread::id, Started> started_;
   std::vector<std::string> lines_;
-  std::int64_t num_collectives_ = 0;  // collectives of the step so far
-  std::int64_t num_ops_ = 0;          // since the last collective
+  std::int64_t num_collectives_ = 0;  // number of collectives of the step so far
+  std::int64_t num_ops_ = 0;          // number of ops since the last collective
   std::uint64_t hash_ = 0;            // hash of the step's lines
   Totals totals_;
   std::map<std::string, Totals> totals_of_groups_;

@@ -29,7 +29,7 @@ class NotedGloo final : public NotedBackend<c10d::ProcessGroupGloo> {
                        ": another rank ended, hangs, or is at another collective (" + error.what() +
                        ")");
     }
-    // Gloo's thread releases the tensors shortly after the work is done.
+    // Gloo's thread releases the tensors of a collective shortly after its work is done.
     while (work.use_count() > 1) std::this_thread::yield();
     return c10::make_intrusive<DoneWork>();
   }
@@ -51,7 +51,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, Glo
     options = Gloo::Options::create(place.timeout);
     options->devices.push_back(Gloo::createDeviceForHostname(place.address));
   } else {
-    options = Gloo::Options::create_default(place.timeout);  // obeys GLOO_SOCKET_IFNAME
+    options = Gloo::Options::create_default(place.timeout);  // this device obeys GLOO_SOCKET_IFNAME
   }
   return c10::make_intrusive<NotedGloo>(place, kind, std::move(options));
 }

@@ -25,9 +25,9 @@ using namespace std::string_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollInterval{20};
-// Time for the other ranks to report, after the first has ended badly.
+// Time for the other ranks to report what they saw, after the first rank has failed.
 constexpr milliseconds kGraceToTell{300};
-// Short enough that all ranks have ended within a second.
+// Time between SIGTERM and SIGKILL. It is short enough that all ranks have ended within a second.
 constexpr milliseconds kGraceAfterSigterm{500};
 
 std::string last_line_of(const std::string& text) {
@@ -67,7 +67,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const std::string& address, std::uint
   }
 }
 
-// torchrun serves a store at that address itself.
+// Whether torchrun itself serves a store at that address.
 bool torchrun_serves() {
   const char* text = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   return text != nullptr && std::string_view(text) == "True";
@@ -83,15 +83,16 @@ class LocalRanks {
     for (const RankPlace& place : places) {
       std::vector<std::string> environment = environment_of(place);
       environment.push_back(board_.variable(static_cast<int>(children_.size())));
-      // c10d warns about ended ranks, with stack traces, which would bury a rank's last words.
+      // When ranks end, c10d logs warnings with stack traces. They would hide the last lines that a
+      // rank printed.
       if (std::getenv(kLogLevel) == nullptr) environment.push_back(kLogLevel + "=ERROR"s);
       children_.push_back(std::make_unique<Child>(command(place.rank), environment));
       states_.emplace_back().rank = place.rank;
     }
   }
 
-  // Polls all ranks for an interval. Once the launcher has sent a signal, further ends are its own
-  // doing and are not recorded.
+  // Polls all ranks for an interval. Once the launcher has sent a signal, it is itself the reason
+  // why ranks end, so later ends are not recorded.
   void watch() {
     wait_for_any(children_);
     for (std::size_t index = 0; index < children_.size(); ++index) {
@@ -107,7 +108,7 @@ class LocalRanks {
   bool have_ended() const {
     return std::ranges::all_of(children_, [](const auto& child) { return child->has_ended(); });
   }
-  // The states at this moment.
+  // Returns the states at the time of the call.
   std::vector<RankState> states() const {
     std::vector<RankState> states = states_;
     for (std::size_t index = 0; index < states.size(); ++index) {
@@ -121,7 +122,7 @@ class LocalRanks {
   void end() {
     was_signalled_ = true;
     for (const auto& child : children_) child->send(SIGTERM);
-    // A stopped process would not see SIGTERM.
+    // A stopped process does not see SIGTERM until it continues.
     for (const auto& child : children_) child->send(SIGCONT);
     const Clock::time_point kill_at = Clock::now() + kGraceAfterSigterm;
     while (!have_ended()) {
@@ -206,7 +207,7 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
 }  // namespace
 
 struct Launcher::Job {
-  RankPlace place;  // place of the first rank
+  RankPlace place;  // place of this launcher's first rank
   std::vector<int> ranks;
   c10::intrusive_ptr<c10d::Store> store;
   int num_runs = 0;
@@ -260,7 +261,7 @@ LaunchResult Launcher::run(const CommandOfRank& command, milliseconds limit) {
   LaunchExchange exchange(
       c10::make_intrusive<c10d::PrefixStore>("rematch launchers/" + launch, job_->store), world());
   // Announces the ranks before they start. A launcher that was heard from and is now silent is
-  // gone. A launcher that was never heard from may only be late.
+  // considered gone. A launcher that was never heard from may only be late.
   std::vector<RankState> to_start;
   for (const RankPlace& place : places) to_start.emplace_back().rank = place.rank;
   exchange.exchange(to_start, /*at_once=*/true);

@@ -1,5 +1,5 @@
 // Starts the ranks of a job as child processes, serves the store at which they meet, and reports
-// which of them failed first. Knows nothing about their work.
+// which of them failed first. This code does not depend on the ranks' work.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@ namespace rematch {
 struct LaunchResult {
   enum class End : std::uint8_t { kWell, kFailed, kTimedOut, kInterrupted };
   End end = End::kWell;
-  std::vector<ChildResult> ranks;  // the ranks of this launcher, in order
-  // The rank that ended badly first or, if one hangs, the rank that is furthest behind.
+  std::vector<ChildResult> ranks;  // results of this launcher's ranks, in order
+  // The rank that failed first. If a rank hangs, the rank that is furthest behind.
   std::optional<int> culprit;
-  std::string message;  // one line: "rank 2 ended first, signal 9"; empty if all ended well
+  std::string message;  // one line such as "rank 2 ended first, signal 9"; empty if no rank failed
 };
 
-// One launcher serves any number of runs, one after another.
+// A launcher serves any number of runs, one after another.
 class Launcher {
  public:
   // Launches all ranks of a job on this machine. Throws RanksError if `world` is less than 1.
   explicit Launcher(int world);
-  // Launches one rank of a job whose processes were started from outside:
+  // Launches one rank of a job whose processes were started from outside: see
   // rank_place_from_environment(). Rank 0's launcher serves the store at the place's address,
   // unless torchrun serves it. All launchers of the job must make the same runs in the same order.
   // Throws RanksError if the store cannot be served or does not answer within `patience`.
@@ -41,18 +41,20 @@ class Launcher {
   int world() const;
   const std::vector<int>& ranks() const;  // the ranks that this launcher starts
 
-  // Starts `command(rank)` for each of its ranks (argv; the first is a path). A rank finds its
-  // place by rank_place_from_environment(). If one rank ends badly, in any launcher of the job, the
-  // others get SIGTERM a little later, so that they can still report what they saw. They get
-  // SIGKILL within a second. After `limit`, or if an InterruptGuard saw a signal, all ranks are
-  // ended the same way at once. Throws std::system_error if a rank cannot be started.
+  // Starts `command(rank)` for each of this launcher's ranks (argv; the first word is a path). A
+  // rank finds its place by rank_place_from_environment(). If one rank fails, in any launcher of
+  // the job, the other ranks get SIGTERM a little later, so that they can still report what they
+  // saw. The other ranks get SIGKILL within a second. After `limit`, or if an InterruptGuard saw a
+  // signal, all ranks are ended the same way at once. Throws std::system_error if a rank cannot be
+  // started.
   using CommandOfRank = std::function<std::vector<std::string>(int rank)>;
   LaunchResult run(const CommandOfRank& command, std::chrono::milliseconds limit);
 
-  // Exchange texts between the launchers of a job, outside of runs. Each name is used once. Throw
-  // RanksError if their store is gone.
+  // These two exchange texts between the launchers of a job, outside of runs. Each name is used
+  // once. Both throw RanksError if the launchers' store is gone.
   void tell(const std::string& name, const std::string& text);
-  std::optional<std::string> told(const std::string& name);  // absent: nobody has told it yet
+  std::optional<std::string> told(
+      const std::string& name);  // absent if no launcher has told a text of this name
 
  private:
   struct Job;

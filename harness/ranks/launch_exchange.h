@@ -1,4 +1,4 @@
-// Exchanges through a job's store what its launchers know about each other's ranks. Also decides
+// Exchanges, through a job's store, what its launchers know about each other's ranks. Also decides
 // which rank is to blame if the job fails.
 #pragma once
 
@@ -17,45 +17,45 @@ namespace rematch {
 struct RankState {
   int rank = 0;
   bool was_started = true;
-  // The time of the steady clock at which the rank was seen to have ended. Absent if it runs, or if
-  // the launcher ended it.
+  // The time, on the steady clock, at which the rank was seen to have ended. Absent if the rank
+  // runs, or if the launcher ended it.
   std::optional<std::chrono::nanoseconds> ended_at;
-  int signal = 0;         // the signal that ended it; 0: none
-  int exit_code = 0;      // if no signal ended it
-  std::string last_line;  // last line of its stderr
-  // Another launcher runs the rank. It was heard from earlier but no longer is.
+  int signal = 0;         // signal that ended the rank; 0 if no signal did
+  int exit_code = 0;      // exit code, if no signal ended the rank
+  std::string last_line;  // last line of the rank's stderr
+  // Whether the rank runs under another launcher which was heard from earlier but is silent.
   bool is_silent = false;
   RankNote note;
 };
 
 struct Blame {
   int rank = 0;
-  std::string message;  // "rank 2 ended first, signal 9"
+  std::string message;  // one line such as "rank 2 ended first, signal 9"
 };
 
-// Returns the rank that ended badly first. A rank ended by a signal comes first, because no other
-// rank caused that. Ranks that lost a connection come last. If all that ended had lost a connection
-// and others still run, blames the running rank that is furthest behind, because it hangs. Absent
-// if no rank ended badly. Pure.
+// Returns the rank that failed first. A rank ended by a signal is preferred, because no other rank
+// caused that. Ranks that lost a connection come last. If all ranks that ended had lost a
+// connection, and others still run, returns the running rank that is furthest behind, because it
+// hangs. Absent if no rank failed. Pure.
 std::optional<Blame> blame_of_failure(const std::vector<RankState>& ranks);
 
-// Returns the running rank that is furthest behind. Absent if all are equal. Pure.
+// Returns the running rank that is furthest behind. Absent if all are equally far. Pure.
 std::optional<Blame> blame_of_delay(const std::vector<RankState>& ranks);
 
 class LaunchExchange {
  public:
-  // Covers the ranks of a job of `world` ranks, under separate keys in the store.
+  // Covers the `world` ranks of a job. Each rank has a key of its own in the store.
   LaunchExchange(c10::intrusive_ptr<c10d::Store> store, int world);
 
-  // Publishes the states of the local ranks and reads those of all ranks. Does so periodically, or
-  // at once with `at_once`. Costs nothing if no rank is elsewhere.
+  // Publishes the states of the local ranks and reads those of all ranks. Does so periodically or,
+  // with `at_once`, immediately. Costs nothing if all ranks are local.
   void exchange(const std::vector<RankState>& here, bool at_once);
-  // The states, one per rank. A rank that was never heard from was not started. A rank that was
-  // heard from and has not ended is silent after kSilence without a message.
+  // The states, one per rank. A rank that was never heard from counts as not started. A rank that
+  // was heard from and has not ended is silent after kSilence without a message.
   static constexpr std::chrono::seconds kSilence{10};
   const std::vector<RankState>& states() const { return states_; }
 
-  // The store is gone, and rank 0's launcher with it.
+  // Whether the store is gone, and with it rank 0's launcher.
   bool has_lost_store() const { return has_lost_store_; }
 
  private:
@@ -64,14 +64,14 @@ class LaunchExchange {
   c10::intrusive_ptr<c10d::Store> store_;
   std::vector<RankState> states_;
   std::vector<bool> is_here_;
-  std::int64_t beat_ = 0;           // shows listeners that this launcher is alive
-  std::vector<std::string> heard_;  // the last text of each rank elsewhere
+  std::int64_t beat_ = 0;  // counter whose changes show listeners that this launcher is alive
+  std::vector<std::string> heard_;  // last text heard from each rank of another launcher
   std::vector<std::chrono::steady_clock::time_point> heard_at_;
   std::chrono::steady_clock::time_point next_{};
   bool has_lost_store_ = false;
 };
 
-// Writes a state as one line, and reads it back.
+// These two write a state as one line, and read it back.
 std::string text_of(const RankState& state);
 RankState state_of(const std::string& text);
 

@@ -1,5 +1,5 @@
-// Separate from the other backends (backends.h), so that a build without NCCL includes no header of
-// c10d.
+// The NCCL backend. It is separate from the other backends (backends.h), so that a build without
+// NCCL includes no header of c10d for it.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>

@@ -98,7 +98,8 @@ class NotedBackend : public Base {
   }
 
  protected:
-  // Returns the work for a started collective, whether a caller or another form started it.
+  // Returns the work object of a started collective. Called for a caller's collective and for one
+  // that another form started.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }

@@ -17,7 +17,7 @@ struct RankSlot {
   std::atomic<std::int64_t> step;
   std::atomic<std::int64_t> calls;
   std::atomic<std::int64_t> lost_others;
-  std::atomic<std::int64_t> failed_at_ns;  // 0: it has not failed
+  std::atomic<std::int64_t> failed_at_ns;  // time of the failure; 0 if the rank has not failed
 };
 
 namespace {
@@ -32,8 +32,8 @@ RankSlot* map_slots(int file, std::size_t count) {
   return memory == MAP_FAILED ? nullptr : static_cast<RankSlot*>(memory);
 }
 
-// Returns the slot in the launcher's file, which stays mapped while the process lives. Null without
-// a launcher.
+// Returns the slot in the launcher's file. The slot stays mapped while the process lives. Null
+// without a launcher.
 RankSlot* find_slot() {
   const char* text = std::getenv(kVariable);
   int file = -1;
@@ -67,7 +67,8 @@ void RankNotes::failed() {
 
 RankBoard::RankBoard(int num_ranks)
     : count_(static_cast<std::size_t>(num_ranks)),
-      file_(memfd_create("rematch_rank_notes", /*flags=*/0)) {  // child processes inherit it
+      file_(
+          memfd_create("rematch_rank_notes", /*flags=*/0)) {  // a file that child processes inherit
   if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(count_ * sizeof(RankSlot))) == 0) {
     slots_ = map_slots(file_, count_);
   }

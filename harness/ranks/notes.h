@@ -1,6 +1,6 @@
-// Notes that the ranks of one machine write for their launcher while they run: how far each is, and
-// which failed by itself. They are in shared memory. A note costs one memory write and outlives the
-// rank.
+// Notes that the ranks of one machine write for their launcher while they run. The notes say how
+// far each rank is, and which rank failed by itself. They are in shared memory, so writing a note
+// costs one memory write, and the note outlives the rank.
 #pragma once
 
 #include <chrono>
@@ -14,18 +14,18 @@ namespace rematch {
 
 // The progress of a rank.
 struct RankNote {
-  bool joined = false;     // it has met the other ranks
+  bool joined = false;     // whether the rank has met the other ranks
   std::int64_t step = 0;   // number of the step begun last, from 1
-  std::int64_t calls = 0;  // collectives begun
-  // A collective failed, so the rank did not fail by itself as far as it knows.
+  std::int64_t calls = 0;  // number of collectives begun
+  // Whether a collective failed. As far as the rank knows, it then did not fail by itself.
   bool lost_others = false;
-  std::optional<std::chrono::nanoseconds> failed_at;  // on the machine's steady clock
+  std::optional<std::chrono::nanoseconds> failed_at;  // time on the machine's steady clock
 };
 
-struct RankSlot;  // memory shared by several processes
+struct RankSlot;  // in memory that several processes share
 
-// The notes of one rank. They are in the launcher's memory if a launcher started this process, else
-// in this process's memory.
+// The notes of one rank. If a launcher started this process, they are in the launcher's memory.
+// Otherwise they are in this process's memory.
 class RankNotes {
  public:
   RankNotes();
@@ -44,7 +44,7 @@ class RankNotes {
   RankSlot* slot_;
 };
 
-// The launcher's board with the notes of `num_ranks` ranks.
+// The launcher's memory with the notes of `num_ranks` ranks.
 class RankBoard {
  public:
   explicit RankBoard(int num_ranks);
@@ -52,7 +52,7 @@ class RankBoard {
   RankBoard(const RankBoard&) = delete;
   RankBoard& operator=(const RankBoard&) = delete;
 
-  // Returns "NAME=value" for the environment of the process that writes the notes of this index.
+  // Returns "NAME=value" for the environment of the process that writes the notes at this index.
   std::string variable(int index) const;
   RankNote read(int index) const;
 

@@ -14,7 +14,7 @@ namespace rematch {
 struct RankPlace {
   int rank = 0;
   int world = 1;
-  int local_rank = 0;                 // among the ranks of this machine; selects the GPU
+  int local_rank = 0;                 // rank among the ranks of this machine; selects the GPU
   std::string address = "127.0.0.1";  // address of the store at which the ranks meet
   std::uint16_t port = 0;
   std::string launch;  // distinguishes launches that share a store
@@ -29,12 +29,12 @@ struct RankPlace {
 using EnvironmentReader = std::function<const char*(const char* name)>;
 
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun sets them. Without
-// RANK, reads SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them. A Slurm task is a
-// rank only if MASTER_ADDR and MASTER_PORT are set too. LOCAL_WORLD_SIZE gives the number of ranks
-// that share the machine's CPUs; srun gives each rank its own CPUs. Absent if this process is not a
-// rank. Throws RanksError, which names the variable, its value and its range.
+// RANK, reads SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID, as srun sets them. A Slurm task counts
+// as a rank only if MASTER_ADDR and MASTER_PORT are also set. LOCAL_WORLD_SIZE gives the number of
+// ranks that share the machine's CPUs; srun gives each rank its own CPUs. Absent if this process is
+// not a rank. Throws RanksError, which names the variable, its value and its range.
 std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
-std::optional<RankPlace> rank_place_from_environment();  // uses this process's environment
+std::optional<RankPlace> rank_place_from_environment();  // reads this process's environment
 
 // Returns the variables that the function above reads, as "NAME=value".
 std::vector<std::string> environment_of(const RankPlace& place);

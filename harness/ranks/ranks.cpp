@@ -48,7 +48,7 @@ std::string members_of(const RankGroup& group) {
 // to have failed first.
 void ignore_closed_connections() { std::signal(SIGPIPE, SIG_IGN); }
 
-// Returns the index of `rank` in the group. Throws RanksError unless the group contains it, and
+// Returns the index of `rank` in the group. Throws RanksError unless the group contains `rank`, and
 // contains only ranks of the world, each of them once.
 int rank_in_group(const RankGroup& group, int rank, int world) {
   for (const int member : group.ranks) {
@@ -106,7 +106,8 @@ struct Ranks::Groups {
   std::shared_ptr<RankNotes> notes = std::make_shared<RankNotes>();
   RegisteredGroups registered;
 
-  // Runs a use of the store. Throws RanksError instead of c10d's exception if the store is gone.
+  // Calls a function that uses the store. If the store is gone, throws RanksError instead of c10d's
+  // exception.
   template <class Use>
   auto with_store(const RankPlace& place, Use use) {
     try {
@@ -128,7 +129,7 @@ Ranks::Ranks(const RankPlace& place, const std::vector<RankGroup>& groups,
       exceptions_before_(std::uncaught_exceptions()),
       groups_(std::make_unique<Groups>()) {
   ignore_closed_connections();
-  c10::initLogging();  // obeys TORCH_CPP_LOG_LEVEL, which the launcher sets
+  c10::initLogging();  // initializes c10d's logging, which obeys the launcher's TORCH_CPP_LOG_LEVEL
   for (const RankGroup& group : groups) rank_in_group(group, place.rank, place.world);
   join();
   const bool is_asynchronous = options.transport == RanksOptions::Transport::kAsynchronousGloo;
@@ -164,7 +165,7 @@ Ranks::~Ranks() {
       barrier("end");
     }
   } catch (const std::exception&) {
-    // Other ranks failed and report it, so there is nothing left to wait for.
+    // Other ranks have failed and report the failure, so there is no reason to wait.
   }
 }
 
@@ -214,7 +215,7 @@ void Ranks::agree(const std::string& name, const std::string& value) {
 
 void Ranks::note_step(std::int64_t step) { groups_->notes->step(step); }
 
-// Waits in slices, because a rank that has failed will never arrive.
+// Waits in short intervals, because a rank that has failed will never arrive.
 void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
   const auto give_up_at = std::chrono::steady_clock::now() + options_.timeout;
   for (int rank = 0; rank < place_.world; ++rank) {
@@ -226,7 +227,7 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
                          ": it hangs, or was never started");
       }
       if (groups_->store->check({"failed/" + number})) {
-        // The rank may have arrived since the check above, and failed afterwards.
+        // The rank may have arrived after the check above, and failed later.
         if (groups_->store->check({prefix + number})) break;
         groups_->notes->lost_others();
         throw RanksError("rank " + number + " failed before '" + name +
@@ -235,14 +236,15 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
       try {
         groups_->store->wait({prefix + number}, kSlice);
       } catch (const c10::DistStoreError&) {
-        // It is not there yet.
+        // the rank has not arrived yet
       }
     }
   }
 }
 
-// A name may be reused: each round has its own keys. When a rank begins a round, all ranks have
-// finished the previous one, so nobody reads the keys of the round before that any more.
+// Makes the key unique, because a name may be reused: each round has its own keys. When a rank
+// begins a round, all ranks have finished the previous round, so no rank reads keys of earlier
+// rounds.
 std::string Ranks::next_key(const std::string& name) {
   const int round = ++rounds_[name];
   const auto key = [&](int which) { return name + "/" + std::to_string(which) + "/"; };

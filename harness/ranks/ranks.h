@@ -1,6 +1,6 @@
 // One rank of a job: its process groups, under the names that models use in collectives, and what
-// all ranks agree on before and between steps. Does not start processes (launch.h does) and knows
-// nothing about how a model is sharded.
+// all ranks agree on before and between steps. Does not start processes, which launch.h does. Does
+// not depend on how a model is sharded.
 //
 //   if (const auto place = rematch::rank_place_from_environment()) {
 //     rematch::Ranks ranks(*place, {{"tp", {0, 1}}, {"fsdp", {0, 2}}});     // rank 0 of 4
@@ -22,27 +22,27 @@ namespace rematch {
 
 struct RanksOptions {
   enum class Transport : std::uint8_t {
-    kQuietGloo,         // CPU tensors; exact bytes: see backends.h
-    kAsynchronousGloo,  // CPU tensors; Gloo unchanged
-    kNccl,              // CUDA tensors on GPU local_rank, and CPU tensors by quiet Gloo
+    kQuietGloo,         // for CPU tensors; exact bytes: see backends.h
+    kAsynchronousGloo,  // for CPU tensors; c10d's Gloo backend, unchanged
+    kNccl,              // for CUDA tensors, on GPU local_rank; quiet Gloo serves CPU tensors
   };
   Transport transport = Transport::kQuietGloo;
-  // The limit for another rank to arrive, to agree and to take part in a collective.
+  // The time limit for another rank to arrive, to agree and to take part in a collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };
 
 // Used by one thread. Every rank must call the functions below with the same names in the same
-// order. All of them throw RanksError if a rank fails or does not arrive within the timeout, or if
-// the store at which the ranks meet is gone.
+// order. All functions throw RanksError if a rank fails or does not arrive within the timeout, or
+// if the store at which the ranks meet is gone.
 class Ranks {
  public:
-  // Waits for all ranks, then creates and registers the groups. The process ignores SIGPIPE from
-  // then on. Also throws RanksError for a group without this rank, or with a rank that is repeated
-  // or out of range. Several groups may have one name, on different ranks.
+  // Waits for all ranks, then creates and registers the groups. From then on the process ignores
+  // SIGPIPE. Also throws RanksError for a group without this rank, and for a rank that is repeated
+  // or out of range. Several groups may have the same name if their ranks differ.
   Ranks(const RankPlace& place, const std::vector<RankGroup>& groups,
         const RanksOptions& options = {});
   // Waits for the other ranks, so that no group ends while another rank uses it. If an exception is
-  // in flight, it tells the others of the failure instead of waiting.
+  // in flight, tells the other ranks of the failure instead of waiting.
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -52,9 +52,9 @@ class Ranks {
 
   // Waits for every rank.
   void barrier(const std::string& name);
-  // Returns each rank's value, by rank.
+  // Returns the values of all ranks, in order of ranks.
   std::vector<std::string> values_of_all(const std::string& name, const std::string& value);
-  // Throws on every rank, with the same line, if the values are not all equal.
+  // Throws on every rank, with the same message, if the values are not all equal.
   void agree(const std::string& name, const std::string& value);
 
   // Notes this rank's progress, so that the launcher can name a rank that hangs. Costs one memory
@@ -71,15 +71,15 @@ class Ranks {
   RankPlace place_;
   RanksOptions options_;
   int exceptions_before_ = 0;
-  std::map<std::string, int> rounds_;  // rounds so far, per name
+  std::map<std::string, int> rounds_;  // number of rounds so far, per name
   std::unique_ptr<Groups> groups_;
 };
 
 struct RegisteredGroups;
 
-// Groups of any size in this process alone, which acts as rank `rank`. It allocates, computes and
-// calls what that rank does. Values are finite but wrong. For CPU and CUDA tensors; prediction on
-// meta tensors needs no group.
+// Groups of any size in this process alone, which acts as rank `rank`. The process allocates,
+// computes and calls what that rank would. Values are finite but wrong. For CPU and CUDA tensors;
+// prediction on meta tensors needs no group.
 class PretendedRanks {
  public:
   PretendedRanks(int rank, const std::vector<RankGroup>& groups);
