@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostAttempts = 2;  // if the failure may not be the model's
-constexpr int kMostWaits = 60;    // for a full disk; each lasts one heartbeat
+constexpr int kMostAttempts = 2;  // if the reason for the failure may not be the model
+constexpr int kMostWaits = 60;    // waits for space on a full disk; each lasts one heartbeat
 constexpr int kUsageCode = 2;     // the same arguments would be rejected again
 constexpr int kOkCode = 0;
 // A run needs two seconds to stop its own children. Schedulers kill after five to thirty.
@@ -48,8 +48,8 @@ std::string last_line(const std::string& file) {
   return on_one_line(last, kLongestReason);
 }
 
-// Returns whether there is room for a small report. If not, even the child's error message may be
-// missing.
+// Returns whether the disk has room for a small report. Without room, even the child's error
+// message may be missing.
 bool has_room(const std::string& folder) {
   constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
   const std::string file = folder + "/room";
@@ -63,7 +63,8 @@ bool has_room(const std::string& folder) {
   return true;
 }
 
-// Returns whether the disk is at fault rather than the model.
+// Returns whether the line reports a fault of the disk. The model is then not the reason for the
+// failure.
 bool is_disk_trouble(const std::string& line) {
   constexpr std::array<int, 5> kTroubles = {ENOSPC, EROFS, EDQUOT, EIO, ESTALE};
   return std::any_of(kTroubles.begin(), kTroubles.end(), [&line](int error) {
@@ -108,7 +109,7 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     if (const auto* stopped = std::get_if<MeasureEnd>(&ended)) {
       try {
         claim.end(ClaimState::kFree);
-      } catch (const FileError&) {  // its silence will show instead
+      } catch (const FileError&) {  // other workers will notice that this worker is silent
       }
       return *stopped;
     }
@@ -135,8 +136,8 @@ std::string ChildMeasurer::work_folder(const HeldClaim& claim) const {
   return generation_folder(settings_.folder, claim.comparison(), claim.generation());
 }
 
-// Resumes from the points of an earlier generation. Its worker may still be alive and writing.
-// Files are replaced atomically, so every copy is complete.
+// Copies the points of an earlier generation, to resume from them. Its worker may still be alive
+// and writing. Files are replaced atomically, so every copy is complete.
 void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
   const fs::path folder = work_folder(claim);
   std::error_code error;
@@ -182,7 +183,7 @@ std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& 
     child.stop(kGraceToStop);
     return MeasureEnd::kSuperseded;
   }
-  // The signal may arrive just as the child ends. The exit code shows whether the run was stopped,
+  // The signal may arrive just when the child ends. The exit code shows whether the run was stopped
   // and its points are kept.
   const bool was_signalled = WIFEXITED(child.status()) && WEXITSTATUS(child.status()) > 128;
   if (is_told() && was_signalled) return MeasureEnd::kStopped;

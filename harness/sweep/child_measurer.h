@@ -1,5 +1,6 @@
-// Measures a comparison in a child process, `rematch run`, in the folder of its generation. Sends
-// heartbeats to the claim meanwhile, then writes to the claim how it ended.
+// Measures a comparison in a child process, `rematch run`, in a folder of the claim's generation.
+// Meanwhile writes heartbeats to the claim. At the end writes to the claim how the comparison
+// ended.
 #pragma once
 
 #include <chrono>
@@ -15,19 +16,20 @@
 namespace rematch {
 
 struct ChildSettings {
-  std::string folder;   // the sweep's folder
-  std::string program;  // started as `program run ...`
+  std::string folder;   // folder of the sweep
+  std::string program;  // program to start as `program run ...`
   std::chrono::milliseconds beat_every{};
-  std::optional<std::chrono::nanoseconds> end;  // on the monotonic clock
-  std::optional<AvailableMemory> memory;        // absent: nothing is skipped
-  // One comparison at a time on this machine, to time its CPU undisturbed.
+  std::optional<std::chrono::nanoseconds> end;  // time limit, on the monotonic clock
+  std::optional<AvailableMemory> memory;        // if absent, no comparison is skipped
+  // Whether only one comparison may run at a time on this machine, so that its CPU is timed
+  // undisturbed.
   bool one_at_a_time = false;
   std::function<void(const std::string& line)> say;
 };
 
 class ChildMeasurer : public Measurer {
  public:
-  // The plan must outlive it.
+  // The plan must outlive this object.
   ChildMeasurer(const ComparisonPlan& plan, ChildSettings settings)
       : plan_(plan), settings_(std::move(settings)) {}
 
@@ -37,13 +39,13 @@ class ChildMeasurer : public Measurer {
  private:
   std::string work_folder(const HeldClaim& claim) const;
   void prepare_folder(const HeldClaim& claim) const;
-  // Runs one child. Returns its status from wait(), or why it was stopped.
+  // Runs one child. Returns the status that wait() gave, or why the child was stopped.
   std::variant<int, MeasureEnd> run_child(const PlannedComparison& comparison,
                                           HeldClaim& claim) const;
   MeasureEnd measure_again_and_again(const PlannedComparison& comparison, HeldClaim& claim) const;
   MeasureEnd finish(HeldClaim& claim, int exit_code) const;
-  // Retries until `write` succeeds, because the disk may be full for a while. Rethrows its
-  // FileError when told to stop.
+  // Retries until `write` succeeds, because the disk may be full for some time. If the worker is
+  // told to stop, rethrows the FileError of `write`.
   void insist(HeldClaim& claim, const std::function<void()>& write) const;
   bool is_told() const;
 

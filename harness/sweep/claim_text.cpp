@@ -43,8 +43,8 @@ ClaimHolder holder_from(std::string_view line, const std::string& name) {
   }
 }
 
-// Reads a line after the first one. Ignores unknown lines, because a full disk may have left part
-// of a line in front of this one.
+// Reads a line after the first line. Ignores unknown lines, because a full disk may have left part
+// of a line at the beginning of this one.
 void read_line(std::string_view line, ClaimText& claim) {
   if (claim.end) return;
   if (line == kBeat) ++claim.num_beats;
@@ -78,7 +78,8 @@ ClaimText parse_claim(std::string_view text, const std::string& name) {
   ClaimText claim;
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = text.find('\n', start);
-    if (end == std::string_view::npos) break;  // incomplete: being written, or the disk was full
+    if (end == std::string_view::npos)
+      break;  // the line is incomplete: it is being written, or the disk was full
     const std::string_view line = text.substr(start, end - start);
     if (!claim.holder) {
       claim.holder = holder_from(line, name);

@@ -1,4 +1,5 @@
-// The text of a claim: who made it, then one line for each heartbeat, then how it ended. Pure.
+// The text of a claim. It says who made the claim, then has one line for each heartbeat, then says
+// how the claim ended. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,37 +9,39 @@
 
 namespace rematch {
 
-// A worker as other workers know it.
+// A worker, as its claims describe it to other workers.
 struct ClaimHolder {
-  std::string plan;  // id of the plan that it works on
-  std::string host;  // for people
-  // Boot and process namespace; process ids are comparable only if this is equal.
+  std::string plan;  // id of the plan on which the worker works
+  std::string host;  // only for people to read
+  // Boot and process namespace. Process ids are comparable only if this text is equal.
   std::string machine;
   std::int64_t pid = 0;
-  std::int64_t born = 0;  // start of the process in the system's ticks, because ids are reused
-  std::string task;       // task of a Slurm job array: "123_4"; empty: none
-  int task_start = 0;     // how often Slurm has restarted that task
+  std::int64_t born =
+      0;  // start of the process in the system's ticks; needed because process ids are reused
+  std::string task;    // task of a Slurm job array, such as "123_4"; empty outside of Slurm
+  int task_start = 0;  // how often Slurm has restarted that task
   bool operator==(const ClaimHolder&) const = default;
 };
 
 enum class ClaimState : std::uint8_t {
-  kFree,     // nobody's, or given back
-  kHeld,     // its worker was seen to write heartbeats
-  kUnsure,   // silent, but not observed for long enough
-  kStale,    // silent for too long, or its process is gone
+  kFree,     // nobody holds it, or its worker gave it back
+  kHeld,     // its worker has been seen to write heartbeats
+  kUnsure,   // its worker is silent, but has not been observed for long enough
+  kStale,    // its worker was silent for too long, or its process is gone
   kDone,     // its report exists
   kFailed,   // it ended without a report
-  kSkipped,  // it did not fit where it was tried
+  kSkipped,  // it did not fit on the card where it was tried
 };
 
 struct ClaimText {
-  std::optional<ClaimHolder> holder;  // absent: its line is incomplete so far
+  std::optional<ClaimHolder> holder;  // absent if the holder's line is incomplete so far
   int num_beats = 0;
-  std::optional<ClaimState> end;  // free, done, failed or skipped; absent: it has not ended
-  std::string reason;             // why it failed or was skipped
+  std::optional<ClaimState>
+      end;             // free, done, failed or skipped; absent if the claim has not ended
+  std::string reason;  // why it failed or was skipped
 };
 
-// These return whole lines, each with a final "\n".
+// These three return whole lines, each with a final " ".
 std::string holder_line(const ClaimHolder& holder);
 std::string beat_line();
 std::string end_line(ClaimState end, const std::string& reason);
@@ -47,7 +50,7 @@ std::string end_line(ClaimState end, const std::string& reason);
 // does not belong to a claim.
 ClaimText parse_claim(std::string_view text, const std::string& name);
 
-// "ID.gN", with generations from 1.
+// Returns a name "ID.gN". Generations begin at 1.
 std::string claim_name(const std::string& comparison, int generation);
 struct ClaimName {
   std::string comparison;

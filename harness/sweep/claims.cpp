@@ -11,7 +11,7 @@ bool HeldClaim::beat() {
   try {
     folder_->append_to_claim(name(), beat_line());
   } catch (const FileError&) {
-    return false;  // nothing is lost: at worst, another worker measures it again
+    return false;  // the worst consequence is that another worker measures the comparison again
   }
   return true;
 }
@@ -20,7 +20,7 @@ bool HeldClaim::is_superseded() const {
   try {
     return folder_->has_claim(claim_name(comparison_, generation_ + 1));
   } catch (const FileError&) {
-    return false;  // unknown, so assume it is not
+    return false;  // it is unknown, so assume that no other worker has taken it
   }
 }
 
@@ -28,7 +28,7 @@ void HeldClaim::finish(const std::string& report_path) {
   folder_->link_report(report_path, report_name(comparison_));
   try {
     end(ClaimState::kDone);
-  } catch (const FileError&) {  // the report shows that it is done
+  } catch (const FileError&) {  // the report shows that the comparison is done
   }
 }
 
@@ -73,7 +73,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
   if (newest == 0) return judged;
   const std::string name = claim_name(comparison, newest);
   const std::optional<std::string> text = folder_.read_claim(name);
-  if (!text) {  // the next look will see it
+  if (!text) {  // the claim will be visible at the next look
     judged.state = ClaimState::kUnsure;
     return judged;
   }

@@ -18,33 +18,34 @@ namespace rematch {
 
 struct Judgement {
   ClaimState state = ClaimState::kFree;
-  int generation = 0;  // generation of the newest claim when it was judged; 0: no claim
+  int generation = 0;  // generation of the newest claim when it was judged; 0 if there was no claim
   std::optional<ClaimHolder> holder;
   int num_beats = 0;
   std::string reason;
 };
 
-// How this process sees time and other processes. `now` is a monotonic clock, compared only with
-// itself.
+// The clock of this process, and how it sees other processes. `now` is a monotonic clock, compared
+// only with itself.
 struct Observer {
   std::function<std::chrono::nanoseconds()> now;
-  std::function<bool(const ClaimHolder&)> is_gone;  // true only if it is certain
+  std::function<bool(const ClaimHolder&)> is_gone;  // true only if this is certain
 };
 
-// All workers of a sweep use the same rule.
+// When a worker counts as lost. All workers of a sweep use the same rule.
 struct ClaimRule {
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
-  // Give up after this many attempts whose worker died without reporting an end. The comparison may
-  // be what kills its workers.
+  // A comparison is given up after this many attempts whose worker died without reporting an end.
+  // The comparison may be the reason why its workers die.
   int most_lost_starts = 10;
 
-  // Six heartbeats may be missed, because attributes of files on NFS are up to a minute old.
+  // Six heartbeats may be missed before a claim is stale, because attributes of files on NFS are up
+  // to a minute old.
   std::chrono::milliseconds beat_every() const { return stale_after / 6; }
 };
 
 class Claims;
 
-// One comparison that this worker holds, as generation `generation`.
+// One comparison that this worker holds, as the claim's generation `generation`.
 class HeldClaim {
  public:
   const std::string& comparison() const { return comparison_; }
@@ -52,12 +53,12 @@ class HeldClaim {
 
   // Writes a heartbeat. Returns false if it could not be written, for a while or for good.
   bool beat();
-  // Returns whether another worker has taken the comparison, because this one was silent for too
+  // Returns whether another worker has taken the comparison, because this worker was silent for too
   // long.
   bool is_superseded() const;
 
-  // Makes the finished report of this generation the comparison's report, unless there is one.
-  // Throws FileError; the call may be repeated.
+  // Publishes the finished report of this generation as the comparison's report, unless there is
+  // already one. Throws FileError; the call may be repeated.
   void finish(const std::string& report_path);
   // Ends the claim without a report, as free, failed or skipped. Throws FileError; the call may be
   // repeated.
@@ -76,7 +77,7 @@ class HeldClaim {
 
 class Claims {
  public:
-  // `comparisons` are their ids. Claims are made in the name of `self`.
+  // `comparisons` are the ids of the comparisons. Claims are made in the name of `self`.
   Claims(SweepFolder& folder, std::vector<std::string> comparisons, ClaimHolder self,
          Observer observer, ClaimRule rule);
 
@@ -86,20 +87,20 @@ class Claims {
   // The reference stays valid. look() updates the judgement.
   const Judgement& of(const std::string& comparison) const { return judged_.at(comparison); }
 
-  // Sets the state that this worker has just given a comparison, without another look.
+  // Sets the state that this worker has just given to a comparison, without looking again.
   void note(const std::string& comparison, ClaimState state) {
     judged_.at(comparison).state = state;
   }
 
   // Takes the next generation of a comparison that look() found free, stale or skipped. Absent if
-  // another worker was faster, or the comparison is done or given up. Throws FileError.
+  // another worker was faster, or if the comparison is done or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
-  // Takes the next generation of a failed comparison, however often its workers vanished. Absent
-  // and throws as take().
+  // Takes the next generation of a failed comparison, regardless of how often its workers vanished.
+  // Absent in the same cases as take(), and throws the same.
   std::optional<HeldClaim> retry(const std::string& comparison);
 
  private:
-  // The time at which this process first saw the present text of a claim.
+  // The text of a claim, and the time at which this process first saw that text.
   struct Seen {
     std::string text;
     std::chrono::nanoseconds since{};

@@ -21,10 +21,10 @@ namespace rematch {
 
 // Predictions for a comparison, made before it runs. Absent if there was no trace to predict from.
 struct ComparisonPrediction {
-  // The peak of the variant that needs least. It is a lower bound for the comparison.
+  // The peak of the variant that needs the least memory. It is a lower bound for the comparison.
   std::optional<Bytes> least_peak;
   std::optional<Bytes> most_peak;
-  std::optional<std::chrono::milliseconds> time;  // for the whole command
+  std::optional<std::chrono::milliseconds> time;  // time of the whole command
   bool operator==(const ComparisonPrediction&) const = default;
 };
 
@@ -34,12 +34,12 @@ struct PlannedComparison {
   ModelSpec spec;
   std::uint64_t seed = 0;
   std::vector<std::string> policies;  // includes the reference
-  std::string schedule;               // "whole_region", "on_demand", "both"
+  std::string schedule;               // "whole_region", "on_demand" or "both"
   int num_repeats = 0;                // repeats of the reference, to measure the noise of its loss
   int num_points = 0;
   std::vector<std::string> arguments;  // arguments of `rematch run`, without the report's name
   ComparisonPrediction predicted;
-  std::string path;  // place in the sweep file: "groups[0]"; not written to the plan
+  std::string path;  // place in the sweep file, such as "groups[0]"; not written to the plan
 };
 
 template <RecordOf<PlannedComparison> Comparison, class Visit>
@@ -62,12 +62,12 @@ void visit_fields(Comparison& comparison, Visit visit) {
 struct ComparisonPlan {
   std::string id;  // SHA-256 of all other fields
   std::string tool_version;
-  std::string device;  // all comparisons run on it
+  std::string device;  // device on which all comparisons run
   std::chrono::milliseconds stale_after = std::chrono::seconds(180);
   std::vector<PlannedComparison> comparisons;
 };
 
-// Lists all fields except the id, which is their hash.
+// Lists all fields except the id, which is the hash of these fields.
 template <RecordOf<ComparisonPlan> Plan, class Visit>
 void visit_fields(Plan& plan, Visit visit) {
   visit("tool_version", plan.tool_version);
@@ -76,7 +76,7 @@ void visit_fields(Plan& plan, Visit visit) {
   visit("comparisons", plan.comparisons);
 }
 
-// Includes the id.
+// The JSON includes the id.
 Json plan_to_json(const ComparisonPlan& plan);
 std::string comparison_plan_id(const ComparisonPlan& plan);
 // Throws FormatError for another version, or if the id does not match the content.

@@ -10,7 +10,7 @@ namespace rematch {
 namespace {
 
 volatile std::sig_atomic_t noted_signal = 0;
-std::array<struct sigaction, NSIG> previous_actions;  // index: signal number
+std::array<struct sigaction, NSIG> previous_actions;  // indexed by signal number
 
 extern "C" void note_signal(int signal_number) {
   if (noted_signal == 0) noted_signal = signal_number;

@@ -1,4 +1,4 @@
-// Turns SIGINT and SIGTERM into a flag to poll, so that long work ends between two of its steps.
+// Turns SIGINT and SIGTERM into a flag to poll, so that long work can end between two of its steps.
 #pragma once
 
 #include <csignal>
@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// While it lives, these signals set a flag instead of ending the process. The running work polls
-// the flag. Use one guard at a time.
+// While it lives, the given signals set a flag instead of ending the process. The running work
+// polls the flag. Use one guard at a time.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});
@@ -19,18 +19,18 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  static std::optional<int> signal();  // the first signal noted
+  static std::optional<int> signal();  // the first signal that arrived
 
  private:
   std::vector<int> signals_;
 };
 
-// Thrown by work that the user interrupted. Carries the signal to main, which says what remains of
-// the work and exits with 128 + signal.
+// Thrown by work that the user interrupted. Carries the signal to main(), which says what is kept
+// of the work and exits with 128 + signal.
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal_number, std::string remains = "nothing of it is kept");
   int signal;
-  std::string what_remains;  // must not promise more than exists
+  std::string what_remains;  // must not promise more than is kept
 };
 
 }  // namespace rematch

@@ -43,8 +43,8 @@ fi
 exit "$code"
 )";
 
-// A script's shell does not pass signals to its children, so a trap does. The script exits with the
-// worst code.
+// The shell of a script does not pass signals on to its children, so a trap does. The script exits
+// with the worst code.
 constexpr const char* kLocalBody = R"(set -u
 workers=
 trap 'kill -TERM $workers 2> /dev/null' TERM INT
@@ -137,7 +137,8 @@ std::chrono::minutes slurm_minutes(const std::string& text) {
     parts.push_back(*part);
     start = end + 1;
   }
-  // If days are given, hours follow. Otherwise a single number, or the first of two, is minutes.
+  // If days are given, hours follow. Otherwise a single number, or the first of two numbers, means
+  // minutes.
   const bool starts_with_hours = dash != std::string::npos || parts.size() == 3;
   const std::int64_t hours = starts_with_hours ? parts[0] : 0;
   const std::size_t place = starts_with_hours ? 1 : 0;

@@ -9,16 +9,17 @@
 namespace rematch {
 
 struct JobScript {
-  std::string program;  // path of rematch, as the nodes see it
-  std::string folder;   // path of the sweep's folder, as the nodes see it
+  std::string program;  // path of rematch, as the job's nodes see it
+  std::string folder;   // path of the sweep's folder, as the job's nodes see it
   std::string name;     // name of the job
   int num_workers = 1;
   // The following fields are only for Slurm.
-  std::chrono::minutes time{};       // limit of one task
-  std::string gres;                  // "gpu:h100:1"; empty: none is requested
-  int num_cpus = 8;                  // per task
+  std::chrono::minutes time{};  // time limit of one task
+  std::string
+      gres;  // Slurm's generic resources, such as "gpu:h100:1"; if empty, none are requested
+  int num_cpus = 8;                  // number per task
   std::vector<std::string> options;  // "partition=gpu"
-  std::string prefix;                // precedes the program: a container, srun
+  std::string prefix;                // words before the program, such as a container's or srun
 };
 
 // Returns the part of a task's time limit that a worker may use. Slurm's warning signal may come up
@@ -32,8 +33,8 @@ std::string local_script(const JobScript& job);
 // Adds single quotes if a shell needs them.
 std::string shell_word(const std::string& text);
 
-// Parses Slurm's limits: "45", "90:00", "12:00:00", "2-00:00:00". Negative for UNLIMITED and for
-// anything else.
+// Parses Slurm's time limits, such as "45", "90:00", "12:00:00" or "2-00:00:00". Negative for
+// UNLIMITED and for any other text.
 std::chrono::minutes slurm_minutes(const std::string& text);
 
 }  // namespace rematch

@@ -12,8 +12,8 @@
 namespace rematch {
 namespace {
 
-// A CPU of a few cores as LibTorch uses it. It is fixed, so that a plan is the same on every
-// machine.
+// An assumed CPU of a few cores, at LibTorch's speed. Its figures are fixed, so that a plan is the
+// same on every machine.
 constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .source = "a guess",
                                .memory = Bytes{std::int64_t{16} << 30},
@@ -23,11 +23,13 @@ constexpr DeviceSheet kSomeCpu{.name = "cpu",
                                .pcie_bytes_per_second = 1e10,
                                .link_bytes_per_second = 1e10,
                                .cards = {}};
-constexpr double kOverRoofline = 3;       // real steps on cards take 1.5 to 4 times as long
-constexpr double kSecondsAnOp = 5e-6;     // the least time to launch, replay or count an op
+constexpr double kOverRoofline =
+    3;  // ratio to the roofline's time; real steps on cards take 1.5 to 4 times as long
+constexpr double kSecondsAnOp = 5e-6;     // minimum time to launch, replay or count an op
 constexpr double kCpuStartSeconds = 0.3;  // time to start a child process, including its model
-constexpr double kCudaStartSeconds = 4;   // the same, plus a CUDA context and libraries
-constexpr int kExactPasses = 2;           // parity with counts, memory
+constexpr double kCudaStartSeconds =
+    4;  // time to start a child process, including a CUDA context and libraries
+constexpr int kExactPasses = 2;  // one pass for parity and counts, one for memory
 constexpr int kWarmUpSteps = 2;
 
 int first_number(const std::string& text, std::size_t start, int otherwise) {
@@ -91,7 +93,8 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
       predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
       predicted.most_peak = std::max(predicted.most_peak.value_or(peak), peak);
       add_arm(step, num_children);
-      // The reference runs repeats, and again as the control that it is compared with.
+      // The reference runs several more times: as its repeats, and as the control with which it is
+      // compared.
       if (name == comparison.policies.front() &&
           schedule == schedules_of(comparison.schedule).front()) {
         add_arm(step, run.num_rounds + comparison.num_repeats);

@@ -15,16 +15,16 @@
 
 namespace rematch {
 
-// The arguments of `rematch run` that a prediction depends on.
+// The arguments of `rematch run` on which a prediction depends.
 struct RunWords {
   int num_steps = 10;
   int num_rounds = 8;  // maximum
   bool has_optimizer = true;
   bool on_cuda = false;
   NoEffect no_effect = NoEffect::kReject;
-  const DeviceSheet* sheet = nullptr;  // the card's; null: a CPU
+  const DeviceSheet* sheet = nullptr;  // data sheet of the card; null for a CPU
 };
-// Never throws. Arguments that `rematch run` rejects are checked elsewhere.
+// Never throws. Other code checks for arguments that `rematch run` rejects.
 RunWords run_words(const std::vector<std::string>& words, const DeviceSheet* sheet);
 
 // Returns Rejected for a policy that does not apply to the model.

@@ -21,7 +21,8 @@ std::optional<int> number_of(const Variable& variable, const char* name) {
   return text == nullptr ? std::nullopt : number_in(text);
 }
 
-// A Slurm job array, as its variables describe it. A resubmitted part looks like a separate array.
+// The variables of a Slurm job array. After a part of an array is resubmitted, the variables look
+// like those of a separate array.
 struct JobArray {
   int first = 0;
   int last = 0;
@@ -38,7 +39,8 @@ std::optional<JobArray> job_array(const Variable& variable) {
   return JobArray{*first, *last, step, *count};
 }
 
-// Returns why the task's share is ambiguous. Empty if it is clear. Whole arrays begin at 0 or 1.
+// Returns why the task's share is ambiguous. Empty if the share is clear. Whole arrays begin at 0
+// or 1.
 std::string why_open(const JobArray& array, int id) {
   if (array.count == 1) {
     return "has this task alone, which may be one of a larger array that is run again";

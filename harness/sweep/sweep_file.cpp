@@ -190,7 +190,7 @@ class Expansion {
   SweepFile& sweep_;
   std::string reference_;
   std::map<std::string, std::size_t> by_identity_;
-  std::vector<AxisValues> values_;  // of each comparison's first request
+  std::vector<AxisValues> values_;  // values of the request that first asked for each comparison
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The file in which a user states what a sweep measures. It is expanded into comparisons.
+// The file in which a user states what a sweep should measure. It is expanded into comparisons.
 #pragma once
 
 #include <string>
@@ -12,16 +12,17 @@ namespace rematch {
 // `run` holds the arguments of `rematch run` that all comparisons share.
 struct SweepFile {
   std::vector<std::string> run;
-  std::vector<PlannedComparison> comparisons;  // without predictions; duplicates are merged
-  int num_duplicates = 0;                      // points that were requested again
+  std::vector<PlannedComparison>
+      comparisons;         // comparisons without predictions; duplicates are merged
+  int num_duplicates = 0;  // number of points that were requested again
 };
 
-// Throws FormatError with the path in the file, for unknown keys, models, axes and policies. Also
-// for a value of the wrong kind for its axis, a shape that no model has, and a skip that matches
-// nothing.
+// Throws FormatError, with the path in the file, for unknown keys, models, axes and policies.
+// Throws FormatError also for a value of the wrong kind for its axis, a shape that no model has,
+// and a skip that matches nothing.
 SweepFile sweep_from_json(const Json& json);
 
-// Returns the value of a flag: "--steps 10", "--steps=10". Empty if the flag is missing.
+// Returns the value of a flag, given as "--steps 10" or "--steps=10". Empty if the flag is missing.
 std::string flag_among(const std::vector<std::string>& words, const std::string& flag);
 
 }  // namespace rematch

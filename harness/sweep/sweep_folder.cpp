@@ -66,7 +66,7 @@ bool exists(const std::string& path) {
   return false;
 }
 
-// `what` is for the message.
+// `what` names the operation in the error message.
 void write_to(const ClaimDescriptor& file, const char* what, const std::string& path,
               std::string_view text) {
   const ssize_t count = ::write(file.get(), text.data(), text.size());
@@ -79,8 +79,8 @@ void write_once(ClaimDescriptor& file, const std::string& path, std::string_view
   if (!file.close()) refuse("write", path, errno);
 }
 
-// Links the claim to its name once its text is complete. Returns false if the name is taken. Absent
-// if this file system has no unnamed files, as on NFS.
+// Links the claim to its name once its text is complete. Returns false if the name is taken.
+// Returns nothing if this file system has no unnamed files, as on NFS.
 std::optional<bool> link_named_claim(const std::string& folder, const std::string& path,
                                      std::string_view text) {
   ClaimDescriptor file(folder, O_WRONLY | O_TMPFILE);
@@ -129,7 +129,8 @@ bool DiskSweepFolder::create_claim(const std::string& name, std::string_view tex
   return true;
 }
 
-// Uses a single write, so a reader sees none or all of it, unless the disk fills up in the middle.
+// Uses a single write, so that a reader sees all of the text or none of it, unless the disk fills
+// up in the middle.
 void DiskSweepFolder::append_to_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
   ClaimDescriptor file(path, O_WRONLY | O_APPEND);

@@ -1,6 +1,6 @@
 // The few operations on a common folder that workers of a sweep use to agree. No file is locked,
-// replaced or removed. Claims are created once and grow; reports are linked once. Knows nothing
-// about the contents of the files.
+// replaced or removed. Claims are created once and grow; reports are linked once. This code does
+// not depend on the contents of the files.
 #pragma once
 
 #include <optional>
@@ -17,27 +17,28 @@ class SweepFolder {
   SweepFolder(const SweepFolder&) = delete;
   SweepFolder& operator=(const SweepFolder&) = delete;
 
-  // File names in any order. All operations throw FileError if the file system fails.
+  // Returns file names in any order. All operations throw FileError if the file system fails.
   virtual std::vector<std::string> claims() = 0;
   virtual std::vector<std::string> reports() = 0;
 
-  // Absent if the claim does not exist, or disappeared while it was read (ESTALE). The caller looks
-  // again later.
+  // Returns nothing if the claim does not exist, or disappeared while it was read (ESTALE). The
+  // caller looks again later.
   virtual std::optional<std::string> read_claim(const std::string& name) = 0;
-  // Creates a claim with its first line, atomically if the file system can. Otherwise a reader may
-  // see it empty for a moment. Returns false if another worker created it first.
+  // Creates a claim with its first line, atomically if the file system can. On other file systems a
+  // reader may see an empty claim for a moment. Returns false if another worker created the claim
+  // first.
   virtual bool create_claim(const std::string& name, std::string_view text) = 0;
-  // Only the worker that created the claim may call it.
+  // Only the worker that created the claim may call this.
   virtual void append_to_claim(const std::string& name, std::string_view text) = 0;
   virtual bool has_claim(const std::string& name) = 0;
 
   virtual bool has_report(const std::string& name) = 0;
-  // Makes the finished file at `path` the report of this name. Returns false and keeps the existing
-  // report if there is one.
+  // Publishes the finished file at `path` as the report called `name`. If there is already such a
+  // report, keeps it and returns false.
   virtual bool link_report(const std::string& path, const std::string& name) = 0;
 };
 
-// Works on DIR/claims and DIR/reports, which must exist.
+// The implementation on DIR/claims and DIR/reports, which must exist.
 class DiskSweepFolder : public SweepFolder {
  public:
   explicit DiskSweepFolder(std::string folder) : folder_(std::move(folder)) {}

@@ -60,7 +60,7 @@ std::vector<std::string> models_of(const JsonField& group) {
   return models;
 }
 
-// Returns canonical spellings, without duplicates.
+// Returns the canonical spellings of policies, without duplicates.
 std::vector<std::string> policies_of(const JsonField& field) {
   std::vector<std::string> names;
   for (const JsonField& element : field.elements()) {

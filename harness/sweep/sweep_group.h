@@ -1,6 +1,6 @@
 // One group of a sweep file: its models, policies, axes with their values, and skipped
-// combinations. Each value has the kind that its axis takes. Whether a model has a combination is
-// not checked here.
+// combinations. The reader checks that each value has the kind that its axis takes. It does not
+// check whether a model supports a combination.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace rematch {
 
-inline constexpr std::string_view kFusedOps = "fused_ops";  // the dimension that axis "ops" sets
+inline constexpr std::string_view kFusedOps = "fused_ops";  // dimension that axis "ops" sets
 
-// A number, or a word for an axis that is not a dimension.
+// The value of an axis: a number or, if the axis is not a dimension, a word.
 struct AxisValue {
   std::int64_t number = 0;
   std::string word;
@@ -26,14 +26,14 @@ std::string text_of(const AxisValue& value);
 bool is_word_axis(std::string_view name);
 
 using AxisValues =
-    std::vector<std::pair<std::string, AxisValue>>;  // pairs of axis and value, in the file's order
+    std::vector<std::pair<std::string, AxisValue>>;  // axes and their values, in the file's order
 
 struct Axis {
   std::string name;
-  std::vector<AxisValue> values;  // one value if the axis is fixed
+  std::vector<AxisValue> values;  // has one value if the axis is fixed
 };
 
-// Combinations of values that are skipped.
+// A combination of values that is skipped.
 struct Skip {
   JsonField field;
   AxisValues values;
@@ -54,7 +54,7 @@ struct SweepGroup {
 // The field must outlive the group. Throws FormatError with the path in the file.
 SweepGroup sweep_group_from_json(const JsonField& field);
 
-// Also marks the skips that have matched.
+// Returns whether a skip matches the values. Marks the skips that match.
 bool is_skipped(std::vector<Skip>& skips, const AxisValues& values);
 
 }  // namespace rematch

@@ -42,7 +42,8 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// Process ids are comparable only between processes with the same name.
+// Returns the name of the machine and process namespace. Process ids are comparable only between
+// processes for which this name is equal.
 std::string machine_name() {
   std::error_code none;
   const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", none);
@@ -79,7 +80,7 @@ class HostLock {
     constexpr mode_t kForAll = 0666;
     if (fd_ < 0) fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForAll);
     if (fd_ < 0) throw FileError("cannot open '" + file + "': " + std::strerror(errno));
-    // Overrides the mask; fails on another user's file, which has the mode already.
+    // sets the mode despite the umask; fails on another user's file, which already has the mode
     ::fchmod(fd_, kForAll);
   }
   ~HostLock() { ::close(fd_); }
@@ -114,7 +115,7 @@ bool is_process_gone(const ClaimHolder& holder) {
   if (machine.empty() || holder.machine != machine || holder.born == 0) return false;
   const auto process = process_state(holder.pid);
   if (!process) return true;
-  // A zombie has ended too. Containers without init do not reap them.
+  // A zombie counts as ended. Containers without an init process do not reap zombies.
   return process->state == 'Z' || process->born != holder.born;
 }
 

@@ -1,5 +1,5 @@
-// This process as a worker of a sweep: its identity for other workers, whether their processes
-// live, and the signals it receives.
+// This process as a worker of a sweep: how it is identified, whether other workers' processes live,
+// and the signals that it receives.
 #pragma once
 
 #include <chrono>
@@ -14,27 +14,29 @@
 
 namespace rematch {
 
-// Includes the node's name and, under Slurm, the task of the job array.
+// Returns this process's identity. It includes the node's name and, under Slurm, the task of the
+// job array.
 ClaimHolder this_worker(const std::string& plan);
 
-// Returns whether the holder's process ran on this very machine and has ended. False if that is
-// unknown.
+// Returns whether the holder's process ran on this very machine and has ended. Returns false if
+// that is unknown.
 bool is_process_gone(const ClaimHolder& holder);
 
 // The system's monotonic clock.
 std::chrono::nanoseconds monotonic_now();
 
-// The signals that a worker handles. SIGUSR1 means that its time is up, the others tell it to stop.
+// The signals that a worker handles. SIGUSR1 means that the worker's time is up. The other signals
+// tell the worker to stop.
 inline constexpr std::initializer_list<int> kWorkerSignals = {SIGINT, SIGTERM, SIGUSR1};
 Told told_by_signal();
 
-// Returns early if a signal arrives.
+// Sleeps for `length`. Returns early if a signal arrives.
 void sleep_until_told(std::chrono::milliseconds length);
 
-// Takes the right to measure times on this machine's CPU, because two workers would disturb each
-// other. It is held until dropped or until the process ends in any way. Null if another process
-// holds it. The file is in this host's memory, so only processes of this host share the lock.
-// Throws FileError.
+// Acquires the right to measure times on this machine's CPU, because two workers would disturb each
+// other. The right is held until the result is destroyed or the process ends in any way. Null if
+// another process holds it. The file is in this host's memory, so only processes of this host share
+// the lock. Throws FileError.
 std::shared_ptr<void> take_host_turn(const std::string& file = "/dev/shm/rematch.timing.lock");
 
 }  // namespace rematch

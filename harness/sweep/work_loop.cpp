@@ -14,8 +14,8 @@ namespace {
 // row.
 constexpr int kMostTroubles = 60;
 
-// Sorts the longest first, so that no long comparison starts last. Unknown lengths come first,
-// because they may be long.
+// Sorts the longest comparisons first, so that no long comparison starts last. Comparisons of
+// unknown length come first, because they may be long.
 std::vector<std::size_t> by_length(const std::vector<WorkItem>& items) {
   std::vector<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -62,7 +62,8 @@ class Work {
  private:
   using Why = WorkEnd::Why;
 
-  // Looks at the folder once and acts on it. Returns why nothing more is to be done, if so.
+  // Looks at the folder once and acts on what it finds. If there is nothing more to do, returns the
+  // reason.
   std::optional<Why> round() {
     if (const auto why = told()) return why;
     const bool has_looked = look_unless_fresh();
@@ -108,7 +109,7 @@ class Work {
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
   }
 
-  // Reuses a recent look, because a look takes longer the more claims there are. If another worker
+  // Reuses a recent look, because a look takes longer if there are more claims. If another worker
   // has taken a comparison since, creating its claim fails.
   bool look_unless_fresh() {
     const auto now = surroundings_.now();
@@ -127,13 +128,14 @@ class Work {
     }
   }
 
-  // A later start, by another worker or by this one, has a later generation and is not retried.
+  // If this or another worker has started the comparison since, its generation is later, and it is
+  // not retried.
   bool is_to_retry(std::size_t item) const {
     return has_looked_once_ && failed_before_[item] > 0 &&
            judged_[item]->generation == failed_before_[item] && tried_again_.count(item) == 0;
   }
 
-  // A comparison skipped elsewhere is left for a worker whose card it fits.
+  // A comparison that another worker skipped is left for a worker whose card it fits.
   bool is_left(std::size_t item) const {
     const ClaimState state = state_of(item);
     if (state == ClaimState::kSkipped) return items_[item].fits_card;
@@ -187,10 +189,10 @@ class Work {
   Measurer& measurer_;
   const WorkSurroundings& surroundings_;
   const WorkLimits& limits_;
-  std::vector<const Judgement*> judged_;  // one per item; look() updates them
+  std::vector<const Judgement*> judged_;  // one state per item; look() updates the states
   std::vector<std::size_t> order_;
   bool has_looked_once_ = false;
-  std::vector<int> failed_before_;  // the generation that had failed, per item; 0: none
+  std::vector<int> failed_before_;  // for each item, the generation that had failed; 0 if none had
   std::set<std::size_t> tried_again_;
   std::optional<std::chrono::nanoseconds> last_look_;
   int num_measured_ = 0;

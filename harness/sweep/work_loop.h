@@ -1,6 +1,6 @@
-// The loop of a worker. It takes the longest free comparison that fits into its time, has it
-// measured, and looks again, until nothing is left. Any number of workers run it at once and know
-// each other only through the claims.
+// The loop of a worker. It takes the longest free comparison that fits into the worker's time,
+// measures it, and looks for the next, until none is left. Any number of workers run this loop at
+// once. They know each other only through the claims.
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,20 @@
 namespace rematch {
 
 struct WorkItem {
-  std::string comparison;                              // id
-  std::optional<std::chrono::milliseconds> predicted;  // absent: it fits while any time is left
-  bool fits_card = true;                               // whether it fits this worker's card
+  std::string comparison;  // id of the comparison
+  std::optional<std::chrono::milliseconds>
+      predicted;          // predicted time; if absent, the comparison fits while any time is left
+  bool fits_card = true;  // whether it fits this worker's card
 };
 
-// How a comparison that this worker held has ended. Its claim says the same.
+// How a comparison that this worker held has ended. The worker's claim says the same.
 enum class MeasureEnd : std::uint8_t {
   kOk,
   kSomePointsFailed,
   kFailed,
   kSkipped,
-  kStopped,     // told to stop, or time is up; the claim was released
-  kSuperseded,  // another worker has taken it
+  kStopped,     // the worker was told to stop, or its time is up; the claim was released
+  kSuperseded,  // another worker has taken the comparison
 };
 
 class Measurer {
@@ -38,10 +39,11 @@ class Measurer {
   Measurer(const Measurer&) = delete;
   Measurer& operator=(const Measurer&) = delete;
 
-  // Must be held while measuring, if comparisons would disturb each other. Null if another worker
-  // of this machine holds it.
+  // Returns an object to hold while measuring, if comparisons would disturb each other. Null if
+  // another worker of this machine holds it.
   virtual std::shared_ptr<void> turn() = 0;
-  // Writes heartbeats and the claim's end. Throws FileError if the end cannot be written.
+  // Measures a comparison. Writes heartbeats and the claim's end. Throws FileError if the end
+  // cannot be written.
   virtual MeasureEnd measure(std::size_t item, HeldClaim& claim) = 0;
 };
 
@@ -49,14 +51,15 @@ enum class Told : std::uint8_t { kNothing, kTimeIsUp, kStop };
 
 struct WorkSurroundings {
   std::function<std::chrono::nanoseconds()> now;
-  std::function<void(std::chrono::milliseconds)> sleep;  // returns early when told
+  std::function<void(std::chrono::milliseconds)>
+      sleep;  // returns early if the worker is told to stop
   std::function<Told()> told;
 };
 
 struct WorkLimits {
-  std::optional<std::chrono::nanoseconds> end;  // on the clock of `now`
+  std::optional<std::chrono::nanoseconds> end;  // time limit, on the clock of `now`
   std::chrono::milliseconds look_every = std::chrono::seconds(1);
-  // Retries once each comparison that had failed before its first look.
+  // Whether to retry once each comparison that had failed before the worker's first look.
   bool retries_failed = false;
 };
 
@@ -64,11 +67,12 @@ struct WorkEnd {
   enum class Why : std::uint8_t { kNothingLeft, kInOtherHands, kTimeIsUp, kStopped };
   Why why = Why::kNothingLeft;
   int num_measured = 0;  // comparisons measured by this worker, with any result
-  int num_failures = 0;  // failures among them, plus comparisons that other workers failed
-  int num_left = 0;      // held by others, or too long for the remaining time
+  int num_failures = 0;  // failures among these, plus comparisons that other workers failed
+  int num_left =
+      0;  // comparisons that other workers hold, or that are too long for the remaining time
 };
 
-// Throws FileError if the folder stays unusable, and what Claims::look() throws.
+// Throws FileError if the folder stays unusable. Throws what Claims::look() throws.
 WorkEnd work(const std::vector<WorkItem>& items, Claims& claims, Measurer& measurer,
              const WorkSurroundings& surroundings, const WorkLimits& limits);
 
