@@ -11,8 +11,8 @@
 namespace rematch {
 namespace {
 
-// Functional ops that autograd's formulas run on meta, and the in-place ops that they run with
-// data.
+// Pairs of a functional op that autograd's formulas run on meta, and the in-place op that they run
+// on tensors with data.
 struct Names {
   const char* functional;
   const char* in_place;
@@ -33,7 +33,8 @@ bool in_first_derivative() {
   return torch::autograd::get_current_graph_task_id() >= 0 && !c10::GradMode::is_enabled();
 }
 
-// Whether only the formula, or the engine's buffer, and the boxed stack hold the buffer.
+// Whether nobody else holds the buffer: only the boxed stack, and the formula or the engine's input
+// buffer.
 bool may_be_written(const at::Tensor& buffer) {
   constexpr std::size_t kHolders = 2;
   return buffer.is_meta() && buffer.is_non_overlapping_and_dense() &&
@@ -44,7 +45,7 @@ bool same_sizes(const c10::IValue& one, const c10::IValue& other) {
   return other.isTensor() && one.toTensor().sizes() == other.toTensor().sizes();
 }
 
-// The strides of the view if reshape would have made an alias; otherwise nothing.
+// Returns the strides of the view if reshape would have made an alias. Returns nothing otherwise.
 std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
                                                        const c10::IValue& size) {
   if (!self.isTensor() || !size.isIntList()) return std::nullopt;

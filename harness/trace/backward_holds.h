@@ -1,6 +1,6 @@
-// Results of backward's ops that are still held, on a device whose allocator has no memory tags: an
-// accelerator. Memory that kernels allocate and free inside an op is not counted, nor are the
-// workspaces of libraries.
+// Finds the bytes of results of backward's ops that are still held, on a device whose allocator has
+// no memory tags: an accelerator. Does not count memory that kernels allocate and free inside an
+// op, nor the workspaces of libraries.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@
 
 namespace rematch {
 
-// Bytes that backward made and that are alive. `gradients` is the part in gradients of parameters.
+// Bytes that backward has allocated and that are alive. `gradients` is the part that belongs to
+// gradients of parameters.
 struct BackwardBytes {
   Bytes all;
   Bytes gradients;
@@ -20,9 +21,9 @@ struct BackwardBytes {
 
 class BackwardHolds {
  public:
-  // Call after an op of backward has run. `stack` ends with its results.
+  // Call this after an op of backward has run. `stack` ends with the op's results.
   void watch_results(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
-  // Call after autograd has left this storage in a parameter's gradient.
+  // Call this after autograd has stored a parameter's gradient in this storage.
   void note_gradient(const c10::Storage& storage);
 
   BackwardBytes bytes();

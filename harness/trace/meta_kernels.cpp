@@ -35,7 +35,8 @@ at::Tensor embedding_dense_backward(const at::Tensor& grad, const at::Tensor& /*
   return at::empty({num_weights.expect_int(), grad.size(-1)}, grad.options());
 }
 
-// Returns output, mean and 1 / standard deviation. The statistics are float32 if a parameter is.
+// Returns output, mean and 1 / standard deviation. The statistics are float32 if one of the
+// parameters is float32.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_layer_norm(
     const at::Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
     const OptionalTensor& bias, double /*eps*/) {
@@ -127,8 +128,8 @@ void fused_adamw(at::TensorList /*self*/, at::TensorList /*grads*/, at::TensorLi
 }  // namespace
 
 void install_meta_kernels() {
-  // Never destroyed, because unregistering at exit would race with other static destruction. `used`
-  // keeps the library reachable, so that leak checkers do not report it.
+  // The library is never destroyed, because unregistering at exit would race with other static
+  // destruction. `used` keeps the library reachable, so that leak checkers do not report it.
   [[gnu::used]] static const auto* library = [] {
     auto* meta = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__,
                                     __LINE__);

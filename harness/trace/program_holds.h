@@ -14,20 +14,21 @@ namespace rematch {
 
 class ProgramHolds {
  public:
-  // Call when a tensor on this storage was made. `storage` is the storage's id. Repeated calls are
-  // cheap.
+  // Call this when a tensor on this storage was made. `storage` is the storage's id. Repeated calls
+  // are cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
-  // Count references that are not the program's: those of saved tensors, and of what the recorder
-  // keeps.
+  // These two count references that are not the program's: references of saved tensors, and
+  // references that the recorder keeps.
   void note_own_reference(StorageId storage) { ++entry(storage).own_references; }
   void drop_own_reference(StorageId storage) { --entry(storage).own_references; }
 
-  // Call after op `op` of forward has run. Storages that nobody else holds count as freed by it.
+  // Call this after op `op` of forward has run. A storage that nobody else holds counts as freed by
+  // this op.
   void look(OpId op);
 
-  // Whether anybody else holds the storage: the program, which made it in forward, or code that got
-  // it from autograd. False for a storage that was never watched.
+  // Whether anybody but the tracer holds the storage: the program, which made it in forward, or
+  // code that got it from autograd. False for a storage that was never watched.
   bool is_held(StorageId storage);
 
   // Returns TracedStorage::freed_at of every storage.
@@ -50,12 +51,12 @@ class ProgramHolds {
 // order in which forward makes them.
 class NodeScopes {
  public:
-  // Nodes made from now on belong to this scope. Nodes made outside all scopes belong to the last
-  // scope.
+  // Nodes made after this call belong to this scope. Nodes made outside all scopes belong to the
+  // last scope.
   void enter(ScopeId scope);
 
-  // Call in backward, on the thread that runs the node. Accumulators of gradients have no number of
-  // their own, so they belong to the node that fed them.
+  // Call this in backward, on the thread that runs the node. Accumulators of gradients have no
+  // number of their own. An accumulator belongs to the node from which it got its gradient.
   std::optional<ScopeId> scope_at_work();
 
  private:

@@ -28,7 +28,7 @@ void add_values(const Observations& seen, Trace& trace) {
   }
 }
 
-// Whether one of the op's own outputs shares its storage with an input.
+// Whether one of the op's outputs shares its storage with one of its inputs.
 bool shares_storage(const Trace& trace, const TracedOp& op) {
   for (const ValueId output : op.outputs) {
     for (const TracedUse& input : op.inputs) {
@@ -38,7 +38,8 @@ bool shares_storage(const Trace& trace, const TracedOp& op) {
   return false;
 }
 
-// An op that is never repeated is traced as one that writes to its own state from outside.
+// Traces an op that is never repeated as an op that writes to its own state, which is an outside
+// value.
 void add_state(Trace& trace, TracedOp& op) {
   const StorageId state(trace.storages.size());
   const ValueId value(trace.values.size());

@@ -14,7 +14,7 @@ namespace rematch {
 
 struct ObservedValue {
   std::vector<std::int64_t> shape;
-  std::string dtype;  // empty: never seen
+  std::string dtype;  // empty if the value was never seen
   Bytes storage_bytes;
   bool is_parameter = false;
 };
@@ -22,16 +22,17 @@ struct ObservedValue {
 struct ObservedOp {
   std::optional<ScopeId> scope;
   bool draws_random = false;
-  std::string group;  // as TracedOp::group
+  std::string group;  // same as TracedOp::group
 };
 
-// One step: the record of its forward, loss included, and observations that a record does not hold.
+// One step: the record of its forward, including the loss, and observations that a record does not
+// hold.
 struct Observations {
   Record record;
-  // The ids are indices in the record.
+  // The ids below are indices in the record.
   IdTable<ValueId, ObservedValue> values;
   IdTable<OpId, ObservedOp> ops;
-  IdTable<StorageId, std::optional<OpId>> freed_at;  // as TracedStorage::freed_at
+  IdTable<StorageId, std::optional<OpId>> freed_at;  // same as TracedStorage::freed_at
   IdTable<ScopeId, TracedScope> scopes;
   std::vector<TracedBlock> blocks;
   IdTable<PackId, TracedPack> packs;
@@ -39,7 +40,7 @@ struct Observations {
   Bytes gradient_bytes;
 };
 
-// "float32", "bfloat16", "int64", ...
+// Returns a name such as "float32", "bfloat16" or "int64".
 std::string dtype_name(c10::ScalarType type);
 
 Trace trace_from_observations(Observations observations);

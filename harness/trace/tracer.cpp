@@ -38,8 +38,8 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 
 }  // namespace
 
-// Watches one step in the place of the engine: as the thread's op mode, saved-tensor provider and
-// scope listener.
+// Watches one step in place of the engine, as the thread's op mode, saved-tensor provider and scope
+// listener.
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
@@ -48,14 +48,14 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     scope_listener() = this;
   }
   ~Tracer() override {
-    *self_ = nullptr;  // the graph's hooks may outlive the tracer
+    *self_ = nullptr;  // hooks in the graph may outlive the tracer
     if (scope_listener() == this) scope_listener() = outer_listener_;
   }
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // `device` is the loss's. Backward measures its memory, because an op need not have a tensor
-  // argument.
+  // `device` is the device of the loss. The memory of backward is measured there, because an op
+  // need not have a tensor argument.
   void end_forward(c10::Device device) {
     device_ = device;
     holds_.look(num_ops());
@@ -178,8 +178,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   OpId num_ops() const { return OpId(observations_.record.ops.size()); }
 
-  // Excludes gradients that existed before backward. The difference may be negative, because a
-  // program may drop a gradient at once, such as an optimizer that runs in backward.
+  // Excludes gradients that existed before backward. The difference may be negative: a program may
+  // drop a gradient at once, such as an optimizer that runs in backward.
   BackwardBytes bytes_made() {
     BackwardBytes made = bytes_alive();
     made.gradients = std::max(Bytes{}, made.gradients - gradients_before_);
@@ -191,7 +191,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     return has_tags() ? bytes_tagged_in_backward(device_) : backward_holds_.bytes();
   }
 
-  // Counts what autograd leaves in a parameter's gradient as the gradient's memory.
+  // Counts the memory that a parameter's gradient uses after autograd has stored it.
   void note_gradient(const at::Tensor& parameter) {
     if (!parameter.grad().defined()) return;
     const at::Tensor gradient = tensor_with_data(parameter.grad());
@@ -231,7 +231,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     observations_.backward.push_back(std::move(event));
   }
 
-  // Backward reads the final content of the storage, unless autograd knows of a write.
+  // Backward reads the final content of the storage, unless a version counter shows autograd a
+  // write.
   void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
     const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
@@ -244,7 +245,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   StorageId storage_of(PackId pack) const { return StorageId(value_of(pack).storage); }
 
-  // A formula may drop what it unpacked before its last op.
+  // A formula may drop an unpacked tensor before its last op.
   void note_put_away() {
     std::erase_if(handed_out_, [this](PackId pack) {
       if (!value_of(pack).op.has_value()) return true;
@@ -254,8 +255,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // Notes references that are the recorder's and not the program's: constants, until an op writes
-  // to them, and tensors that no op made on a storage that an op made.
+  // Notes references that belong to the recorder and not to the program. One kind is constants,
+  // until an op writes to them. The other is tensors that no op made, on a storage that an op made.
   void note_kept_by_recorder() {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops.back();
@@ -336,7 +337,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     }
     ObservedValue& seen = observations_.values[id];
     if (!seen.dtype.empty()) return;
-    const at::Tensor with_data = tensor_with_data(tensor);  // this rank's part of a DTensor
+    const at::Tensor with_data = tensor_with_data(tensor);  // for a DTensor, this rank's part
     seen.shape = with_data.sizes().vec();
     seen.dtype = dtype_name(tensor.scalar_type());
     seen.storage_bytes = {
@@ -354,10 +355,10 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Observations observations_;
   Recorder recorder_;
   ProgramHolds holds_;
-  std::set<std::int32_t> kept_by_recorder_;  // values; few
+  std::set<std::int32_t> kept_by_recorder_;  // few values
   NodeScopes node_scopes_;
   IdTable<PackId, SavedVersion> saved_versions_;
-  std::vector<PackId> handed_out_;  // unpacked, and not known to be dropped
+  std::vector<PackId> handed_out_;  // tensors that were unpacked and are not known to be dropped
   std::vector<at::Tensor> parameters_;
   BackwardHolds backward_holds_;
   Bytes gradients_before_;
@@ -365,7 +366,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   const std::string region_ = "(trace)";
   ScopeListener* outer_listener_;
   std::vector<std::string> open_paths_;
-  std::vector<bool> is_recorded_;     // by open path
+  std::vector<bool> is_recorded_;     // one entry for each open path
   std::vector<ScopeId> open_scopes_;  // the open scopes that are recorded
   bool in_backward_ = false;
   c10::Device device_{c10::kCPU};
@@ -375,7 +376,7 @@ namespace {
 
 using Tracer = TraceSession::Tracer;
 
-// Saves a tensor as autograd does without hooks, and tells the tracer about demand and release.
+// Saves a tensor as autograd does without hooks, and notifies the tracer of demand and release.
 class ObservedSave final : public torch::autograd::SavedVariableHooks {
  public:
   explicit ObservedSave(std::shared_ptr<Tracer*> tracer) : tracer_(std::move(tracer)) {}
@@ -388,11 +389,12 @@ class ObservedSave final : public torch::autograd::SavedVariableHooks {
   }
   at::Tensor call_unpack_hook() override {
     if (*tracer_ != nullptr && pack_) (*tracer_)->note_demand(*pack_);
-    return without_graph(saved_);  // a separate reference, which shows when it is put away
+    return without_graph(
+        saved_);  // a separate reference, from which the tracer sees when the formula drops it
   }
 
  private:
-  std::shared_ptr<Tracer*> tracer_;  // points to null once the tracer is gone
+  std::shared_ptr<Tracer*> tracer_;  // the tracer, or null after the tracer has been destroyed
   std::optional<PackId> pack_;
   at::Tensor saved_;
 };
@@ -404,7 +406,7 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> TraceSession::Tracer::make(
   return std::make_unique<ObservedSave>(self_);
 }
 
-// The program's other hooks do not run while a step is traced.
+// Other hooks of the program do not run while a step is traced.
 void TraceSession::Tracer::refuse_checkpoint_around_scope() const {
   const std::optional<HookPair> hooks = hooks_of_program(std::nullopt);
   if (!hooks.has_value() || hooks->id >= 0) return;
@@ -417,9 +419,10 @@ struct TraceSession::Step {
   Tracer tracer;
   OpModeGuard watch{&tracer};
   BackwardThreadsGuard watch_backward{&tracer};
-  BackwardAsWithData as_with_data;  // runs before the tracer, which sees the op that really runs
+  BackwardAsWithData
+      as_with_data;  // runs before the tracer, so that the tracer sees the op that really runs
   OpModeGuard accumulate{&as_with_data};
-  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // during forward
+  std::optional<SavedTensorGuard> save{std::in_place, &tracer};  // set during forward
   std::optional<MemoryTagGuard> tag{std::in_place, MemoryTag::kForward};
 };
 

@@ -13,9 +13,10 @@ namespace rematch {
 
 // Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. On meta
 // this takes milliseconds for any size. The caller fills in model, dimensions, dtype and
-// parameter_bytes. Backward events carry bytes. On the CPU and on meta they need counting
-// allocators (harness/measure/memory.h), and are 0 without. On an accelerator they count results of
-// ops (backward_holds.h). The caller clears the gradients that the run leaves behind.
+// parameter_bytes. Backward events carry bytes. On the CPU and on meta these come from counting
+// allocators (harness/measure/memory.h); without these allocators they are 0. On an accelerator
+// they are the bytes of ops' results (backward_holds.h). The caller clears the gradients that the
+// run leaves behind.
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
 // Does the same for a caller that runs forward and backward itself, each once and on this thread.
@@ -29,13 +30,13 @@ class TraceSession {
   TraceSession(const TraceSession&) = delete;
   TraceSession& operator=(const TraceSession&) = delete;
 
-  void end_forward(c10::Device device);  // of the loss
-  // Throws std::logic_error before end_forward() and if called twice.
+  void end_forward(c10::Device device);  // `device` is the device of the loss
+  // Throws std::logic_error if end_forward() was not called, or if finish() is called twice.
   Trace finish();
 
  private:
   struct Step;
-  std::unique_ptr<Step> step_;  // null: finished
+  std::unique_ptr<Step> step_;  // null after finish()
 };
 
 }  // namespace rematch
