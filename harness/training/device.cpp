@@ -28,7 +28,7 @@ int num_cuda_devices() {
   return linked_with_cuda() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
 }
 
-// Returns the N of "cuda:N", and 0 for a name without an index. Absent for other names.
+// Returns N for "cuda:N", and 0 for a name without an index. Returns nothing for other names.
 std::optional<int> cuda_index(std::string_view name) {
   if (name == kCuda || name == kDry) return 0;
   if (!name.starts_with(kCuda) || name.size() < kCuda.size() + 2 || name[kCuda.size()] != ':') {
@@ -117,7 +117,7 @@ void use_allocator(const std::string& allocator) {
   const std::string setting =
       allocator == kExpandableName ? std::string(kExpandable) : "expandable_segments:False";
   if (configuration.find(setting) != std::string::npos) return;
-  // A later setting of the same name wins.
+  // If a setting occurs twice, the later one counts.
   configuration.append(configuration.empty() ? "" : ",").append(setting);
   setenv(allocator_variable(), configuration.c_str(), /*overwrite=*/1);
 }
@@ -139,7 +139,8 @@ std::optional<std::string> cuda_obstacle(bool built_with_cuda,
   if (!built_with_cuda) {
     return "this build has no CUDA; build preset cuda, or use --device cpu";
   }
-  if (device_count > 0) return std::nullopt;  // the runtime knows better than a version number
+  if (device_count > 0)
+    return std::nullopt;  // the runtime's answer is more reliable than a version number
   if (!driver_version) return "no NVIDIA driver is loaded; use --device cpu";
   if (std::atoi(driver_version->c_str()) < kOldestCudaDriver) {
     return "driver " + *driver_version + " is older than CUDA 13 needs (" +

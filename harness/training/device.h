@@ -1,4 +1,5 @@
-// Checks the device that a user names: usable here and by this build, or the reason why not.
+// Checks whether the device that a user names can be used on this machine and by this build, and
+// says why not.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,9 +13,9 @@
 
 namespace rematch {
 
-// Returns `name` if it can be used: "cpu", "meta", "cuda", "cuda:1", "cuda-dry". Rejects an unknown
-// device, suggesting the nearest known one. Rejects CUDA in a build without it, without a driver,
-// with a driver older than CUDA 13 needs, or without that device.
+// Returns `name` if the device can be used. Names are "cpu", "meta", "cuda", "cuda:1" and
+// "cuda-dry". Rejects an unknown device, and suggests the nearest known one. Rejects CUDA in four
+// cases: a build without CUDA, no driver, a driver older than CUDA 13 needs, or no such device.
 std::variant<std::string, Rejected> usable_device(std::string_view name);
 
 // Returns whether `name` is a CUDA device, including the dry one.
@@ -24,7 +25,8 @@ bool names_cuda(std::string_view name);
 // cannot be synchronized.
 c10::Device device_named(const std::string& name);
 
-// Returns the device's name in records: "cpu", "meta", "cuda", or "cuda-dry" if kernels do not run.
+// Returns the device's name in records: "cpu", "meta" or "cuda", or "cuda-dry" if kernels do not
+// run.
 std::string device_kind(const std::string& name);
 
 // Returns whether the device computes values, so that losses, bits and times mean something. False
@@ -32,15 +34,15 @@ std::string device_kind(const std::string& name);
 bool computes_values(const std::string& name);
 
 // Returns the name of the attention kernel to run on the device. "" selects the default. Rejects an
-// unknown name, and a kernel that does not support the dtype there.
+// unknown name, and a kernel that does not support the dtype on this device.
 std::variant<std::string, Rejected> usable_attention(std::string_view name,
                                                      const std::string& device,
                                                      std::string_view dtype);
 
-// Returns the identity's name for the way in which CUDA's allocator gets memory from the driver:
-// "cuda_caching". `asked_for` is "caching" (fixed segments), "expandable" (segments that grow), or
-// empty: then `configuration`, the value of LibTorch's variable, decides. Rejects another word, and
-// a word for another device. Pure.
+// Returns the name in a point's identity for the way in which CUDA's allocator gets memory from the
+// driver, such as "cuda_caching". `asked_for` is "caching" (fixed segments), "expandable" (segments
+// that grow), or empty. If it is empty, `configuration` decides, which is the value of LibTorch's
+// variable. Rejects another word, and a word for another device. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);
@@ -48,12 +50,12 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 // Makes this process and its children use the named allocator.
 void use_allocator(const std::string& allocator);
 
-// The variable from which LibTorch configures its allocator, and its value:
+// The variable that configures LibTorch's allocator, and its value. The variable is
 // PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only that one is set.
 const char* allocator_variable();
 std::string allocator_configuration();
 
-// The first driver that runs CUDA 13.
+// The oldest driver that runs CUDA 13.
 inline constexpr int kOldestCudaDriver = 580;
 
 // Returns why CUDA cannot be used, given what is installed. Pure.

@@ -66,7 +66,7 @@ class AdamW final : public Optimizer {
   }
 
  private:
-  // The lists of one fused call.
+  // The tensor lists of one call of the fused op.
   struct Lists {
     std::vector<at::Tensor> values;
     std::vector<at::Tensor> gradients;
@@ -116,10 +116,10 @@ class AdamW final : public Optimizer {
   std::vector<at::Tensor> parameters_;
   AdamWSettings settings_;
   bool any_master_ = false;
-  std::vector<at::Tensor> masters_;  // float32 parameters are their own masters
+  std::vector<at::Tensor> masters_;  // float32 master copies; a float32 parameter is its own master
   std::vector<at::Tensor> first_moments_;
   std::vector<at::Tensor> second_moments_;
-  std::vector<at::Tensor> steps_;  // 0-d float32 each, as the fused op requires
+  std::vector<at::Tensor> steps_;  // one 0-d float32 tensor per parameter, as the fused op requires
 };
 
 }  // namespace
@@ -141,7 +141,7 @@ std::string to_string(const OptimizerChoice& choice) {
   if (choice.kind == OptimizerKind::kNothing) return std::string(kNothingName);
   const double rate = choice.settings.learning_rate;
   if (rate == AdamWSettings{}.learning_rate) return std::string(kAdamWName);
-  std::array<char, 32> digits{};  // the shortest text that reads back as the same number
+  std::array<char, 32> digits{};  // the shortest text from which the same number is read back
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), rate);
   std::string text(kRateOpening);
   return text.append(digits.data(), end).append(")");

@@ -25,16 +25,16 @@ struct AdamWSettings {
 };
 
 struct OptimizerChoice {
-  // Implicit: a kind alone is a choice, with its defaults.
+  // The constructor is implicit, because a kind alone is a choice: it has default settings.
   OptimizerChoice(OptimizerKind chosen = OptimizerKind::kAdamW) : kind(chosen) {}
   OptimizerKind kind;
-  AdamWSettings settings;  // used by kAdamW
+  AdamWSettings settings;  // settings of kAdamW
 };
 
-// "adamw", "adamw(learning_rate=3e-4)", "none". Absent for anything else, and for a rate that is
-// not a positive number.
+// Parses "adamw", "adamw(learning_rate=3e-4)" or "none". Returns nothing for any other text, and
+// for a rate that is not a positive number.
 std::optional<OptimizerChoice> optimizer_from_string(std::string_view text);
-// The canonical spelling, which omits defaults.
+// Returns the canonical spelling, which omits defaults.
 std::string to_string(const OptimizerChoice& choice);
 
 class Optimizer {
@@ -42,7 +42,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Allocates the state that would otherwise be allocated in the first step.
   virtual void prepare() = 0;
-  // The tensors held between steps, without the parameters.
+  // The tensors that the optimizer holds between steps, without the parameters.
   virtual std::vector<at::Tensor> state() const = 0;
   // Runs one update from the parameters' gradients. Parameters without a gradient stay unchanged.
   virtual void step() = 0;

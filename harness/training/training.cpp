@@ -26,7 +26,8 @@ void prepare_cuda(at::Device device, Determinism determinism) {
   if (repeats) setenv(kWorkspaceVariable, ":4096:8", /*overwrite=*/0);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(repeats, /*warn_only=*/false);
-  // Otherwise every at::empty() would launch a kernel. Nothing here reads uninitialized memory.
+  // Without this setting every at::empty() would launch a kernel. rematch's code never reads
+  // uninitialized memory.
   context.setDeterministicFillUninitializedMemory(false);
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
@@ -107,7 +108,8 @@ at::Tensor Training::forward(const Batch& batch, StepListener& listener) {
 }
 
 void Training::backward(const at::Tensor& loss) {
-  const PhaseGuard phase(Phase::kBackward);  // the first gradient is made before autograd runs
+  const PhaseGuard phase(Phase::kBackward);  // the first gradient is made before autograd runs, and
+                                             // must count as backward
   if (!device_.is_meta()) {
     loss.backward();
     return;

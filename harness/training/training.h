@@ -1,5 +1,5 @@
-// One training process: a model, its data and its optimizer, stepped under a plan. A pass observes
-// a step through a StepListener. The step itself is the same in all passes.
+// One training process: a model, its data and its optimizer. It runs steps under a plan. A pass
+// observes a step through a StepListener. The step itself is the same in all passes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@
 
 namespace rematch {
 
-// The moments of a step, in order. The batch exists before before_step().
+// Called at the moments of a step, in this order. The batch is made before before_step() is called.
 class StepListener {
  public:
   virtual ~StepListener() = default;
@@ -29,18 +29,18 @@ class StepListener {
   virtual void before_step() {}
   // Runs forward, while recording is on. A listener may put guards around it.
   virtual at::Tensor forward(const std::function<at::Tensor()>& loss) { return loss(); }
-  virtual void after_forward(const at::Tensor& /*loss*/) {}  // recording has ended
+  virtual void after_forward(const at::Tensor& /*loss*/) {}  // called when recording has ended
   virtual void after_backward() {}
-  virtual void after_optimizer() {}  // gradients still exist
+  virtual void after_optimizer() {}  // called while gradients still exist
 };
 
-// Whether every run must give the same bits. On a GPU that excludes the fastest kernels of some
+// Whether every run must give the same bits. On a GPU this excludes the fastest kernels of some
 // ops. The CPU's kernels always repeat their bits.
 enum class Determinism : std::uint8_t { kRepeatableBits, kFastest };
 
 struct TrainingSettings {
   ModelSpec model;
-  std::string data_file;  // empty: the data shipped with the project
+  std::string data_file;  // if empty, the data shipped with the project
   std::uint64_t seed = 0;
   at::Device device = at::kCPU;
   OptimizerChoice optimizer;
@@ -58,11 +58,12 @@ class Training {
 
   // Runs forward, loss, backward and optimizer on the data of step `index`. Gradients are cleared
   // afterwards. With a layout, ranks that have different data take turns at the source's batches,
-  // and sums of gradients over ranks count as part of the optimizer. Returns the loss with what
-  // backward left of its graph, because a detach would be an op of the step.
+  // and sums of gradients over ranks count as part of the optimizer. Returns the loss with the
+  // remainder of its graph after backward, because a detach would be an op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
-  // This rank's input of step `index`. Making it is not part of the step: no observer sees its ops.
+  // Makes this rank's input of step `index`. Making the input is not part of the step: no observer
+  // sees its ops.
   Batch batch(std::int64_t index);
 
   // Runs forward once and returns the loss with its graph.
@@ -73,14 +74,14 @@ class Training {
   std::vector<at::Tensor> frozen_tensors() const;  // weights that are not trained
   Optimizer& optimizer() { return *optimizer_; }
   void clear_gradients();
-  // Sums the gradients that need it over ranks, after backward. step() includes this.
+  // After backward, sums gradients over ranks where that is required. step() includes this.
   void finish_gradients();
 
-  // Host memory of the plan in use. Absent if it offloads nothing. Peak and copied bytes count from
-  // restart_host_counts() on.
+  // Host memory of the plan in use. Absent if the plan offloads nothing. Peak and copied bytes
+  // count from restart_host_counts() on.
   std::optional<HostMemory> host_memory() const;
   void restart_host_counts() const;
-  // Calls Checkpoint's function of this name, for the plan in use.
+  // Calls Checkpoint::observe_moves() for the plan in use.
   void observe_moves(MoveObserver* observer) const;
 
  private:
@@ -97,28 +98,29 @@ class Training {
   std::optional<Checkpoint> checkpoint_;
 };
 
-// A loss that is not finite. The point is useless, whatever it was compared with.
+// Thrown if a loss is not finite. The point is then useless in every comparison.
 struct LossNotFinite : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws LossNotFinite, naming the step.
+// Throws LossNotFinite, which names the step, if the loss is not finite.
 void require_finite(double loss, std::int64_t step);
 
-// The position of a pass over a point, for the reason of a failure.
+// The position of a pass over a point. It is part of the reason if the point fails.
 struct PassPosition {
   std::string pass = "building the model";
   std::int64_t step = -1;
   std::optional<Phase> phase;
 
-  // "memory pass, step 0, backward". Before the first step only the pass.
+  // Returns a text such as "memory pass, step 0, backward". Before the first step, returns only the
+  // pass.
   std::string describe() const {
     if (step < 0 || !phase) return pass;
     return pass + " pass, step " + std::to_string(step) + ", " + std::string(to_string(*phase));
   }
 };
 
-// Keeps `position` up to date. Passes derive from it to observe more.
+// Keeps `position` up to date. Passes derive from this class to observe more.
 class Watching : public StepListener {
  public:
   explicit Watching(PassPosition& position) : position_(position) {}
@@ -133,8 +135,8 @@ class Watching : public StepListener {
   PassPosition& position_;
 };
 
-// Steps before any measurement. The first step allocates the optimizer's state. The second is the
-// first one to allocate as all later steps do.
+// Steps before any measurement. The first step allocates the optimizer's state. The second step is
+// the first to allocate in the same way as all later steps.
 inline constexpr int kWarmUpSteps = 2;
 
 void warm_up(Training& training, std::int64_t first_step, int num_steps, PassPosition& position);
