@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Usage: harness/examples/gate_in_ci.sh [FOLDER]
 #
-# A CI step that fails if checkpointing changes a bit, repeats other ops than promised, or needs too much memory.
-# Reports and a page go to FOLDER (default: results). The exit code is that of the first step that failed:
-# 3 for a failed check, 4 if a check could not decide.
-# scripts/ci_gate_example is the larger version: CPU and GPU, a base report, and jobs for GitHub and GitLab.
+# A CI step that fails if checkpointing changes a bit, recomputes other ops than promised, or needs
+# too much memory. Reports and a page go to FOLDER (default: results). The exit code is that of the
+# first step that failed: 3 for a failed check, 4 if a check could not decide.
+# scripts/ci_gate_example is the larger version: CPU and GPU, a base report, and jobs for GitHub and
+# GitLab.
 set -euo pipefail
 folder=${1:-results}
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -16,12 +17,14 @@ mkdir -p "$folder"
 "$rematch" run --model llama_small --policy none,full,attn_only --steps 4 --rounds 0 --repeat-reference 3 \
   -o "$folder/gate.json"
 
-# Losses, gradients and parameters have the bits of policy none, at every step. No peak exceeds 64 MiB.
+# Check that losses, gradients and parameters have the bits of policy none at every step, and that
+# no peak exceeds 64 MiB.
 "$rematch" gate "$folder/gate.json" --reference "$folder/gate.json" --loss bitwise --max-peak-bytes 64MiB
 
-# The model has 8 blocks, so four steps of full repeat 32 attentions. attn_only promises to repeat none.
+# Check the number of recomputed attentions. The model has 8 blocks, so four steps of full recompute
+# 32. attn_only promises to recompute none.
 "$rematch" gate "$folder/gate.json" --policy full --expect recompute.attention_forward=32
 "$rematch" gate "$folder/gate.json" --policy attn_only --expect recompute.attention_forward=0
 
-# One file without scripts from the network. Upload it as an artifact of the job.
+# Write one HTML file that loads no scripts from the network. Upload it as an artifact of the job.
 "$rematch" render "$folder/gate.json" -o "$folder/gate.html"

@@ -2,7 +2,7 @@
 
 import rematch
 
-rematch.count_memory()  # only for the table below; leave it out when you train
+rematch.count_memory()  # only for the table below; leave this out when you train
 
 import torch  # noqa: E402 - bytes are counted only if the import follows count_memory()
 from torch import nn  # noqa: E402
@@ -22,7 +22,7 @@ class Layer(nn.Module):
 
 
 class Model(nn.Module):
-    """rematch needs a list of equal layers, and finds it by itself."""
+    """The equal layers are in a list. rematch needs such a list, and finds it by itself."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -44,15 +44,15 @@ def step() -> torch.Tensor:
     return model(batch).square().mean()
 
 
-# Once: trace a step, measure its ops, search for plans, and run the fastest one that fits. The budget counts
-# parameters, gradients, the optimizer's state and activations.
+# Do this once: trace a step, measure its ops, search for plans, and take the fastest plan that
+# fits. The budget counts parameters, gradients, the optimizer's state and activations.
 checkpoint = rematch.auto(model, step, budget="30MiB")
 print(rematch.check(model, step, checkpoint))
 
-rematch.scopes(model, checkpoint)  # once: tells the engine where each layer begins and ends
+rematch.scopes(model, checkpoint)  # call once; tells the engine where each layer begins and ends
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for index in range(3):
-    with rematch.recording(checkpoint):  # around each forward pass
+    with rematch.recording(checkpoint):  # use it around each forward pass
         loss = step()
     loss.backward()
     optimizer.step()

@@ -17,7 +17,8 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 
-// A model opens a scope for each layer. Policies and reports name its parts by these scopes.
+// The forward pass of the model. A model opens a scope for each layer. Policies and reports use
+// these scopes to name parts of the model.
 at::Tensor loss_of(const std::vector<at::Tensor>& weights, at::Tensor x) {
   for (std::size_t layer = 0; layer < weights.size(); ++layer) {
     const rematch::Scope block("blocks", static_cast<int>(layer));
@@ -27,7 +28,7 @@ at::Tensor loss_of(const std::vector<at::Tensor>& weights, at::Tensor x) {
   return at::mean(x);
 }
 
-// Returns the loss, then each gradient.
+// Returns the loss, followed by each gradient.
 std::vector<at::Tensor> backward(const std::vector<at::Tensor>& weights, const at::Tensor& loss) {
   for (const at::Tensor& weight : weights) weight.mutable_grad() = at::Tensor();
   loss.backward();
@@ -49,7 +50,7 @@ int main() {
   const std::vector<at::Tensor> kept = backward(weights, loss_of(weights, input));
 
   const rematch::Checkpoint checkpoint(plan, rematch::Schedule::kOnDemand);  // once
-  const rematch::Recording recording(checkpoint);                            // each step
+  const rematch::Recording recording(checkpoint);                            // one per step
   const std::vector<at::Tensor> recomputed = backward(weights, loss_of(weights, input));
 
   for (std::size_t index = 0; index < kept.size(); ++index) {
