@@ -1,5 +1,6 @@
-// Decides when a region's planned ops run. All run at the first demand for one of its saved
-// tensors, or each demand runs the ops that it lacks. Shared by the engine and the simulator.
+// Decides when a region's planned ops run. Either all of them run at the first demand for one of
+// the region's saved tensors, or each demand runs only the missing ops that it needs. Shared by the
+// engine and the simulator.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +11,9 @@
 namespace rematch {
 
 enum class ReplayExtent : std::uint8_t {
-  kPrefix,        // at the first demand, all ops that forward ran up to the stop
-  kWholeClosure,  // at the first demand, all ops that live slots depend on
-  kLazyClosure,   // at each demand the missing ops, in the order of the demand steps
+  kPrefix,        // the first demand runs all ops that forward ran up to the stop
+  kWholeClosure,  // the first demand runs all ops that live slots depend on
+  kLazyClosure,   // each demand runs the ops that it needs, in the order of the demand steps
 };
 
 inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
@@ -20,10 +21,10 @@ inline ReplayExtent replay_extent(const RegionType& type, Schedule schedule) {
   return type.whole_on_demand ? ReplayExtent::kWholeClosure : ReplayExtent::kLazyClosure;
 }
 
-// Returns the number of ops that an early-stopped re-run must run. `stop` counts the ops before the
-// last pack. A later op may still write a version that a saved tensor needs, and must then run too.
-// `each_write` calls its argument with op, storage and version of every write in the region.
-// `is_awaited` returns whether a saved tensor has that storage and at least that version.
+// Returns the number of ops that an early-stopped re-run must run. `stop` is the number of ops
+// before the last pack. A later op may write a version that a saved tensor needs; such an op must
+// run too. `each_write` calls its argument with op, storage and version of every write in the
+// region. `is_awaited` returns whether a saved tensor has that storage and at least that version.
 template <typename EachWrite, typename IsAwaited>
 std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
                                 const IsAwaited& is_awaited) {
@@ -33,7 +34,8 @@ std::int32_t stop_behind_writes(std::int32_t stop, const EachWrite& each_write,
   return stop;
 }
 
-// Materializes a demanded slot, and before and after it the slots of its step. `step` may be null.
+// Materializes the slots of a demand in order: the slots `before` of the step, the demanded slot,
+// then the slots `after` of the step. `step` may be null.
 template <typename Materialize>
 void materialize_in_order(int slot, const DemandStep* step, const Materialize& materialize) {
   if (step != nullptr) {

@@ -6,13 +6,14 @@
 namespace rematch {
 namespace {
 
-// An op costs less in a run of missing ops than in a run of extra ones. So the second op after a
-// skipped branch is matched again, and a single extra op is never matched with a later planned op.
+// An op costs less in a run of missing ops than in a run of extra ops. After a skipped branch, the
+// alignment therefore matches again from the second op on. A single extra op is never matched with
+// a later planned op.
 constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;
 constexpr std::int32_t kNextExtra = 80;
-constexpr std::int32_t kNever = 1 << 28;  // sums of a few of these do not overflow
+constexpr std::int32_t kNever = 1 << 28;  // a few of these can be added without overflow
 
 // After this many expected ops in succession the alignment is certain, and the window is dropped.
 constexpr std::size_t kSure = 8;
@@ -74,7 +75,7 @@ void OpAlignment::open_window() {
   fill_missing();
 }
 
-// Extends every alignment by the op. Returns the op's match in the cheapest one.
+// Extends every alignment by the op. Returns the op's match in the cheapest alignment.
 OptionalIndex OpAlignment::decide(std::int32_t op) {
   before_.swap(costs_);
   costs_.resize(before_.size());
@@ -86,7 +87,7 @@ OptionalIndex OpAlignment::decide(std::int32_t op) {
     Costs& costs = costs_[place];
     costs.extra = std::min({before.matched + kFirstExtra, before.missing + kFirstExtra,
                             before.extra + kNextExtra, kNever});
-    const std::size_t index = window_ + place - 1;  // the planned op before the place
+    const std::size_t index = window_ + place - 1;  // index of the planned op just before the place
     const bool is_match = place > 0 && planned_[index] == op;
     costs.matched = is_match ? before_[place - 1].least() : kNever;
     if (costs.extra < least) {

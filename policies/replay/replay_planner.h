@@ -1,6 +1,6 @@
 // Decides which recorded ops a backward pass over one region runs, in which order, and which values
-// are released after each. Works on integers only: the engine maps values to tensors, the simulator
-// maps them to bytes. Does not know treatments or the order of demands (demand.h).
+// are released after each op. Works on integers only: the engine maps values to tensors, and the
+// simulator maps them to bytes. Does not know treatments, or the order of demands (demand.h).
 #pragma once
 
 #include <algorithm>
@@ -14,25 +14,26 @@
 
 namespace rematch {
 
-// A saved tensor or an argument: a value, and the number of earlier in-place writes to its storage.
+// A use of a value, by a saved tensor or an argument. The version is the number of earlier in-place
+// writes to the value's storage.
 struct ReplayUse {
   std::int32_t value = 0;
   std::int32_t version = 0;
 };
 
 // A recorded region by index. Ops are in recorded order. A value without a producer comes from
-// outside the region and is always there.
-//   uses(op), outputs(op)       ranges. A use has `value` and `version`. An output is a value, or
-//                               absent for an undefined tensor. Tensors that an in-place op returns
-//                               may be listed.
-//   is_repeatable(op)           the op has no side effect outside the region
-//   makes_its_own(op)           the op is neither a view nor in place, so it need not run if its
-//                               outputs are there
-//   each_write(storage, version, visit)        the ops that write the storage, up to that version
-//   each_written(op, visit)     the storages that the op writes, and their versions after it
-//   each_reader(op, storage, version, visit)   ops before `op` that read it at an earlier version
-//   each_wait(op, visit)        the ops that complete the collective that the op starts
-// Storages from outside the region have no writes.
+// outside the region and is always there. Storages from outside the region have no writes. The
+// functions are:
+//   uses(op), outputs(op): Return ranges. A use has `value` and `version`. An output is a value, or
+//     absent for an undefined tensor. Tensors that an in-place op returns may be listed.
+//   is_repeatable(op): Returns whether the op has no side effect outside the region.
+//   makes_its_own(op): Returns whether the op is neither a view nor in place. Such an op need not
+//     run if its outputs are there.
+//   each_write(storage, version, visit): Visits the ops that write the storage, up to the version.
+//   each_written(op, visit): Visits the storages that the op writes, with their versions after it.
+//   each_reader(op, storage, version, visit): Visits the ops before `op` that read the storage at a
+//     version before `version`.
+//   each_wait(op, visit): Visits the ops that complete the collective that the op starts.
 template <typename Graph>
 concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit)(std::int32_t),
                                void (*visit_written)(std::int32_t, std::int32_t)) {
@@ -51,14 +52,17 @@ concept ReplayGraph = requires(const Graph& graph, std::int32_t id, void (*visit
   graph.each_wait(id, visit);
 };
 
-// The state of a planner. Several planners can use its memory one after another.
+// The state of a planner. Several planners can use the same tables one after another, to save
+// allocations.
 struct ReplayTables {
-  std::vector<std::int32_t> num_uses;  // indexed by value: planned reads, and saved tensors to come
+  // indexed by value: number of planned reads and of saved tensors not yet demanded
+  std::vector<std::int32_t> num_uses;
   std::vector<std::uint8_t> is_there;  // indexed by value
-  std::vector<std::uint8_t> planned;   // indexed by op: still to run; cleared when it starts
-  std::vector<std::int32_t> listed;    // ops of the latest list
+  // indexed by op: whether it still has to run; cleared when the op starts
+  std::vector<std::uint8_t> planned;
+  std::vector<std::int32_t> listed;  // ops of the latest list that a function returned
 
-  void clear() {  // keeps the memory
+  void clear() {  // keeps the allocated memory
     num_uses.clear();
     is_there.clear();
     planned.clear();
@@ -70,9 +74,9 @@ struct ReplayTables {
 // 1. hold() the values that forward kept, and await() the live saved tensors.
 // 2. Call plan_closure() or plan_prefix() once. Release values that are there but not needed.
 // 3. Call list_planned(), or list_missing() for one saved tensor. For each op of the list, start()
-//    it, read() its arguments and make() its outputs. read() and make() tell which values to
-//    release.
-// 4. read() a saved tensor when backward takes it, or drops it without a demand.
+//    it, read() its arguments and make() its outputs. The results of read() and make() show which
+//    values to release.
+// 4. read() a saved tensor when backward takes it, or when it drops the tensor without a demand.
 template <ReplayGraph Graph>
 class ReplayPlanner {
  public:
@@ -86,11 +90,11 @@ class ReplayPlanner {
   void hold(std::int32_t value) { tables_.is_there[value] = kYes; }
   void await(std::int32_t value) { ++tables_.num_uses[value]; }
 
-  // Plans the ops that `saved`, a range of uses, depends on. Values that are there end the closure,
-  // a read at a version needs the in-place writes before it, and a collective needs its wait.
+  // Plans the ops that `saved`, a range of uses, depends on. Values that are there end the closure.
+  // A read at a version needs the in-place writes before it, and a collective needs its wait.
   template <typename Uses>
   void plan_closure(const Uses& saved);
-  // Plans the first `num_ops` ops, as a re-run of forward would, except those whose results are
+  // Plans the first `num_ops` ops, as a re-run of forward would. Omits the ops whose results are
   // there.
   void plan_prefix(std::int32_t num_ops);
 
@@ -99,24 +103,25 @@ class ReplayPlanner {
   bool is_needed(std::int32_t value) const { return tables_.num_uses[value] > 0; }
   std::int32_t num_uses(std::int32_t value) const { return tables_.num_uses[value]; }
 
-  // Return the ops to run in recorded order. Each call invalidates the list of the call before.
+  // Returns the planned ops in recorded order. Each call invalidates the list that the previous
+  // call returned.
   const std::vector<std::int32_t>& list_planned();
   // Returns only the planned ops that a saved tensor needs.
   template <typename Use>
   const std::vector<std::int32_t>& list_missing(const Use& saved);
-  // Returns the same ops in any order. Stops once it has found more than `at_most` ops, and returns
-  // the ops found so far.
+  // Returns the same ops as list_missing(), in any order. Stops once it has found more than
+  // `at_most` ops, and returns the ops found so far.
   template <typename Use>
   const std::vector<std::int32_t>& find_missing(const Use& saved, std::size_t at_most);
 
   void start(std::int32_t op) { tables_.planned[op] = kNo; }
-  // Returns whether this was the last read of the value. The value is then released.
+  // Records a read. Returns whether it was the last read of the value; the value is then released.
   bool read(std::int32_t value) {
     if (--tables_.num_uses[value] != 0) return false;
     tables_.is_there[value] = kNo;
     return true;
   }
-  // Returns whether the new value is needed.
+  // Records a new value. Returns whether it is needed.
   bool make(std::int32_t value) {
     const bool needed = is_needed(value);
     tables_.is_there[value] = needed ? kYes : kNo;
@@ -124,15 +129,16 @@ class ReplayPlanner {
   }
   void let_go(std::int32_t value) { tables_.is_there[value] = kNo; }
 
-  // Drops planned ops, from op `first` on, that no saved tensor and no later op needs. Calls
-  // `let_go` with each value that only these ops still had to read.
+  // Drops those planned ops, from op `first` on, that no saved tensor and no later op needs. Calls
+  // `let_go` with each value that only dropped ops would still have read.
   template <typename Uses, typename LetGo>
   void leave_out_unneeded(std::int32_t first, const Uses& saved, LetGo&& let_go);
 
  private:
   static constexpr std::uint8_t kNo = 0;
   static constexpr std::uint8_t kYes = 1;
-  static constexpr std::uint8_t kListed = 2;  // planned, and in the list
+  // the op is planned, and is in the list that is being built
+  static constexpr std::uint8_t kListed = 2;
 
   template <typename Use>
   void need(const Use& use);
@@ -187,7 +193,7 @@ void ReplayPlanner<Graph>::plan_prefix(std::int32_t num_ops) {
   }
 }
 
-// Returns whether everything that the op would make is there, so that a re-run can skip it.
+// Returns whether all results of the op are there, so that a re-run can skip it.
 template <ReplayGraph Graph>
 bool ReplayPlanner<Graph>::is_answered(std::int32_t op) const {
   if (!graph_.makes_its_own(op)) return false;
@@ -228,8 +234,8 @@ const std::vector<std::int32_t>& ReplayPlanner<Graph>::find_missing(const Use& s
     const std::int32_t op = listed[next];
     for (const auto& use : graph_.uses(op)) require(use);
     graph_.each_wait(op, [&](std::int32_t wait) { require_op(wait); });
-    // A write destroys the previous contents of its storage, so planned ops that read them run
-    // first.
+    // A write destroys the previous contents of its storage. Planned ops that read these contents
+    // must therefore run first.
     graph_.each_written(op, [&](std::int32_t storage, std::int32_t version) {
       graph_.each_reader(op, storage, version, [&](std::int32_t reader) { require_op(reader); });
     });
