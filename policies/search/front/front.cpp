@@ -17,7 +17,7 @@
 namespace rematch {
 namespace {
 
-// The catalogue's name of the plan that keeps gathered parameters too.
+// The catalogue's name of the plan that recomputes nothing and keeps gathered parameters.
 constexpr const char* kNameOfHolding = "no_reshard(none)";
 
 bool is_no_worse(const FrontPoint& a, const FrontPoint& b) {
@@ -30,7 +30,7 @@ PlanePoint on_plane(const FrontPoint& point) {
 
 }  // namespace
 
-// Everything known about a searched trace. Every mix is judged on demand.
+// Everything that the search knows about a trace. A mix is judged only when its point is needed.
 struct FrontSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space,
         std::optional<Plan> plan_of_none)
@@ -78,7 +78,7 @@ struct FrontSearch::Plans {
   const Profile& profile;
   SearchSpace space;
   PointJudge judge;
-  const Trace& trace;  // the trace of one rank
+  const Trace& trace;  // trace of one rank
   SpanMap map;
   SpanOptions options;
   MixProblem problem;
@@ -86,13 +86,13 @@ struct FrontSearch::Plans {
   std::vector<BoundCorner> bound;
   PlanBuilder builder;
   std::optional<Plan> none;
-  std::map<std::size_t, FrontPoint> points;  // keyed by index of the mix
+  std::map<std::size_t, FrontPoint> points;  // keyed by the index of the mix
   std::vector<FrontPoint> baselines;         // baselines of the last front()
 };
 
-// Returns by how much a plan that was not found may be faster. The gaps of mixing and of all blocks
-// bound this together. The distance to the lower bound, at the peak where the next mix begins,
-// bounds it too.
+// Returns an upper bound of the time by which a plan that was not found may be faster. There are
+// two such bounds. One is the sum of the gaps of mixing and of all blocks. The other is the
+// distance to the lower bound, at the peak where the next mix begins.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
   for (const Span& span : map.spans) gap += options.gaps[span.kind].time;
@@ -101,8 +101,8 @@ std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
     const std::chrono::nanoseconds least = bound_at(bound, mixed.points[i + 1].peak);
     above_bound = std::max(above_bound, mixed.points[i].time - least);
   }
-  // Next to bytes that others offload, an option may be worse than the one that it replaces, so
-  // only the second bound holds.
+  // If other options offload bytes, an option may be worse than the one that it replaces. Only the
+  // second bound is then valid.
   return space.offload ? above_bound : std::min(gap, above_bound);
 }
 
@@ -118,24 +118,24 @@ Bytes FrontSearch::Plans::transient_gap() const {
   return gap + most_offloaded;
 }
 
-// A step's peak is never below its mix's peak, which lacks what only the judge sees. A stopped
-// search has not seen all options, so it cannot give a tighter bound than the time of keeping
-// everything.
+// A step's peak is never below the peak of its mix, because the mix lacks what only the judge
+// simulates. A stopped search has not seen all options, so it cannot give a tighter bound than the
+// time of keeping everything.
 std::chrono::nanoseconds FrontSearch::Plans::step_time_bound(Bytes peak) const {
   if (space.is_stopped()) return profile.step_time();
   return profile.step_time() + bound_at(bound, peak - judge.before());
 }
 
-// Returns the fastest plan that accept() accepts, starting with the fastest mix whose own figures
-// fit `peak`. Returns null if none is accepted.
+// Returns the fastest plan that accept() accepts, or null if it accepts none. Tries mixes by
+// ascending time. The first is the fastest one whose own peak is at most `peak`.
 template <class Accept>
 const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) {
   const Bytes activations = peak - judge.before();
   auto end = std::partition_point(mixed.points.begin(), mixed.points.end(),
                                   [&](const LayerMix& mix) { return mix.peak <= activations; });
   // A mix adds up what layers hold for backward. The judge simulates the whole step, including
-  // forward's temporaries and storages that layers share. A plan near the limit may therefore fail
-  // while a smaller one fits.
+  // forward's temporaries and storages that layers share. Therefore, the plan of a mix near the
+  // limit may exceed it, while the plan of a smaller mix does not.
   constexpr int kMostTried = 64;
   for (int tried = 0; end != mixed.points.begin() && tried < kMostTried; ++tried) {
     const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));
@@ -158,7 +158,7 @@ FrontSearch::~FrontSearch() = default;
 
 namespace {
 
-// Returns the holder of the most bytes: "saved activations", "parameters".
+// Returns the name of the holder of the most bytes, such as "saved activations" or "parameters".
 std::string_view largest_holder(const StepHolders& holders) {
   const std::pair<Bytes, std::string_view> all[] = {
       {holders.saved_activations, "saved activations"},
@@ -212,8 +212,8 @@ std::string verdict_of(const Front& front) {
 
 namespace {
 
-// Returns a corner of the plane beyond every point: the peak of keeping everything and the longest
-// time, plus one.
+// Returns a reference point beyond every other point: the peak of keeping everything and the
+// longest time, each plus one.
 PlanePoint reference_of(const Front& front, const std::vector<PlanePoint>& own,
                         const std::vector<PlanePoint>& others) {
   PlanePoint reference = on_plane(front.nothing_recomputed);
@@ -251,8 +251,8 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.points.insert(front.points.end(), answers.begin(), answers.end());
   plans_->baselines.clear();
   for (const Plan& plan : baselines) add_baseline(plan, front);
-  // Data sheets give views no time, so a plan that re-runs only views has the step time of the plan
-  // that recomputes nothing. Drops such plans, because they are as fast only on paper.
+  // Data sheets give views no time. A plan that re-runs only views therefore has the step time of
+  // the plan that recomputes nothing. Drops such plans, because a real step would be slower.
   std::erase_if(front.points, [&](const FrontPoint& point) {
     return point.figures.num_recomputed > 0 &&
            point.step_time == front.nothing_recomputed.step_time;
@@ -274,13 +274,14 @@ void FrontSearch::add_points(std::size_t max_points, Front& front) {
     plane.push_back({mix.peak.count, mix.time.count()});
   }
   for (std::size_t index : spread_points(plane, max_points)) {
-    // The last index is the front's other end. A stopped search still returns both ends.
+    // The last index is the other end of the front. Even a stopped search returns both ends.
     const bool is_end = index == 0 || index + 1 == plane.size();
     if (is_end || !plans_->space.is_stopped()) front.points.push_back(plans_->point(index));
   }
 }
 
-// Adds a point that is no worse than the baseline, if there is one and the front lacks it.
+// Adds a baseline. If the search has a point that is no worse than the baseline and the front lacks
+// it, also adds that point.
 void FrontSearch::add_baseline(const Plan& plan, Front& front) {
   Baseline baseline{plans_->judged(plan), false};
   plans_->baselines.push_back(baseline.point);
@@ -324,7 +325,8 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  // The sum of a mix's times equals the step's extra time, or nearly so.
+  // The sum of a mix's times is, at least nearly, the time of the step beyond that of keeping
+  // everything.
   const std::vector<LayerMix>& mixes = plans_->mixed.points;
   const std::chrono::nanoseconds extra(std::llround(most - least));
   const auto found = std::partition_point(mixes.begin(), mixes.end(),

@@ -33,7 +33,7 @@ void visit_fields(Holders& holders, Visit visit) {
   visit("other", holders.other);
 }
 
-// The fields of a point about the host. Empty: the plan offloads nothing.
+// The fields of a point that concern the host. All are empty if the plan offloads nothing.
 template <class Point>
 struct HostOfPoint {
   Point& point;
@@ -48,7 +48,7 @@ void visit_fields(const HostOfPoint<Point>& of, Visit visit) {
   visit("copy_time_ns", of.point.copy_time);
 }
 
-// Returns the calibrated prediction divided by the measurement, minus one.
+// Returns the error of the calibrated prediction: its ratio to the measured time, minus one.
 std::optional<double> step_time_error(const MeasuredFigures& figures);
 
 template <RecordOf<MeasuredFigures> Figures, class Visit>
@@ -56,7 +56,7 @@ void visit_fields(Figures& figures, Visit visit) {
   visit("status", figures.status);
   visit("reason", figures.reason);
   visit("peak_allocated_bytes", figures.peak);
-  visit("peak_equals_prediction", [] { return nullptr; });  // complete_point() fills this in
+  visit("peak_equals_prediction", [] { return nullptr; });  // complete_point() writes the value
   visit("step_time_ns", figures.step_time);
   visit("step_time_interval_ns", figures.step_interval);
   visit("calibrated_predicted_step_time_ns", figures.calibrated_step_time);
@@ -77,7 +77,7 @@ void visit_fields(Point& point, Visit visit) {
   visit("predicted_peak_scope", figures.peak_place);
   visit("predicted_holders_at_peak", figures.holders);
   visit("predicted_after_forward_bytes", figures.after_forward);
-  visit("time_source", [] { return nullptr; });  // complete_point() fills this in
+  visit("time_source", [] { return nullptr; });  // complete_point() writes the value
   visit("predicted_step_time_ns", point.step_time);
   visit("predicted_step_time_bound_ns", point.step_time_bound);
   visit({"predicted_step_time_gap_ns", kLater}, [&] { return point.step_time_gap(); });

@@ -10,8 +10,8 @@
 namespace rematch {
 namespace {
 
-// Returns whether the trace has fused ops. They are the project's own ops except attention, which
-// every trace has.
+// Returns whether the trace has fused ops. All of the project's own ops except attention are fused
+// ops; attention is in every trace.
 bool has_fused_ops(const Trace& trace) {
   return std::any_of(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
     return op.name.starts_with("rematch::") && op.op_class != OpClass::kAttentionForward;

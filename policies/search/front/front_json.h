@@ -1,5 +1,5 @@
-// Fronts as files, "rematch.front/1.0". A file lists every point with its plan, its predictions,
-// and text for people. Nothing is lost.
+// Reads and writes fronts as files, "rematch.front/1.0". A file lists every point with its plan,
+// its predictions, and text for people. Nothing is lost.
 #pragma once
 
 #include <chrono>
@@ -18,56 +18,59 @@
 
 namespace rematch {
 
-// The best plan that every trainer can express (simple_form.h) for the user's question. It runs
-// under whole_region, as every trainer runs it. Also states its distance from the front.
+// The best plan that every trainer can express (simple_form.h) for the user's question, and its
+// distance from the front. Its schedule is whole_region, because every trainer runs it that way.
 struct SimplePoint {
   FrontPoint point;
-  Bytes more_peak;  // more than the lowest peak of the front at no more time
-  // More than the fastest step of the front at no higher peak.
+  Bytes more_peak;  // difference from the lowest peak of the front that is no slower
+  // Difference from the fastest step of the front whose peak is no higher.
   std::chrono::nanoseconds more_time{};
 };
 
-// A front, with what was searched and what was asked. Output marks every number that is derived
-// from roofline times.
+// A front, with the searched model and the user's question. Output marks every number that is
+// derived from roofline times.
 struct FrontRecord {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
-  std::optional<std::string> ops;  // "eager" or "fused"; absent if the file does not say
+  std::optional<std::string> ops;  // "eager" or "fused"; absent in files that do not say
   std::string trace_sha256;
-  std::optional<std::string> git_commit;  // commit of the tool that searched
+  std::optional<std::string> git_commit;  // commit of the program that searched
   std::optional<bool> git_dirty;
   std::string device;
-  // The card and attention kernel of the times, from the profile (profile.h). Empty: the profile
-  // does not say.
+  // The card and the attention kernel with which the times were measured, from the profile
+  // (profile.h). Empty: the profile does not say.
   std::string card;
   std::string attention_backend;
-  // From its data sheet, or of the host that measured the front.
+  // The memory of the device by its data sheet, or by the host that measured the front.
   std::optional<Bytes> device_memory;
-  // The part of device_memory that tensors cannot use; with --reserve, the part of the budget.
-  // Absent on a CPU and in files that do not say.
+  // The part of device_memory that tensors cannot use. With --reserve, it is a part of the budget.
+  // Absent on a CPU, and in files that do not say.
   std::optional<MemoryReserve> reserve;
   // Returns the device's memory minus the reserve, or nullopt if the memory is unknown.
   std::optional<Bytes> memory_for_tensors() const;
   ProfileSource time_source = ProfileSource::kMeasured;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   int world = 1;  // number of ranks; figures are for one rank
-  // How the model's step is split over the ranks: "tp=2,fsdp=4". If it is empty with several ranks,
-  // the trace is of the whole model. The bytes of a rank are then an estimate (sharding.h), without
-  // communication.
+  // How the model's step is split over the ranks: "tp=2,fsdp=4". If there are several ranks and
+  // this is empty, the trace is of the whole model. The bytes of a rank are then an estimate
+  // (sharding.h), without communication.
   std::string layout;
   bool is_estimate_of_ranks() const { return world > 1 && layout.empty(); }
-  std::string links;  // measured links of the collectives' times; empty: the source's own link
-  std::optional<HostLink> host_link;  // the link over which plans may offload; absent: they do not
+  // measured links from which the times of collectives come; empty: they come from time_source
+  std::string links;
+  // link over which plans may offload; absent: plans do not offload
+  std::optional<HostLink> host_link;
   std::optional<Bytes> budget;
   std::optional<double> max_slowdown_ratio;
-  // The answer for the budget or the slowdown. Absent: no plan fits, or nothing was asked.
+  // The plan that answers the question about a budget or a slowdown. Absent: no plan fits, or the
+  // user asked nothing.
   std::optional<FrontPoint> answer;
   std::optional<SimplePoint> simple;
   Front front;
 };
 
-// Makes the record of what was searched, without the question and the front.
+// Makes a record of what was searched. The caller adds the question and the front.
 FrontRecord make_front_record(const Trace& trace, const Profile& profile, OptimizerModel optimizer);
 
 Json front_to_json(const FrontRecord& record);

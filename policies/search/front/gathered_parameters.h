@@ -1,5 +1,5 @@
-// Tells what a plan does with the parameters that blocks gather: keep them from forward to
-// backward, or gather them again. Used to describe plans; it does not decide anything.
+// Finds what a plan does with the parameters that blocks gather: keep them from forward to
+// backward, or gather them again. Used to describe plans, not to make them.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,18 @@ namespace rematch {
 
 class GatheredParameters {
  public:
-  // The references must outlive it. Throws std::invalid_argument if blocks gather parameters and
-  // the plan was made for another model.
+  // Keeps references to the plan and the trace, which must outlive it. Throws std::invalid_argument
+  // if blocks gather parameters and the plan was made for another model.
   GatheredParameters(const Plan& plan, const Trace& trace);
 
-  // Returns whether an op of one of the plan's regions gathers parameters. Both are given by index.
+  // Returns whether an op of one of the plan's regions gathers parameters. `region` is an index
+  // into the plan's regions, and `op` an index into the region's ops.
   bool is_gather(std::size_t region, std::size_t op) const;
-  // Returns whether the plan keeps at least some parameters that the block gathers until backward.
+  // Returns whether the plan keeps until backward at least some of the parameters that the block
+  // gathers.
   bool are_held(const TracedBlock& block) const;
-  // Returns whether the block is a region that keeps everything except gathered parameters: its
-  // backward runs only gathers, their waits and views again.
+  // Returns whether the block is a region that keeps everything except gathered parameters. Its
+  // backward then re-runs only gathers, their waits and views.
   bool are_all_that_is_dropped(const TracedBlock& block);
 
  private:
@@ -34,7 +36,8 @@ class GatheredParameters {
   const Plan& plan_;
   const Trace& trace_;
   bool has_gathers_;
-  std::vector<OpRange> ranges_;             // ranges of the regions; empty without gathers
+  // op ranges of the regions; empty if nothing gathers parameters
+  std::vector<OpRange> ranges_;
   std::map<int, bool> runs_gathers_alone_;  // keyed by region type
 };
 

@@ -16,8 +16,8 @@ struct PlanePoint {
   bool operator==(const PlanePoint&) const = default;
 };
 
-// Returns the Pareto-optimal items, sorted by ascending peak. Ties keep the first. `place` returns
-// an item's PlanePoint.
+// Returns the Pareto-optimal items, sorted by ascending peak. Keeps the first of equal items.
+// `place` returns an item's PlanePoint.
 template <class Item, class Place>
 std::vector<Item> undominated(std::vector<Item> all, const Place& place) {
   std::stable_sort(all.begin(), all.end(), [&](const Item& a, const Item& b) {
@@ -34,19 +34,19 @@ std::vector<Item> undominated(std::vector<Item> all, const Place& place) {
   return kept;
 }
 
-// Returns the dominated share of the rectangle from (0, 0) to the reference. Points beyond the
-// reference add nothing.
+// Returns the share of the rectangle from (0, 0) to the reference that the points dominate. Points
+// beyond the reference add nothing.
 double hypervolume_ratio(std::vector<PlanePoint> points, PlanePoint reference);
 
-// Returns ascending indices of at most `max_points` points of an undominated front, which is sorted
-// by ascending peak. Takes both ends first. Then adds one by one the point that adds the most area
-// between its chosen neighbours.
+// Returns ascending indices of at most `max_points` points of a front. The front must be
+// undominated and sorted by ascending peak. Takes both ends first. Then repeatedly adds the point
+// that adds the most area between its chosen neighbours.
 std::vector<std::size_t> spread_points(const std::vector<PlanePoint>& front,
                                        std::size_t max_points);
 
-// Returns the point farthest below the line between the front's ends, with both axes scaled to
-// them. Beyond this point, more bytes save little time. `front` is sorted by ascending peak and not
-// empty.
+// Returns the knee: the point farthest below the line between the front's ends, with both axes
+// scaled to these ends. Beyond the knee, additional bytes save little time. `front` is sorted by
+// ascending peak and not empty.
 std::size_t knee_of(const std::vector<PlanePoint>& front);
 
 }  // namespace rematch

@@ -53,7 +53,7 @@ class LoadFinder {
   std::int64_t largest() {
     if (fits(record_.most)) return record_.most;
     std::int64_t low = record_.least;  // fits
-    std::int64_t high = record_.most;  // does not fit
+    std::int64_t high = record_.most;  // `high` is a load that does not fit
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       (fits(middle) ? low : high) = middle;
@@ -82,7 +82,7 @@ class LoadFinder {
     }
   }
 
-  // An absent rate is less than any other.
+  // Returns the load with the highest rate. An absent rate is lower than any other.
   Tried::const_iterator best() const {
     return std::max_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
       return a.second.tokens_per_second < b.second.tokens_per_second;
@@ -95,7 +95,8 @@ class LoadFinder {
   Tried tried_;
 };
 
-// A load that fits has all figures, and any other load has none.
+// Throws FormatError if a load has only some figures. A load that fits must have all figures, and
+// any other load none.
 void require_whole(const JsonField& field, const LoadPlan& plan) {
   const bool fits = plan.tokens_per_second.has_value();
   if (fits != plan.tokens_per_second_all_ranks.has_value() || fits != plan.step_time.has_value() ||

@@ -1,7 +1,7 @@
-// Finds the load in a range that uses a device best. The record and its file, "rematch.loads/1.0",
-// state the question, the fastest plan of every tried load, and the answers. Nothing is lost. A new
-// field needs a member, a line in the list below its struct, and an entry in
-// reports/schema/loads.schema.json.
+// Finds the load (such as the batch size) in a range that uses a device best. The record and its
+// file, "rematch.loads/1.0", state the question, the fastest plan of every tried load, and the
+// answers. Nothing is lost. A new field needs a member, a line in the list below its struct, and an
+// entry in reports/schema/loads.schema.json.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ namespace rematch {
 // The fastest plan of a load within the budget. Its figures are absent if no plan fits.
 struct LoadPlan {
   std::int64_t load = 0;
-  // For one batch, which one rank or several ranks together process.
+  // The rate at which one batch is processed, by one rank or by several ranks together.
   std::optional<double> tokens_per_second;
   std::optional<double> tokens_per_second_all_ranks;
   std::optional<std::chrono::nanoseconds> step_time;
@@ -47,23 +47,25 @@ void visit_fields(Plan& plan, Visit visit) {
 
 struct LoadsRecord {
   std::string maximized = "tokens_per_second";
-  bool is_complete = true;  // false: the search was stopped, and the answers come from `tried`
+  // false: the search was stopped, and the answers are the best of `tried`
+  bool is_complete = true;
   std::string model;
   std::map<std::string, std::int64_t> dimensions;  // dimensions of the smallest load
   std::string dtype;
   std::string device;
   ProfileSource time_source = ProfileSource::kRoofline;
-  std::string links;  // measured links of the collectives' times; empty: the sheet's link
+  // measured links from which the times of collectives come; empty: the link of the data sheet
+  std::string links;
   OptimizerModel optimizer = OptimizerModel::kAdamW;
   Schedule schedule = Schedule::kOnDemand;
   int world = 1;        // number of ranks; figures are for one rank
   int num_batches = 1;  // batches that the ranks process in parallel
   Bytes budget;
-  std::string dimension;   // "batch", "tokens"
-  std::int64_t least = 0;  // the requested range
+  std::string dimension;   // name of the dimension that varies: "batch", "tokens"
+  std::int64_t least = 0;  // lower end of the requested range
   std::int64_t most = 0;
-  std::optional<std::int64_t> largest;  // largest load that fits; absent: not even `least` fits
-  std::optional<std::int64_t> best;     // load with the most tokens per second
+  std::optional<std::int64_t> largest;  // largest load that fits; absent: no load of the range fits
+  std::optional<std::int64_t> best;     // load that processes the most tokens per second
   std::optional<std::string> git_commit;
   std::optional<bool> git_dirty;
   std::vector<LoadPlan> tried;  // sorted by load
@@ -94,18 +96,18 @@ void visit_fields(Record& record, Visit visit) {
   visit("tried", record.tried);
 }
 
-// Returns the load with its fastest plan within the budget, or nullopt if no plan fits.
+// Returns the fastest plan of the load within the budget, or nullopt if no plan fits.
 using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 
-// Note [Which loads are tried]
-// If a load does not fit, larger ones are assumed not to fit either and are not tried. The largest
-// load that fits is found by bisection. To find the best one, loads are tried at even distances
-// between the least and the largest. The search then repeats between the neighbours of the best so
-// far, until they are adjacent. If at most kLoadsAtOnce loads fit, all are tried. With more, a best
-// load between two tried ones that are worse on both sides may be missed.
+// Note [Which loads are tried] If a load does not fit, larger ones are assumed not to fit either
+// and are not tried. Bisection finds the largest load that fits. The search for the best load tries
+// loads at even distances between the least and the largest. It then repeats between the neighbours
+// of the best load so far, until they are adjacent. If at most kLoadsAtOnce loads fit, it tries all
+// of them. If more fit, it may miss a best load that lies between two worse ones.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
 // Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
-// is the best. Once `is_stopped` returns true, tries no more loads and drops the latest result.
+// is the best. Once `is_stopped` returns true, tries no more loads and ignores the result of the
+// latest one.
 void try_loads(const PlanOfLoad& plan_of, const std::function<bool()>& is_stopped,
                LoadsRecord& record);
 

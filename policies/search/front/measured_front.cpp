@@ -12,8 +12,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Fitting a slope needs anchors whose predictions differ by this ratio, because each measured time
-// has an error of a few percent.
+// Each measured time has an error of a few percent. A slope is therefore fitted only if the
+// predictions of the anchors differ by at least this ratio.
 constexpr double kLeastSpread = 0.05;
 
 PlanePoint beyond(const std::vector<PlanePoint>& points) {
@@ -41,7 +41,7 @@ double area_of(const std::vector<PlanePoint>& front, const std::vector<std::size
   return hypervolume_ratio(std::move(points), reference);
 }
 
-// Returns the best remaining point by Note [Which points are run].
+// Returns the remaining point to run next, by the rule in Note [Which points are run].
 std::size_t next_choice(const std::vector<PlanePoint>& front,
                         const std::vector<std::size_t>& chosen, PlanePoint reference) {
   const double area = area_of(front, chosen, reference);
@@ -139,7 +139,8 @@ std::vector<FrontPoint*> all_points(Front& front) {
   return all;
 }
 
-// Returns how far the control deviates from 1. Times that differ by less cannot be distinguished.
+// Returns how far the interval of the control deviates from 1. If two times differ by less than
+// this ratio, the difference may be noise.
 double strays(const std::optional<std::array<double, 2>>& control_interval) {
   if (!control_interval) return 0;
   return std::max({0.0, 1 - (*control_interval)[0], (*control_interval)[1] - 1});
@@ -157,7 +158,7 @@ StepCalibration calibrate_on(const Front& front, const std::vector<std::size_t>&
   return predicted.empty() ? StepCalibration{} : calibrate(predicted, measured);
 }
 
-// If one run serves both a baseline and an anchor, marks both as anchors.
+// Marks the anchors. If a baseline shares the run of an anchor, marks both.
 void mark_anchors(Front& front, const std::vector<std::size_t>& anchors) {
   for (FrontPoint* point : all_points(front)) {
     if (!point->measured) continue;
@@ -188,7 +189,7 @@ void add_errors(Front& front, FrontMeasurement& measurement) {
   measurement.worst_error_ratio = errors.back();
 }
 
-// Returns the fastest of the points whose peak is at most `peak_bytes`.
+// Returns the fastest of those points whose peak is at most `peak_bytes`.
 const FrontPoint* rival_of(const std::vector<FrontPoint*>& all, std::int64_t peak_bytes) {
   const FrontPoint* fastest = nullptr;
   for (const FrontPoint* other : all) {
@@ -213,15 +214,15 @@ void mark_losers(Front& front, double noise) {
   }
 }
 
-// Hypervolumes below one reference point, which lies beyond every point.
+// Hypervolumes below a common reference point, which lies beyond every point.
 struct Areas {
   double own = 0;  // area of the front's own points
   std::map<std::string, double> of_families;
 };
 
-// `plane_of` returns a point's place in the plane, or nullopt if it has none. Baselines count as
-// slower by the ratio `noise`; the reference does not. Returns nullopt if no point of the front has
-// a place.
+// `plane_of` returns the place of a point in the plane, or nullopt if the point was not measured.
+// Lengthens the times of baselines by the ratio `noise`, but not the time of the reference. Returns
+// nullopt if no point of the front has a place.
 template <class PlaneOf>
 std::optional<Areas> areas_of(const Front& front, const PlaneOf& plane_of, double noise = 0) {
   std::vector<PlanePoint> own;
@@ -264,7 +265,7 @@ void add_measured_areas(const Front& front, double noise, FrontMeasurement& meas
 FrontMeasurement weigh_prediction(const Front& front) {
   FrontMeasurement measurement;
   measurement.chosen_by = kChoiceRule;
-  const Areas areas = areas_of(front, predicted_plane).value();  // a front has a point
+  const Areas areas = areas_of(front, predicted_plane).value();  // a front has at least one point
   measurement.predicted_hypervolume = areas.own;
   for (const auto& [family, area] : areas.of_families) {
     measurement.families.push_back({family, area, {}, {}});
@@ -284,7 +285,8 @@ void weigh_measurement(Front& front, const std::vector<std::size_t>& anchors,
   mark_losers(front, noise);
   add_measured_areas(front, noise, measurement);
   front.measurement = std::move(measurement);
-  if (!front.points.empty()) front.verdict = verdict_of(front);  // uses calibrated times
+  // the verdict uses calibrated times
+  if (!front.points.empty()) front.verdict = verdict_of(front);
 }
 
 }  // namespace rematch

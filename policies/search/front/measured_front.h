@@ -13,35 +13,35 @@
 
 namespace rematch {
 
-inline constexpr int kLeastMeasured = 3;  // the anchors
+inline constexpr int kLeastMeasured = 3;  // the anchors are always measured
 
-// Note [Which points are run]
-// First come three anchors: both ends of the front and its knee, or the middle if the knee is an
-// end. Calibration makes the prediction exact near the anchors, and its error grows with the
-// distance. The next points are then added one by one. Each has the largest product of
-//   contribution: the area that it adds to the hypervolume of the chosen points, and
-//   uncertainty: the distance of its predicted step time from the nearest chosen one.
+// Note [Which points are run] First come three anchors: both ends of the front and its knee. If the
+// knee is an end, the middle takes its place. Calibration makes the prediction exact near the
+// anchors, and its error grows with the distance from them. The next points are then added one by
+// one. The point with the largest product of contribution and uncertainty comes next. The
+// contribution is the area that the point adds to the hypervolume of the chosen points. The
+// uncertainty is the distance of its predicted step time from the nearest chosen one.
 inline constexpr const char* kChoiceRule =
     "both ends and the knee; then, one by one, the largest product of the area that a point adds "
     "to those chosen and the distance of its predicted step time from the nearest one chosen";
 
-// Returns ascending indices of the anchors. There are fewer than three if the front has fewer
-// points.
+// Returns the ascending indices of the anchors. A front with fewer than three points has fewer
+// anchors.
 std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front);
 
 // Returns ascending indices of at most `count` points, including the anchors.
 std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count);
 
 // Fits a line by least squares. If the predictions lie within a twentieth of each other, they do
-// not determine a slope. In this case, or if the line would fall, times are only scaled. The lists
-// must have equal length and not be empty.
+// not determine a slope. In this case, or if the line would fall, the result only scales times,
+// without an offset. The lists must have equal length and must not be empty.
 StepCalibration calibrate(const std::vector<double>& predicted_ns,
                           const std::vector<double>& measured_ns);
 
-// Returns "nth_first" for "nth_first(2)".
+// Returns the name of a policy without its arguments: "nth_first" for "nth_first(2)".
 std::string family_of(const std::string& policy);
 
-// Evaluates the predictions: the hypervolume of the front and of every family, below one reference
+// Computes the predicted hypervolumes of the front and of every family, below a common reference
 // point.
 FrontMeasurement weigh_prediction(const Front& front);
 

@@ -52,9 +52,9 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   return plan;
 }
 
-// Note [Runs are counted]
-// The engine and the simulator treat the i-th region that starts with a scope as its i-th run. If
-// one run of a block has a region, all its runs must therefore have one.
+// Note [Runs are counted] The engine and the simulator match the i-th region that starts at a scope
+// with the i-th opening of the scope. If one run of a block has a region, all runs of the block
+// must therefore have one.
 std::set<std::string_view> PlanBuilder::counted_blocks(const std::vector<int>& mix) const {
   std::set<std::string_view> counted;
   int first = 0;
@@ -87,8 +87,8 @@ void PlanBuilder::add_regions(Plan& plan, const std::vector<PickedRegion>& regio
   }
 }
 
-// Returns a region of the whole block that keeps what autograd would hold. It runs only views
-// again.
+// Returns a region of the whole block that keeps everything that autograd would hold. Its recompute
+// runs only views.
 std::vector<PickedRegion> PlanBuilder::fastest_region(int span) const {
   const OpRange range = map_.spans[span].range;
   const RegionGraph graph = map_.index.graph(range);
@@ -103,10 +103,12 @@ std::vector<PickedRegion> PlanBuilder::fastest_region(int span) const {
   return {{{0, range.end - range.first}, {saves.begin(), saves.end()}}};
 }
 
-// Returns the scopes where the range starts and ends: blocks, or adjacent scopes in one block,
-// preferably outermost ones. A scope that opens several times does not name a single opening.
+// Returns the scopes where the range starts and ends. They are blocks, or adjacent scopes in one
+// block; outer scopes are preferred. Does not return a scope that opens several times, because its
+// path would be ambiguous.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
-  const ScopeId first_block = *map_.spans[first].scope;  // spans with regions are blocks
+  // a region lies in blocks, so the span is a block
+  const ScopeId first_block = *map_.spans[first].scope;
   const ScopeId last_block = *map_.spans[last].scope;
   if (range.first == map_.spans[first].range.first && range.end == map_.spans[last].range.end) {
     return {first_block, last_block};
@@ -156,8 +158,8 @@ RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int
   return type;
 }
 
-// Returns the scope's path relative to its block, so that regions of equal layers are equal. In a
-// region of several layers, the layer's place in the region comes first.
+// Returns the path of the op's scope relative to its block, so that regions of equal layers are
+// equal. In a region of several layers, the layer's place in the region comes first.
 std::string PlanBuilder::scope_name(OpId op, int first, bool several) const {
   int span = first;
   while (op >= map_.spans[span].range.end) ++span;

@@ -17,12 +17,13 @@ namespace rematch {
 
 class PlanBuilder {
  public:
-  // The references must outlive the builder. `trace_sha256` is the trace's hash, which takes
-  // milliseconds to compute.
+  // Keeps references, which must outlive the builder. `trace_sha256` is the hash of the trace. It
+  // is passed in because computing it takes milliseconds.
   PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
               const SpanOptions& options, const SearchSpace& space);
 
-  // `mix` lists an option for each span, or for several spans, in forward order. See LayerMix.
+  // Builds a plan. `mix` lists, in forward order, one option for each span, or one for several
+  // spans. See LayerMix.
   Plan build(const std::vector<int>& mix, std::string name);
 
  private:
@@ -44,9 +45,9 @@ class PlanBuilder {
   SearchSpace space_;
   std::string trace_sha256_;
   std::map<std::string_view, int> num_openings_;
-  // Caches region types. Regions share a type if they cover the same kinds, lie at the same place
-  // in them, and save and offload the same values. Finding the order of a type takes a few
-  // simulations.
+  // Caches region types, because finding the order of a type takes a few simulations. Two regions
+  // share a type if they cover the same kinds of span, lie at the same place in these spans, and
+  // save and offload the same values.
   using TypeKey = std::tuple<std::vector<int>, int, int, std::vector<int>, std::vector<int>, bool>;
   std::map<TypeKey, RegionType> types_;
 };

@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// The rank's trace has the ops of the profiled trace, but other bytes.
+// The trace of one rank has the same ops as the profiled trace, but other bytes.
 Profile profile_of_rank(Profile profile, const Trace& trace, int world) {
   if (world > 1) profile.trace_sha256 = trace_sha256(trace);
   return profile;
@@ -45,7 +45,8 @@ PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchS
 FrontPoint PointJudge::judge(Plan plan) {
   FrontPoint point;
   point.figures = figures_of(simulator_.simulate(plan, space_.schedule), step_.trace);
-  // The trace of a single rank has no communication.
+  // If sharding.h derived the trace of one rank, the trace lacks communication, so its time is
+  // unknown.
   if (space_.world > 1) point.figures.communication.reset();
   const StepHost& host = point.figures.host;
   if (space_.offload) {

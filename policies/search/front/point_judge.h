@@ -1,5 +1,5 @@
-// Turns a plan into a point of a front, for one rank of a step. Figures come from the step
-// simulator, the time comes from the profile, and text for people is added. Shared by the searches
+// Turns a plan into a point of a front, for one rank of a step. The bytes come from the step
+// simulator and the time from the profile. add_words() adds text for people. Shared by the searches
 // of front.h and simple_form.h.
 #pragma once
 
@@ -19,8 +19,8 @@ class PointJudge {
   const Trace& trace() const { return step_.trace; }  // the trace of one rank
   Bytes before() const { return before_; }            // bytes alive before the step
 
-  // Leaves out the text, because most judged points are not shown. The point's time bound is only
-  // the time of keeping everything.
+  // Returns the point without its text, because most judged points are not shown. Its
+  // step_time_bound is only the time of keeping everything.
   FrontPoint judge(Plan plan);
   void add_words(FrontPoint& point) const;
 

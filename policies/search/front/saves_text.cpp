@@ -13,17 +13,18 @@
 namespace rematch {
 namespace {
 
-// The text for one layer except its index, and properties that the text does not show.
+// The description of one layer, without its index. Also has properties that the text does not show,
+// for comparing layers.
 struct LayerSaves {
   std::string list;
-  std::vector<int> types;  // types of its regions
+  std::vector<int> types;  // indices of the region types of the layer
   bool shares_region = false;
   LayerRun words;
   bool operator==(const LayerSaves&) const = default;
 };
 
-// Names ops such as "attention.core::aten::mm#2", the second op of that name in its scope. Omits
-// the number if the op is the only one.
+// Returns names of ops, such as "attention.core::aten::mm#2" for the second op of that name in its
+// scope. Omits the number if there is only one such op.
 template <class Choose>
 std::vector<std::string> ops_of(const RegionType& type, const Choose& choose) {
   std::map<std::string, int> total;
@@ -68,8 +69,8 @@ Coverage coverage_of(const PlannedRegion& region, const TracedBlock& block,
   return covers ? Coverage::kCovers : Coverage::kElsewhere;
 }
 
-// Returns for each block of the trace which run of its layer it is, from 0. Absent: the layer runs
-// once.
+// Returns for each block of the trace the number of the run, counted from 0 for each layer. Absent:
+// the layer runs only once.
 std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
   std::map<std::string_view, int> total;
   for (const TracedBlock& block : trace.blocks) ++total[trace.scopes[block.scope].path];
@@ -84,13 +85,13 @@ std::vector<OptionalIndex> runs_of_blocks(const Trace& trace) {
 }
 
 // Finds the plan's regions in a block. If the block runs several times, the i-th region belongs to
-// the i-th run; see Note [Runs are counted].
+// the i-th run. See Note [Runs are counted].
 class RegionsOfBlock {
  public:
   RegionsOfBlock(const TracedBlock& block, const std::string& path, OptionalIndex run)
       : block_(block), path_(path), run_(run) {}
 
-  // Must be called for every region of the plan in order.
+  // Returns whether the region covers the block. Call it for every region of the plan, in order.
   Coverage next(const PlannedRegion& region) {
     const Coverage coverage = coverage_of(region, block_, path_);
     const bool is_counted = run_.has_value() && region.first_scope == path_;
@@ -125,20 +126,20 @@ std::string ranges_of_runs(const std::vector<int>& layers) {
   return joined(parts);
 }
 
-// Returns for example "ffn_norm to ffn".
+// Returns the name of a region of several scopes, for example "ffn_norm to ffn".
 std::string name_inside(const PlannedRegion& region, const std::string& path) {
   std::string name = without_prefix(region.first_scope, path);
   if (region.first_scope == region.last_scope) return name;
   return name + " to " + without_prefix(region.last_scope, path);
 }
 
-// The ops that regions of one type save and offload.
+// The names of the ops whose results a region type saves or offloads.
 struct TypeWords {
   std::vector<std::string> saves;
   std::vector<std::string> offloads;
 };
 
-// `types` holds the text of each of the plan's types, because many regions share a type.
+// `types` holds the text for each region type of the plan, because many regions share a type.
 LayerSaves saves_of(const Plan& plan, const std::vector<TypeWords>& types, const TracedBlock& block,
                     const std::string& path, OptionalIndex run) {
   RegionsOfBlock regions(block, path, run);
@@ -189,7 +190,7 @@ std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace) {
 
 namespace {
 
-// One kept op of a layer: number `nth` of the `total` ops of its name in its scope.
+// An op that a layer keeps. It is op number `nth` of the `total` ops of its name in its scope.
 struct KeptOp {
   std::string selector;  // "attention::mm"
   int nth = 0;
@@ -197,16 +198,18 @@ struct KeptOp {
   auto operator<=>(const KeptOp&) const = default;
 };
 
-// How one layer is treated, even if its region covers more layers.
+// How one layer is treated. The layer may be part of a region that covers more layers.
 struct Layer {
   int index = 0;
   bool is_checkpointed = false;
-  // Keeps casts or copies, which have no role of their own and are not named.
+  // True if the layer keeps casts or copies, which the text does not name because they have no role
+  // of their own.
   bool keeps_casts = false;
   bool holds_gathers = false;
-  bool drops_gathers_alone = false;  // keeps everything else, which is not listed
+  // true: everything except gathered parameters is kept; `keeps` is then empty
+  bool drops_gathers_alone = false;
   std::vector<KeptOp> keeps;
-  // Set if the layer has several regions, or regions that do not cover it.
+  // The layer's regions, if it has several, or if its only region does not cover it.
   std::vector<std::string> regions;
   int num_in_segment = 1;
   bool offloads_inputs = false;
@@ -220,8 +223,8 @@ std::string short_name(const std::string& op) {
 }
 
 // Adds the ops that the region keeps. In a region of several layers, adds only the ops of the layer
-// at `place`, whose scopes start with "+place". `is_gather(index)` says whether an op gathers
-// parameters; those are described separately.
+// at `place`, whose scopes start with "+place". Omits ops for which `is_gather(index)` is true,
+// because gathers of parameters are described separately.
 template <class IsGather>
 void add_kept(const RegionType& type, bool is_segment, int place, const IsGather& is_gather,
               Layer& layer) {
@@ -288,7 +291,7 @@ Layer layer_of(const Plan& plan, const TracedBlock& block, const std::string& pa
   return layer;
 }
 
-// Ops that the same layers keep, in the order of the first of these layers.
+// Ops that are kept by the same set of layers. Sorted by the first of these layers.
 struct KeptTogether {
   std::vector<int> layers;
   std::vector<KeptOp> ops;
@@ -337,7 +340,7 @@ std::string words_of(const std::vector<KeptOp>& ops) {
   return joined(words);
 }
 
-// Adds for example "0-31: keep attention::mm" and "13-31 also ffn::mm#1".
+// Adds texts such as "0-31: keep attention::mm" and "13-31 also ffn::mm#1".
 void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
   std::vector<int> keeping;
   for (const KeptTogether& group : kept_together(layers)) {
@@ -352,7 +355,7 @@ void add_keeps(const std::vector<Layer>& layers, std::vector<std::string>& parts
   }
 }
 
-// Adds for example "1-31 in segments of 2 to 3".
+// Adds a text such as "1-31 in segments of 2 to 3".
 void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& parts) {
   std::vector<int> inside;
   int least = 0;
@@ -369,8 +372,8 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
   parts.push_back(std::move(words));
 }
 
-// Adds for example "0-30 offload their inputs", with the layers for which `holds` returns true, if
-// there are any.
+// Adds a text such as "0-30 offload their inputs", with the layers for which `holds` returns true.
+// Adds nothing if there are none.
 template <class Holds>
 void add_layers(const std::vector<Layer>& layers, const Holds& holds, const char* words,
                 std::vector<std::string>& parts) {

@@ -9,22 +9,23 @@
 
 namespace rematch {
 
-// Adjacent layers that are treated alike.
+// Adjacent layers that the plan treats alike.
 struct LayerRun {
-  std::string layers;                      // "0-5"
-  bool is_checkpointed = false;            // false: autograd keeps what it saves
-  std::vector<std::string> regions;        // "attention", "ffn_norm to ffn"; empty: the whole block
-  std::vector<std::string> saves;          // "attention.core::rematch::attention"
-  std::vector<std::string> offloads = {};  // those of the saves that are offloaded, and "inputs"
+  std::string layers;                // "0-5"
+  bool is_checkpointed = false;      // false: autograd keeps what it saves
+  std::vector<std::string> regions;  // "attention", "ffn_norm to ffn"; empty: the whole block
+  std::vector<std::string> saves;    // "attention.core::rematch::attention"
+  // entries of `saves` whose results are offloaded, and "inputs" if the inputs are
+  std::vector<std::string> offloads = {};
   bool operator==(const LayerRun&) const = default;
 };
 
 std::vector<LayerRun> layer_runs(const Plan& plan, const Trace& trace);
 
-// Returns for example "layers 0-31: keep attention.core::attention; 13-31 also ffn::mm#1; 0-31 in
-// segments of 4". An op without a number stands for all ops of its name in its scope. Casts are not
-// named. Gathered parameters that layers keep are mentioned: "0-31: keep all, gathered parameters
-// too". The front's file lists every layer separately.
+// Returns a text such as "layers 0-31: keep attention.core::attention; 13-31 also ffn::mm#1; 0-31
+// in segments of 4". An op without a number stands for all ops of its name in its scope. Casts are
+// not named. If layers keep gathered parameters, the text says so: "0-31: keep all, gathered
+// parameters too". The front's file, unlike this text, lists every layer separately.
 std::string saves_text(const Plan& plan, const Trace& trace);
 
 }  // namespace rematch

@@ -15,29 +15,29 @@
 
 namespace rematch {
 
-// Two groups of layers, evaluated by summing the figures of layers.
+// Two groups of adjacent layers, each with its own rule. Peak and time are sums over the layers.
 struct SimpleMix {
   Bytes peak;
   std::chrono::nanoseconds time{};
   int first_rule = 0;
   int second_rule = 0;
-  int num_first = 0;  // number of blocks under the first rule
+  int num_first = 0;  // number of blocks that the first rule governs
 };
 
 namespace {
 
 using std::chrono::nanoseconds;
 
-// At most this many rules are tried in pairs, with every place where the first one ends. Pairs are
-// evaluated by sums.
+// The maximum number of rules that are combined in pairs, with every possible place where the first
+// rule ends. The peak and time of a pair are computed from sums.
 constexpr std::size_t kMostPaired = 64;
 
 PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
 
-// Averages the times of equal layers. Each was measured separately, but one rule applies to all of
-// them.
+// Gives equal layers the mean of their times. Each layer was measured separately, but one rule
+// applies to all of them.
 OpTimes mean_times(const Trace& trace, const OpTimes& times) {
-  // Keyed by the names of a block's ops.
+  // Keyed by the names of the ops of a block.
   std::map<std::vector<std::string_view>, std::vector<OpId>> starts;
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];
@@ -59,7 +59,7 @@ OpTimes mean_times(const Trace& trace, const OpTimes& times) {
 
 }  // namespace
 
-// All pairs of rules of a trace. Plans are judged on demand.
+// All pairs of rules for a trace. A plan is judged only when it is needed.
 struct SimpleSearch::Plans {
   Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
       : profile(its_profile),
@@ -67,7 +67,8 @@ struct SimpleSearch::Plans {
         judge(whole_trace, profile, space),
         trace(judge.trace()),
         times(mean_times(trace, profile.forward)),
-        map(make_spans(trace, times, Repeats::kNoBlocks)),  // the rules apply to modules
+        // rules apply to modules, so a block that runs several times is not a block here
+        map(make_spans(trace, times, Repeats::kNoBlocks)),
         rules(simple_rules({trace, map, times, space}, kMostPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, profile.trace_sha256, map, rules.options, space),
@@ -92,7 +93,7 @@ struct SimpleSearch::Plans {
     return static_cast<int>(most);
   }
 
-  // Returns the option of each span. A span between blocks has only one.
+  // Returns the option of each span. A span between blocks has only one option.
   std::vector<int> choices(const SimpleMix& mix) const {
     std::vector<int> chosen;
     int block = 0;
@@ -107,7 +108,7 @@ struct SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    mix.peak = peak_of_mix(problem, chosen).value();  // no rule offloads
+    mix.peak = peak_of_mix(problem, chosen).value();  // has a value, because no rule offloads
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto& list = problem.lists[static_cast<std::size_t>(problem.list_of_layer[i])];
@@ -145,7 +146,7 @@ struct SimpleSearch::Plans {
   const Profile& profile;
   SearchSpace space;
   PointJudge judge;
-  const Trace& trace;  // the trace of one rank
+  const Trace& trace;  // trace of one rank
   OpTimes times;
   SpanMap map;
   SimpleRules rules;
@@ -153,7 +154,8 @@ struct SimpleSearch::Plans {
   PlanBuilder builder;
   std::vector<SimpleMix> mixes;
   std::vector<SimpleMix> uniform;  // every rule applied to all layers; sorted by ascending time
-  std::map<std::tuple<int, int, int>, FrontPoint> judged;  // keyed by both rules and the place
+  // keyed by first rule, second rule and number of layers under the first
+  std::map<std::tuple<int, int, int>, FrontPoint> judged;
 };
 
 SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
@@ -163,9 +165,9 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 
 SimpleSearch::~SimpleSearch() = default;
 
-// Sums miss what only a simulation of the whole step shows. A mix near the limit may therefore
-// exceed it, and one that seemed worse may fit. Rules for all layers are few, so all of them are
-// simulated whatever their sums are.
+// Sums miss costs that only a simulation of the whole step shows. A mix below the limit may
+// therefore exceed it, and a mix above the limit may fit. There are only a few mixes with one rule
+// for all layers. All of these are simulated, independent of their sums.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMostTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

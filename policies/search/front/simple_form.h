@@ -1,6 +1,7 @@
-// Finds the best plan that every trainer can express. Whole blocks or modules of a block are
-// regions. One save list applies to all layers, or one list to the first layers and another to the
-// rest. Lists contain no views and no casts. The search of front.h covers better plans.
+// Finds the best plan that every trainer can express. In such a plan, whole blocks or modules of a
+// block are regions. One save list applies to all layers, or one list applies to the first layers
+// and another to the remaining ones. The lists contain no views and no casts. The search of front.h
+// finds better plans.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,8 @@ class SimpleSearch {
   SimpleSearch(const SimpleSearch&) = delete;
   SimpleSearch& operator=(const SimpleSearch&) = delete;
 
-  // Returns nullopt if no plan of this form has so low a peak.
+  // Returns the fastest plan of at most this peak. Returns nullopt if no plan of this form has so
+  // low a peak.
   std::optional<FrontPoint> fastest_within(Bytes peak);
   FrontPoint lowest();
   // Returns the plan with the lowest peak of at most this step time. Returns nullopt only if

@@ -16,15 +16,17 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Limits the ops whose subsets are all tried. Eight covers two matmuls of a feed-forward, attention
-// and four projections.
+// The maximum number of ops for which all subsets are tried. Eight is enough for two matmuls of a
+// feed-forward, attention and four projections.
 constexpr std::size_t kMostSaved = 8;
 
-// How one group of layers runs.
+// A rule: how every layer of a group runs.
 struct SimpleRule {
-  bool is_checkpointed = false;      // false: autograd keeps what it saves
+  // false: the layer is not checkpointed, and autograd keeps what it saves
+  bool is_checkpointed = false;
   std::vector<std::string> modules;  // scopes directly inside a block; empty: the whole block
-  std::vector<std::string> saves;    // "attention::aten::mm#2", with the scope inside the block
+  // names of ops, such as "attention::aten::mm#2", with scopes relative to the block
+  std::vector<std::string> saves;
 };
 
 struct RuleFigures {
@@ -32,7 +34,7 @@ struct RuleFigures {
   std::vector<SpanOption> by_kind;
 };
 
-// Compares every figure of every kind.
+// Returns whether no figure of `a` is worse than that of `b`, for any kind of block.
 bool is_no_worse(const RuleFigures& a, const RuleFigures& b) {
   return std::equal(a.by_kind.begin(), a.by_kind.end(), b.by_kind.begin(),
                     [](const SpanOption& of_a, const SpanOption& of_b) {
@@ -104,7 +106,7 @@ class RuleMaker {
   struct Worth {
     nanoseconds time{};
     Bytes bytes;
-    bool is_heavy = false;  // a matmul or attention, which people usually list
+    bool is_heavy = false;  // true for a matmul or attention, which people usually list
   };
 
   // Returns the ops that a list may name: neither views nor casts, and useful to backward.
@@ -134,14 +136,16 @@ class RuleMaker {
     return found;
   }
 
-  // Returns "attention::aten::mm" for "attention::aten::mm#2", or "aten::mm" without the scope.
+  // Returns the name without its number: "attention::aten::mm" for "attention::aten::mm#2". Also
+  // drops the scope if it is not wanted.
   static std::string group_of(const std::string& name, bool has_scope) {
     const std::string all = name.substr(0, name.rfind('#'));
     return has_scope ? all : all.substr(all.find("::") + 2);
   }
 
-  // Takes matmuls and attention one by one, or grouped by scope if there are too many. Then adds
-  // the single ops that take the longest for their bytes.
+  // Finds the ops that lists may name. Takes matmuls and attention one by one, or grouped by scope
+  // if there are too many. Then adds single ops, starting with those that take the longest for
+  // their bytes.
   void find_candidates() {
     const std::map<std::string, Worth> found = savable();
     std::vector<std::pair<double, std::string>> by_worth;
@@ -170,7 +174,8 @@ class RuleMaker {
     }
   }
 
-  // Returns the scopes directly inside a block that open once, by their names in the block.
+  // Returns the modules of a block, by name: the scopes directly inside the block that open only
+  // once.
   std::map<std::string, LocalRange> modules_of(std::size_t kind) const {
     const Span& block = span_of(kind);
     const std::string& path = trace_.scopes[*block.scope].path;
@@ -184,7 +189,8 @@ class RuleMaker {
     return modules;
   }
 
-  // Returns the whole block, each module alone, and all modules as separate regions.
+  // Returns the ways to make regions: the whole block, each module by itself, and all modules as
+  // separate regions.
   std::vector<std::vector<std::string>> choices_of_modules() const {
     std::set<std::string> all;
     for (std::size_t kind = 0; kind < pricers_.size(); ++kind) {
@@ -252,8 +258,8 @@ class RuleMaker {
     return regions;
   }
 
-  // Prices each kind under plain autograd only once. Its backward is long, and most rules leave
-  // some kind to autograd.
+  // Prices a kind of block under regions. Caches the price without regions, because simulating it
+  // takes long and most rules leave some kind to autograd.
   LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
     const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
@@ -272,9 +278,10 @@ class RuleMaker {
     rules_.push_back(std::move(figures));
   }
 
-  // Sums say too little about the step's peak to compare rules with different regions. A rule
-  // therefore stays unless a rule with the same regions beats it. It is paired with others only if
-  // no rule at all beats it and no earlier rule equals it. The first two rules are the ends.
+  // Chooses the rules to keep. Sums do not describe the step's peak well enough to compare rules
+  // with different regions. A rule is therefore dropped only if a rule with the same regions beats
+  // it. A rule is combined with others only if no rule at all beats it and no earlier rule equals
+  // it. The first two rules, which keep and recompute everything, always stay.
   void keep_best(std::size_t most_paired) {
     std::vector<std::size_t> paired;
     std::vector<std::size_t> alone;
@@ -313,9 +320,10 @@ class RuleMaker {
   const OpTimes& times_;
   const SearchSpace& space_;
   std::map<std::string_view, int> num_openings_;
-  std::vector<SpanPricer> pricers_;                    // indexed by kind
-  std::vector<std::vector<std::string>> names_;        // names of the kind's ops
-  std::vector<std::vector<std::string>> candidates_;   // ops in one entry are kept together
+  std::vector<SpanPricer> pricers_;  // indexed by kind
+  // indexed by kind: names of the ops of a block
+  std::vector<std::vector<std::string>> names_;
+  std::vector<std::vector<std::string>> candidates_;   // ops of one entry are always kept together
   std::vector<std::optional<LayerOption>> unmanaged_;  // indexed by kind
   std::vector<RuleFigures> rules_;
   std::size_t num_paired_ = 0;

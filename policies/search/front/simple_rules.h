@@ -9,13 +9,13 @@
 
 namespace rematch {
 
-// Lists of options. One index stands for one rule in the lists of all kinds of block. The first
-// rule keeps everything, and the second recomputes everything.
+// The rules, as one list of options for each kind of block. An index stands for the same rule in
+// all lists. The first rule keeps everything, and the second recomputes everything.
 struct SimpleRules {
   SpanOptions options;
-  // The number of rules, counted from the first, that are worth combining with others. None of them
-  // is worse than another in held bytes, transient and time of every kind. The other rules apply
-  // only to all layers.
+  // The number of rules, counted from the first, that are worth combining with others. No such rule
+  // is worse than another one in held bytes, transient and time of every kind. The remaining rules
+  // are only worth applying to all layers.
   int num_paired = 0;
 };
 

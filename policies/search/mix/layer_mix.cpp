@@ -17,36 +17,37 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The bytes and time of all layers from some layer on.
+// A partial mix: the peak and time of all layers from a certain layer on.
 struct MixLabel {
   std::int64_t peak = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
-  std::int32_t rest = 0;  // index into the labels after the option's layers
+  std::int32_t rest = 0;  // index of the label for the layers after this option's layers
 };
 
-// With this many labels, a layer takes less than a millisecond.
+// The limit on labels after a stop. With this many labels, a layer takes less than a millisecond.
 constexpr std::size_t kLabelsOnceStopped = 64;
 
 using MixLabels = std::vector<MixLabel>;  // sorted by ascending peak; times strictly descend
 
-// A job at its place, and the labels after it, which are not empty.
+// A job, and the labels of the layers after it. `rest` is not empty.
 struct PlacedJob {
   MixJob job;
   const MixLabels* rest;
 };
 
-// The number of labels that one test can reject.
+// The number of labels that a single test can reject.
 constexpr std::size_t kBlock = 64;
 constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
 
-// Prepending jobs to labels makes hundreds of millions of labels, and nearly all are dominated.
+// Rejects dominated labels early. Prepending jobs to labels makes hundreds of millions of labels,
+// and nearly all of them are dominated.
 //
-// Note [How labels are sifted]
-// Peaks are divided into buckets of equal width. A first pass over a few good jobs records for each
-// bucket the shortest time in all lower buckets. A label that takes longer is dominated. A run of
-// labels is dominated if its lowest peak and its shortest time together are. The labels of a job
-// that pass are sorted already, and are merged with those of other jobs.
+// Note [How labels are sifted] Peaks are divided into buckets of equal width. A first pass over a
+// few good jobs records for each bucket the shortest time in all lower buckets. A label that takes
+// longer than that is dominated. To reject a run of labels at once, its lowest peak is combined
+// with its shortest time. If this combination is dominated, all labels of the run are. The
+// remaining labels of a job are already sorted, and are merged with those of other jobs.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
@@ -55,7 +56,7 @@ class Sieve {
     least_time_.assign(bucket_of(highest) + 2, std::numeric_limits<std::int64_t>::max());
   }
 
-  // First pass: add() takes the labels of the good jobs; then close() is called once.
+  // The first pass calls add() with the labels of the good jobs, and then close() once.
   void add(std::int64_t peak, std::int64_t time) {
     std::int64_t& least = least_time_[bucket_of(peak) + 1];
     least = std::min(least, time);
@@ -77,7 +78,8 @@ class Sieve {
 
   std::int64_t lowest_;
   int shift_ = 0;
-  std::vector<std::int64_t> least_time_;  // indexed by bucket: the least time in all lower buckets
+  // indexed by bucket: the shortest time in all lower buckets
+  std::vector<std::int64_t> least_time_;
 };
 
 // Runs of labels, stored one after another. Each is sorted by ascending peak, with strictly
@@ -91,8 +93,8 @@ class Runs {
   }
   void push_back(const MixLabel& label) { labels_.push_back(label); }
 
-  // Returns the undominated labels of all runs as one run and clears this object. Among equal
-  // labels, keeps the earliest.
+  // Returns the undominated labels of all runs as a single run, and clears this object. Keeps the
+  // earliest of equal labels.
   MixLabels take() {
     while (begins_.size() > 1) merge_last_two();
     MixLabels merged(labels_.begin(), labels_.end());
@@ -132,7 +134,8 @@ class Runs {
   MixLabels merged_;
 };
 
-// Calls take(peak, label of the rest) for every label of one job before `rest`.
+// Prepends one job to the labels `rest`. Calls take(peak, label of `rest`) for every resulting
+// label.
 template <class Take>
 void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   const auto first_above = std::partition_point(
@@ -142,7 +145,8 @@ void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   for (auto label = first_above; label != rest.end(); ++label) take(label->peak + job.held, label);
 }
 
-// Adds the labels of one job before `rest` that the sieve does not stop.
+// Prepends one job to the labels `rest`. Adds the resulting labels to `passed`, except those that
+// the sieve rejects.
 void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, Runs& passed) {
   passed.begin_run();
   const auto take = [&](std::int64_t peak, MixLabels::const_iterator label) {
@@ -172,13 +176,15 @@ class Mixer {
   MixFront run() {
     const int num_layers = static_cast<int>(problem_.list_of_layer.size());
     labels_.resize(num_layers + 1);
-    // No labels end with bytes on the host, because the last region offloads nothing.
+    // The plan's last region offloads nothing, so no layer after the last one has bytes on the host
+    // before it.
     labels_[num_layers][0] = {{problem_.head.count, 0, 0, 0}};
     for (int layer = num_layers - 1; layer >= 0; --layer) add_layer(layer);
     MixFront front;
     front.time_gap = nanoseconds(gap_);
     for (MixLabel& label : labels_[0][0]) {
-      // The floor applies only to the whole step: bytes held before a layer do not add to it.
+      // The floor applies only to the whole step, because bytes held before a layer do not add to
+      // it.
       label.peak = std::max(label.peak, problem_.floor.count);
       if (!front.points.empty() && front.points.back().peak.count == label.peak) {
         front.points.pop_back();
@@ -189,7 +195,7 @@ class Mixer {
   }
 
  private:
-  // Keyed by the bytes that the layers before offload.
+  // Labels of one layer, keyed by the bytes that earlier layers have offloaded.
   using Labels = std::map<std::int64_t, MixLabels>;
 
   void add_layer(int layer) {
@@ -208,7 +214,8 @@ class Mixer {
     thin_to_limit(labels_[layer]);
   }
 
-  // Returns the byte counts that options offload. Nothing is offloaded before the first layer.
+  // Returns the byte counts that may be offloaded before this layer. Nothing is offloaded before
+  // the first layer.
   std::set<std::int64_t> offloaded_before(int layer) const {
     std::set<std::int64_t> before = {0};
     if (layer == 0) return before;
@@ -229,8 +236,8 @@ class Mixer {
     return placed;
   }
 
-  // Good jobs are those on the hulls of their list. If they have most of the labels, a first pass
-  // over them saves nothing.
+  // Makes the sieve for a layer. Good jobs are those on the convex hulls of their list. If they
+  // have most of the labels, a first pass over them saves no time.
   Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
     const std::vector<std::size_t> good =
         hull_options(problem_.lists[problem_.list_of_layer[layer]]);
@@ -286,7 +293,7 @@ class Mixer {
   const MixProblem& problem_;
   std::size_t max_labels_;
   const std::function<bool()>& stop_;
-  std::vector<Labels> labels_;  // keyed by the first layer that the labels cover
+  std::vector<Labels> labels_;  // indexed by the first layer that the labels cover
   Runs passed_;
   std::int64_t gap_ = 0;
 };

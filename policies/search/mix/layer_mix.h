@@ -1,6 +1,6 @@
-// Chooses which option runs on which layer. Computes the exact front of peak against time over all
-// assignments, including their order, and a lower bound. Knows only the figures of layers; front.h
-// computes them from a trace.
+// Chooses an option for each layer. Computes the exact front of peak against time over all
+// assignments of options to layers, including their order, and a lower bound. Knows only the
+// figures of layers; front.h computes these from a trace.
 #pragma once
 
 #include <chrono>
@@ -12,58 +12,59 @@
 
 namespace rematch {
 
-// One way to run a layer, or several layers as one region.
+// A way to run a layer, or to run several layers as one region.
 struct LayerOption {
-  Bytes held;  // held from its forward to the end of its backward
-  // Most bytes during its backward; includes `held`, excludes gradients of later layers.
+  Bytes held;  // bytes held from the layer's forward to the end of its backward
+  // Most bytes during the layer's backward. Includes `held`, and excludes gradients of later
+  // layers.
   Bytes transient;
-  // Most bytes during its forward. Options from a trace leave it 0, because a layer's backward
-  // holds what its forward held plus gradients. PointJudge, which simulates whole plans, sees any
-  // exception.
+  // Most bytes during the layer's forward. Options from a trace leave it 0, because a layer's
+  // backward normally holds what its forward held plus gradients. If that is not so, PointJudge
+  // still gets the right peak, because it simulates whole plans.
   Bytes forward_transient;
-  std::chrono::nanoseconds time{};  // on top of a step that keeps everything
+  std::chrono::nanoseconds time{};  // time in addition to a step that keeps everything
   int num_layers = 1;
-  // The lists of the covered layers, if they are not all this layer's list.
+  // The list of each covered layer. Empty: all have the list of this layer.
   std::vector<int> covers;
-  // See Note [What a mix has on the host].
-  Bytes offloaded;  // part of the transients, but not of `held`
-  // Most bytes while the values offloaded by the layer before are back; at most `transient`.
+  // For these three members, see Note [What a mix has on the host].
+  Bytes offloaded;  // bytes that are part of the transients, but not of `held`
+  // Most bytes while values that the layer before has offloaded are back on the device. At most
+  // `transient`.
   Bytes transient_beside;
-  // It has no region, so bytes offloaded before it also count for the next layer.
+  // True if the option has no region. Bytes offloaded before it then also count for the next layer.
   bool passes_on = true;
 };
 
-// Note [The peak of a mix]
-// While a layer runs backward, all earlier layers still hold their bytes, and the gradients of all
-// later layers exist. While the head runs, all layers hold their bytes. With forward order 0, 1,
-// ... this means
+// Note [The peak of a mix] While a layer runs backward, all earlier layers still hold their bytes,
+// and the gradients of all later layers exist. While the head runs, all layers hold their bytes. If
+// layers are numbered in forward order, this means:
 //
 //   peak = max(floor, head + sum of held, max over layers (held before it + its transient))
 //
-// This is Horner's scheme from the last layer to the first: Q = max(transient, held + Q). Later
-// layers affect earlier ones only through Q. Labels are therefore pairs (Q, time) for any
-// transients and gradients, without a third dimension.
+// The maximum can be computed by Horner's scheme from the last layer to the first: Q =
+// max(transient, held + Q). Later layers affect earlier ones only through Q. Labels are therefore
+// pairs (Q, time), without a third dimension. This works for any transients and gradients.
 //
-// Note [What a mix has on the host]
-// Values that a region offloads are off the device from the end of the next region's forward to the
-// next region's first demand in backward. They count in the transients of their own layer. They
-// also count in the layers after it, up to the next region. All layers without a region in between
-// count them in full. The next region counts them in its `transient_beside`, which excludes what
-// runs before the demand. Labels are kept apart by the bytes that the layers before them offload;
-// few values differ. A region that offloads needs another region after it, because the step's last
-// region offloads nothing.
+// Note [What a mix has on the host] Values that a region offloads leave the device at the end of
+// the next region's forward. They come back at the next region's first demand in backward. While
+// they are on the device, they count in the transients of their own layer, and in the transients of
+// the layers after it, up to the next region. Layers without a region in between count them in
+// full. The next region counts them in its `transient_beside`, which excludes the time before the
+// demand. Labels are grouped by the bytes that the layers before them offload; there are only a few
+// such values. A region that offloads needs a region after it, because the step's last region
+// offloads nothing.
 struct MixProblem {
-  std::vector<std::vector<LayerOption>> lists;  // one per kind of layer
+  std::vector<std::vector<LayerOption>> lists;  // one list of options per kind of layer
   std::vector<int> list_of_layer;               // indexed by layer, in forward order
-  // Bytes made by later layers when a layer's backward starts, indexed by layer. Empty: gradients
-  // are alive anyway.
+  // Bytes that later layers have made when a layer's backward starts, indexed by layer. Empty:
+  // gradients are alive anyway, so they do not count.
   std::vector<Bytes> gradients;
-  Bytes head;   // between forward and backward, in addition to what the layers hold
-  Bytes floor;  // needed by the step whatever the options
+  Bytes head;   // bytes between forward and backward, in addition to those that layers hold
+  Bytes floor;  // lowest possible peak of the step, for any options
 };
 
-// An assignment. Lists for each option, in forward order, its index in the list of its first layer.
-// An option of several layers covers adjacent layers.
+// An assignment of options to layers. Lists the options in forward order. Each is an index into the
+// list of the option's first layer. An option of several layers covers adjacent layers.
 struct LayerMix {
   Bytes peak;
   std::chrono::nanoseconds time{};
@@ -72,24 +73,25 @@ struct LayerMix {
 
 struct MixFront {
   std::vector<LayerMix> points;  // sorted by ascending peak; times descend
-  // No mix is faster by more than this than the listed mix of at most its peak. The front is exact
-  // if this is 0.
+  // The listed mixes may be slower than the best ones, but by no more than this time. No mix beats
+  // the listed mix of at most the same peak by more. The front is exact if this is 0.
   std::chrono::nanoseconds time_gap{};
 };
 
-inline constexpr std::size_t kMaxMixLabels = 50'000;  // per layer; above it, labels are thinned
-// `stop` is polled at every layer. Once it returns true, only few labels are kept, so that mixing
+inline constexpr std::size_t kMaxMixLabels = 50'000;  // limit per layer; more labels are thinned
+// `stop` is polled at every layer. Once it returns true, only a few labels are kept, so that mixing
 // ends soon.
 MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixLabels,
                     const std::function<bool()>& stop = {});
 
-// Computes the peak from its definition. `mix` must cover all layers. Returns nullopt if its last
-// region offloads.
+// Computes the peak from its definition. `mix` must cover all layers. Returns nullopt if the last
+// region of the mix offloads.
 std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix);
 
-// Returns the times that no mix can beat at a peak, as if options were divisible. They form a
-// convex curve through its corners, flat after the last; no mix has a peak below the first corner.
-// Assumes that offloaded values are on the device only during their own layer's backward.
+// A corner of the lower bound, which gives for each peak a time that no mix can beat. The bound
+// treats options as divisible. It is a convex curve through its corners and flat after the last
+// one. No mix has a peak below the first corner. The bound assumes that offloaded values are on the
+// device only during their own layer's backward.
 struct BoundCorner {
   double peak_bytes = 0;
   double time_ns = 0;
@@ -97,12 +99,13 @@ struct BoundCorner {
 std::vector<BoundCorner> mix_lower_bound(const MixProblem& problem);
 std::chrono::nanoseconds bound_at(const std::vector<BoundCorner>& bound, Bytes peak);
 
-// Returns the options on the convex hulls of (held, time) and of (transient, time), per layer. This
-// small list keeps nearly all of the front.
+// Returns the indices of the options on the convex hull of (held, time) or of (transient, time).
+// This small list keeps nearly all of the front.
 std::vector<std::size_t> hull_options(const std::vector<LayerOption>& options);
 
-// Returns the same options in an order that people can read, with equal ones adjacent and a peak
-// that is not higher. Layers change places only with neighbours of their own list.
+// Returns the options of the mix in an order that people can read, with equal options adjacent. The
+// peak does not increase. Options change places only between neighbouring layers with the same
+// list.
 LayerMix in_readable_order(const MixProblem& problem, const LayerMix& mix);
 
 }  // namespace rematch

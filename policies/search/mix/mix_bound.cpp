@@ -1,5 +1,5 @@
-// Computes the lower bound of layer_mix.h with the same recursion, but replaces every front by its
-// convex hull. A front lies above its hull, and still does after options are prepended.
+// Computes the lower bound of layer_mix.h. Uses the same recursion, but replaces every front by its
+// convex hull. A front lies on or above its hull, and this stays true when options are prepended.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Curve = std::vector<BoundCorner>;
 
-// Returns whether b lies on or above the line from a to c.
+// Returns whether point b lies on or above the line from a to c.
 bool is_above(const BoundCorner& a, const BoundCorner& b, const BoundCorner& c) {
   return (b.time_ns - a.time_ns) * (c.peak_bytes - a.peak_bytes) >=
          (c.time_ns - a.time_ns) * (b.peak_bytes - a.peak_bytes);

@@ -50,7 +50,7 @@ std::vector<MixJob> jobs_at(const MixProblem& problem, int layer) {
 
 void order_jobs(const MixProblem& problem, int first_layer, std::vector<MixJob>& jobs) {
   const int next = first_layer + 1;
-  Bytes growth;  // gradient bytes of one layer
+  Bytes growth;  // bytes of one layer's gradients
   if (next < static_cast<int>(problem.gradients.size())) {
     growth = problem.gradients[first_layer] - problem.gradients[next];
   }

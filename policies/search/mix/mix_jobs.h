@@ -1,4 +1,4 @@
-// An option placed on its layers. Layer mixing and its bound compute with these.
+// Jobs: options placed on the layers that they cover. Layer mixing and its lower bound use them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rematch {
 
 struct MixJob {
   std::int64_t held = 0;
-  // Maximum of forward and backward, including gradients that exist by then.
+  // The maximum of forward and backward, including gradients that exist at that time.
   std::int64_t transient = 0;
   std::int64_t time = 0;
   std::int32_t option = 0;
@@ -20,9 +20,9 @@ struct MixJob {
   bool passes_on = true;
 };
 
-// beside() returns the job for layers before it that offload `before` bytes. offloaded_behind()
-// returns the bytes that are offloaded before the layers after it. See Note [What a mix has on the
-// host].
+// beside() returns the job as it is if earlier layers have offloaded `before` bytes.
+// offloaded_behind() returns the bytes that are offloaded before the layers after the job. See Note
+// [What a mix has on the host].
 MixJob beside(MixJob job, std::int64_t before);
 inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
   return job.passes_on ? before : job.offloaded;
@@ -33,8 +33,7 @@ MixJob make_job(const MixProblem& problem, int layer, int option);
 // Returns the jobs of all options that can start at `layer`.
 std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 
-// Sorts jobs that start at `first_layer` and follow one another, into the order with the lowest
-// peak.
+// Sorts a sequence of jobs that starts at `first_layer` into the order with the lowest peak.
 //
 // Note [The order of options on equal layers]
 // Each layer's gradients have G bytes. Subtract G from what each layer holds and from its

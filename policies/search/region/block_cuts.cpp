@@ -13,22 +13,22 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The sums over the pieces so far.
+// A partial cut: the sums over its pieces.
 struct CutLabel {
   Bytes held;
   Bytes transient;
   nanoseconds time{};
-  // Fewer of these are better if all else is equal.
+  // These three counts break ties. Lower counts are better.
   std::int64_t num_recomputed = 0;
   int num_regions = 0;
-  int num_outside = 0;  // ops outside all regions
+  int num_outside = 0;  // number of ops outside all regions
   OptionalIndex last;   // index into CutProgram::chosen_
 };
 
-// Drops labels that another label dominates, where the other may be slower by at most `slack`.
-// Labels are sorted by held bytes. A label stays if its transient is below that of all labels so
-// far that are slower by at most `slack`. A staircase from times to the lowest transients answers
-// this.
+// Drops labels that another label dominates. The other label may be slower by at most `slack`.
+// Visits labels by ascending held bytes. A label stays if its transient is lower than that of every
+// earlier label that is slower by at most `slack`. The map from times to lowest transients finds
+// this quickly.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
@@ -49,12 +49,12 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   labels.resize(kept);
 }
 
-// Note [Cuts as a walk along the block]
-// A cut is a walk from the block's first op to its last. Each step is a region, or ops that
-// autograd manages up to the start of the next region. The cost of a piece depends on earlier
-// pieces only through storages that they have paid for and that the piece may hold too. See Note
-// [Who pays for a storage]. Labels at one place therefore compete if they agree in these storages.
-// There are few such states, because few values cross any place in a block.
+// Note [Cuts as a walk along the block] A cut is a walk from the block's first op to its last. Each
+// step of the walk is a piece: a region, or ops that autograd manages up to the start of the next
+// region. The cost of a piece depends on earlier pieces only through some storages. Earlier pieces
+// have paid for them, and the piece may hold them too. See Note [Who pays for a storage]. Labels at
+// one place therefore compete if they agree in these storages. There are few such states, because
+// few values cross any place in a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
@@ -71,7 +71,7 @@ class CutProgram {
     }
   }
 
-  // Returns an empty list if stopped.
+  // Returns all undominated cuts, or an empty list if it was stopped.
   std::vector<SpanOption> run(nanoseconds slack, const std::function<bool()>& stop) {
     Place& start = places_.begin()->second;
     const Bytes shared = tally_.shared().held;
@@ -97,15 +97,16 @@ class CutProgram {
   using Paid = std::vector<StorageId>;
   using States = std::map<Paid, std::vector<CutLabel>>;
   struct Place {
-    std::vector<int> starting;  // indices of candidates
-    Paid open;                  // storages made before that a later piece may hold; ascending
-    States behind_region;       // the piece before is a region, or there is none
+    std::vector<int> starting;  // indices of the candidates that start here
+    // storages made before this place that a later piece may hold; ascending
+    Paid open;
+    States behind_region;  // labels whose last piece is a region, or that have no piece yet
     States behind_autograd;
   };
   using Places = std::map<int, Place>;
 
-  // Extends the labels of `states` by one piece and appends them to `to`. The piece is a region if
-  // `num_outside` is 0. `last` returns the latest choice of an extended label.
+  // Extends the labels of `states` by one piece and appends the results to `to`. The piece is a
+  // region if `num_outside` is 0. `last` returns the latest choice of an extended label.
   template <class AddPiece, class Last>
   void go_on(const States& states, const Paid& open, States& to, int num_outside,
              const AddPiece& add_piece, const Last& last) {
@@ -126,8 +127,8 @@ class CutProgram {
     }
   }
 
-  // Adds a piece that autograd manages, up to every later place where a region may start and up to
-  // the end.
+  // Adds pieces that autograd manages. One ends at each later place where a region may start, and
+  // one ends at the end of the block.
   void leave_to_autograd(Places::iterator here) {
     tidy(here->second.behind_region);
     for (auto there = std::next(here); there != places_.end(); ++there) {
@@ -177,7 +178,7 @@ class CutProgram {
   const std::vector<RegionCandidate>& candidates_;
   SpanTally tally_;
   Places places_;
-  ChoiceLists<const PlayedRegion*> chosen_;  // chosen regions of the candidates
+  ChoiceLists<const PlayedRegion*> chosen_;  // the regions that the labels have chosen
 };
 
 }  // namespace

@@ -10,15 +10,15 @@
 
 namespace rematch {
 
-// Ops that may become a region, and the options for that region.
+// A range of ops that may become a region, and the options for this region.
 struct RegionCandidate {
   LocalRange range;
   std::vector<PlayedRegion> options;
 };
 
-// Combines every set of disjoint candidates, including the empty one, with every option of each
-// candidate. Drops a combination if a kept one holds no more, has no larger transient, and is
-// slower by at most `slack`. Returns only the empty set once `stop` returns true.
+// Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option
+// for each. Drops a cut if a kept one holds no more, has no larger transient, and is slower by at
+// most `slack`. Returns only the empty cut once `stop` returns true.
 std::vector<SpanOption> cut_block(SpanPricer& pricer,
                                   const std::vector<RegionCandidate>& candidates,
                                   std::chrono::nanoseconds slack,

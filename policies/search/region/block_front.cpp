@@ -14,7 +14,7 @@ bool dominates(const BlockPoint& a, const BlockPoint& b, std::chrono::nanosecond
   return a.saved <= b.saved && a.recompute <= b.recompute + slack && a.transient <= b.transient;
 }
 
-// Drops sets that are faster than a kept smaller one by at most `slack`.
+// Drops a set if a kept set is smaller and at most `slack` slower.
 void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   std::vector<SaveSet> kept;
   for (SaveSet& set : sets) {
@@ -25,7 +25,7 @@ void thin_sets(std::vector<SaveSet>& sets, std::chrono::nanoseconds slack) {
   sets = std::move(kept);
 }
 
-// Keeps only sets on the lower convex hull. Returns the largest time by which a dropped set is
+// Keeps only the sets on the lower convex hull. Returns the largest time by which a dropped set is
 // faster than the kept set before it.
 std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
   const auto lies_above = [&](const SaveSet& before, const SaveSet& set, const SaveSet& after) {
@@ -54,12 +54,12 @@ std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
   return gap;
 }
 
-// Holds the points that no other point dominates, without duplicates.
+// Collects points and keeps those that no other point dominates, without duplicates.
 class Archive {
  public:
   explicit Archive(std::chrono::nanoseconds slack) : slack_(slack) {}
 
-  // Returns whether the point is better than every point so far in some respect.
+  // Adds the point unless a known point dominates it. Returns whether it was added.
   bool offer(BlockPoint point) {
     for (const BlockPoint& known : points_) {
       if (dominates(known, point, slack_)) return false;
@@ -139,8 +139,8 @@ BlockFront FrontFinder::find() {
   for (const SaveSet& set : sets.sets) {
     const BlockPoint point = price(set.ops);
     highest = std::max(highest, point.transient);
-    // A region that on_demand runs as a whole also executes ops for slots that are never demanded.
-    // The dynamic program does not know which regions those are.
+    // If on_demand runs the region as a whole, recompute also executes ops for slots that are never
+    // demanded. The dynamic program does not know which regions run as a whole.
     front.time_gap = std::max(front.time_gap, gap + point.recompute - set.recompute);
     simulated_.insert(set.ops);
     archive_.offer(point);
@@ -156,15 +156,15 @@ BlockFront FrontFinder::find() {
       front.transient_gap = highest - front.transient_bound;
     }
   }
-  // The archive and thin_sets() each drop points within the slack.
+  // The archive and thin_sets() may each drop points that are faster by at most the slack.
   front.time_gap += 2 * limits_.time_slack;
   front.points = archive_.take();
   return front;
 }
 
-// Returns a lower bound of the transient over all save sets. It is the bytes that backward made,
-// plus saved tensors that it has demanded and not released. With whole_region, all saved tensors
-// count from the first demand to their release.
+// Returns a lower bound of the transient over all save sets. The bound is the sum of the bytes that
+// backward made and the saved tensors that it has demanded and not yet released. With whole_region,
+// all saved tensors count from the first demand to their release.
 Bytes FrontFinder::transient_bound() const {
   std::vector<int> holders(graph_.storages.size(), 0);
   Bytes held;
@@ -210,7 +210,8 @@ void FrontFinder::try_all(const std::vector<int>& ops) {
   }
 }
 
-// Adds or drops one op at a time, starting from every point that improves the front.
+// Improves the front by single changes: adds one op to a save set or drops one. Starts from every
+// point that improves the front.
 void FrontFinder::improve(std::vector<std::vector<int>> sets, const std::vector<int>& ops) {
   const std::size_t most = simulated_.size() + limits_.max_simulations;
   for (std::size_t next = 0; next < sets.size(); ++next) {

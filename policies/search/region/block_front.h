@@ -15,26 +15,26 @@
 namespace rematch {
 
 struct BlockPoint {
-  Bytes saved;      // from forward to backward; excludes free storages
+  Bytes saved;      // bytes held from forward to backward; excludes free storages
   Bytes transient;  // RegionSimulation::boundary_peak, which includes saved bytes
   std::chrono::nanoseconds recompute{};  // time of the ops that recompute executes
-  int num_recomputed = 0;                // number of these ops
-  std::vector<int> saves;                // local ops, ascending
+  int num_recomputed = 0;                // number of ops that recompute executes
+  std::vector<int> saves;                // saved ops as ascending local indices
   Bytes kept;                            // like `saved`, but includes free storages
   Bytes demanded;                        // RegionSimulation::demanded_peak
 };
 
-// Note [What a block front is exact over]
-// Saved bytes and recompute time are exact: op times add up, and all save sets are covered. The
-// transient is a maximum over the whole replay, so no recursion over ops computes it. It is exact
-// if all save sets were tried. It is also exact if every point reaches the lower bound over all
-// save sets, which is usual with whole_region. Otherwise points are improved by single changes
-// until none helps, and transient_gap bounds what may have been missed.
+// Note [What a block front is exact over] Saved bytes and recompute time are exact, because op
+// times add up and all save sets are covered. The transient is a maximum over the whole replay, so
+// no recursion over ops computes it. It is exact if all save sets were tried. It is also exact if
+// every point reaches the lower bound over all save sets, which is usual with whole_region.
+// Otherwise, points are improved by single changes until no change helps. transient_gap then bounds
+// what may have been missed.
 struct BlockFront {
   std::vector<BlockPoint> points;  // sorted by saved bytes, then by recompute time
-  Bytes transient_bound;           // lower bound over all save sets
-  // For every save set, some point saves no more, is slower by at most time_gap and has a transient
-  // larger by at most transient_gap. The front is exact if both are 0.
+  Bytes transient_bound;           // lower bound of the transient over all save sets
+  // For every save set, there is a point that saves no more, is slower by at most time_gap, and has
+  // a transient larger by at most transient_gap. The front is exact if both gaps are 0.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   bool is_exact() const { return time_gap.count() == 0 && transient_gap.count == 0; }
@@ -42,28 +42,29 @@ struct BlockFront {
 
 struct BlockFrontLimits {
   std::size_t max_labels = kMaxSaveSetLabels;
-  std::size_t max_tried_ops = 10;       // all save sets are tried up to this number of savable ops
-  std::size_t max_simulations = 1'000;  // limit for single changes
-  // Uses only save sets on the convex hull of saved bytes and recompute time. time_gap accounts for
-  // the others.
+  // if a region has more savable ops, not all save sets are tried
+  std::size_t max_tried_ops = 10;
+  std::size_t max_simulations = 1'000;  // limit on the simulations for single changes
+  // Uses only save sets on the convex hull of saved bytes and recompute time. time_gap covers what
+  // the other sets might gain.
   bool hull_only = false;
-  // Drops a point that is faster than a smaller one by less than this. time_gap accounts for it.
+  // Drops a point if a smaller point is slower by less than this time. time_gap covers the loss.
   std::chrono::nanoseconds time_slack{};
 };
 
-// Simulated save sets of one region under one schedule, by their ops. The results do not depend on
-// which storages are free.
+// Points of a region under one schedule, keyed by the saved ops, so that no save set is simulated
+// twice. The results do not depend on which storages are free.
 using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
 
-// Uses and extends `known` if it is given.
+// Finds the useful save sets of a region. If `known` is given, uses its points and adds new ones.
 BlockFront find_block_front(const RegionGraph& graph, const SaveSetCosts& costs,
                             const BlockFrontLimits& limits = {}, SimulatedSets* known = nullptr);
 
-// Returns the region's ops under a save set.
+// Returns the region's ops with the treatments of a save set.
 std::vector<PlannedOp> ops_saving(const RegionGraph& graph, const std::vector<int>& saves);
 
-// The region as a plan describes it, including the order for on_demand, and its simulation. Its ops
-// have no names yet. `least` is the same as in choose_order().
+// A region under a save set: its type as in a plan, including the order for on_demand, and its
+// simulation. The ops of the type have no names yet. `least` is the same as in choose_order().
 struct PlayedSaves {
   RegionType type;
   RegionSimulation simulation;
@@ -71,7 +72,7 @@ struct PlayedSaves {
 PlayedSaves play_saves(const RegionGraph& graph, const SaveSetCosts& costs,
                        const std::vector<int>& saves, Bytes least = {});
 
-// Simulates and prices one save set.
+// Simulates one save set and computes its point.
 BlockPoint price_save_set(const RegionGraph& graph, const SaveSetCosts& costs,
                           const std::vector<int>& saves, Bytes least = {});
 

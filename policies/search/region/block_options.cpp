@@ -15,13 +15,15 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Cuts have many regions, and cutting already lowers the transient, so few simulations suffice.
+// The limit on simulations for regions of a cut. Cuts have many regions, and cutting already lowers
+// the transient, so few simulations are enough.
 constexpr std::size_t kMaxSimulationsInCuts = 100;
-// All subsets of up to this many exported values are tried. No block here exports more.
+// If a region exports at most this many values, all subsets of them are tried. No block of the
+// models here exports more.
 constexpr std::size_t kMostExports = 6;
 
-// Finds runs of adjacent scopes in a block, at any depth, that contain ops. Plans name regions by
-// the scopes at their ends, so these scopes must open only once.
+// Finds runs of adjacent scopes in a block that contain ops, at any depth. Plans name a region by
+// the scopes at its ends, so these scopes must open only once.
 class RunFinder {
  public:
   RunFinder(const Trace& trace, const Span& block, bool single_scopes)
@@ -85,8 +87,8 @@ class BlockOptionFinder {
     const auto first = times.begin() + block.range.first.index;
     const nanoseconds time =
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
-    // Splits the slack between the save sets of a region, their transients, and the regions of a
-    // cut.
+    // The slack is divided among three: the save sets of a region, their transients, and the
+    // regions of a cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }
@@ -113,15 +115,15 @@ class BlockOptionFinder {
     for (const SpanOption& option : found.options) {
       slowest = std::max(slowest, option.figures.time);
     }
-    // Times are not negative, so the gap is at most the slowest time.
+    // Times are not negative, so the gap cannot exceed the time of the slowest option.
     found.gap = {std::min(largest_time_gap() + slack_, slowest), transient_gap_};
     return found;
   }
 
  private:
-  // Keeping a storage is free if a later piece of the block holds it too; see Note [Who pays for a
-  // storage]. The later pieces are not known here, so this computes a front for every set of values
-  // that may be free.
+  // Returns the options of a region. If a later piece of the block holds a storage too, keeping
+  // this storage is free; see Note [Who pays for a storage]. The later pieces are not known yet.
+  // This function therefore computes a front for every set of values that may be free.
   RegionCandidate candidate(LocalRange range) {
     RegionCandidate found{range, {}};
     SaveSetCosts costs = pricer_.costs(range);
@@ -148,16 +150,16 @@ class BlockOptionFinder {
     return found;
   }
 
-  // With whole_modules, rejects ranges that write to tensors from outside, because torch would
-  // repeat the writes.
+  // Returns whether the range may be a region. With whole_modules, a range that writes to tensors
+  // from outside may not, because torch would repeat the writes.
   bool may_be_region(LocalRange range) {
     const std::vector<RegionOp>& ops = pricer_.graph(range).ops;
     return !space_.whole_modules ||
            std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
   }
 
-  // Returns for each op of the range whether it draws random numbers and a later op does so too.
-  // See Note [A kept draw shifts later draws].
+  // Returns for each op of the range whether it draws random numbers and a later op of the range
+  // does so too. See Note [A kept draw shifts later draws].
   std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
     bool is_last = true;
@@ -199,7 +201,8 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option if it is missing, so that none and full exist at every resolution.
+  // Adds an option unless it is there. This ensures that none and full are options at every
+  // resolution.
   void add_end(std::vector<SpanOption>& options, std::vector<PickedRegion> regions) {
     if (std::any_of(options.begin(), options.end(),
                     [&](const SpanOption& option) { return option.regions == regions; })) {
@@ -209,9 +212,10 @@ class BlockOptionFinder {
     options.push_back({figures, std::move(regions)});
   }
 
-  // Returns the largest sum of the gaps of one cut's regions.
+  // Returns the largest sum of time gaps over the regions of a cut.
   nanoseconds largest_time_gap() const {
-    std::map<int, nanoseconds> largest = {{0, {}}};  // keyed by the end of the cut, ascending
+    // keyed by the op where the cut so far ends, ascending
+    std::map<int, nanoseconds> largest = {{0, {}}};
     for (const auto& [end, gaps] : time_gaps_) {
       nanoseconds most = largest.rbegin()->second;
       for (const auto& [first, gap] : gaps) {
@@ -229,7 +233,8 @@ class BlockOptionFinder {
   SpanPricer pricer_;
   OpId first_op_;
   std::vector<LocalRange> runs_;
-  std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;  // end -> first op, gap
+  // from the end of a region to pairs of its first op and its time gap
+  std::map<int, std::vector<std::pair<int, nanoseconds>>> time_gaps_;
   nanoseconds slack_{};
   Bytes transient_gap_;
 };

@@ -11,8 +11,10 @@ namespace rematch {
 
 struct BlockOptions {
   std::vector<SpanOption> options;
-  std::vector<SpanOption> as_one_region;  // one region; without dominated options
-  // One region; includes options that leaving the block to autograd dominates.
+  // options that make the block one region, without dominated ones
+  std::vector<SpanOption> as_one_region;
+  // Options that make the block one region. Includes options that are dominated by leaving the
+  // block to autograd.
   std::vector<PlayedRegion> whole;
   OptionGap gap;
 };

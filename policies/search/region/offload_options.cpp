@@ -12,7 +12,7 @@ namespace {
 // The inputs and ops of a region that may be offloaded.
 struct CanLeave {
   std::vector<RegionInput> inputs;
-  std::vector<bool> ops;  // indexed by op: its results may be offloaded if they are kept
+  std::vector<bool> ops;  // indexed by op: whether its results, if kept, may be offloaded
 };
 
 class OffloadOptions {
@@ -27,7 +27,7 @@ class OffloadOptions {
 
   std::vector<SpanOption> run(const std::vector<std::vector<int>>& save_sets) {
     std::vector<SpanOption> options;
-    // Backward never demands anything from it.
+    // Backward demands nothing from the region, so offloading gains nothing.
     if (!has_live_slot(pricer_.graph(pricer_.whole()))) return options;
     const CanLeave can_leave = leave_everywhere();
     for (const std::vector<int>& saves : save_sets) {

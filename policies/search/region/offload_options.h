@@ -1,4 +1,4 @@
-// Finds ways to run spans as one region that offloads what it holds until its backward.
+// Finds ways to run spans as one region that offloads what the region holds until its backward.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace rematch {
 
-// Considers adjacent spans of `kinds` wherever the trace has them; span `first` starts one such
-// row. Tries each save set up to three times: offloading its inputs, everything that it keeps, or
-// both. Offloads only values that no other span holds on the device, whatever options other spans
-// use. Requires SearchSpace::offload.
+// Makes options for adjacent spans of `kinds`. The options apply to every row of such spans in the
+// trace; span `first` starts one of these rows. Tries each save set up to three times: with its
+// inputs offloaded, with everything that it keeps offloaded, and with both. Offloads only values
+// that no other span holds on the device under any option. Requires SearchSpace::offload.
 std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first,
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);
 
-// Sets what a picked region offloads in its type, which saves all of it so far. The type's ops must
+// Changes `type` from saving to offloading what the picked region offloads. The ops of `type` must
 // have their names.
 void set_offloads(const PickedRegion& picked, RegionType& type);
 

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns whether `value` is held if its producer is saved. Must agree with kept_values().
+// Returns whether `value` is held if the op that makes it is saved. Must agree with kept_values().
 bool can_be_kept(const RegionGraph& graph, int value) {
   const RegionValue& described = graph.values[value];
   if (described.constant || !described.producer.has_value()) return false;
@@ -27,7 +27,7 @@ class Prices {
   Prices(const RegionGraph& graph, const std::vector<bool>& free_storages)
       : graph_(graph), free_(free_storages) {}
 
-  // Returns the bytes held by keeping all outputs of an op that can be kept. Counts each storage
+  // Returns the bytes held if all outputs of an op that can be kept are kept. Counts each storage
   // once.
   Bytes of_op(int op) const {
     std::vector<int> storages;
@@ -62,8 +62,8 @@ class Prices {
   const std::vector<bool>& free_;
 };
 
-// Returns the time of an op plus the time of the waits from `first_wait` on that complete its
-// collective. The waits run because the op does.
+// Returns the time of an op. If it starts a collective, adds the time of those waits that complete
+// it, from `first_wait` on, because they run again too.
 std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
                              int first_wait) {
   std::int64_t time = costs.op_times[op].count();
@@ -73,7 +73,7 @@ std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs
   return time;
 }
 
-// A partial choice: its cost so far, and the op that it saved last.
+// A partial save set: its cost so far, and the op that it saved last.
 struct SaveLabel {
   std::int64_t bytes = 0;
   std::int64_t time_ns = 0;
@@ -104,12 +104,11 @@ SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& s
   return result;
 }
 
-// Note [Why closure costs need a frontier]
-// On demand, an op runs only if it is not kept and is read by backward or by an op that runs. The
-// cost of a save set is therefore not a sum over its ops. The program goes from the last op to the
-// first. Earlier ops depend on the choices so far only through the set of wanted ops, so labels
-// with the same wanted ops compete. There are few such states, because few values cross any cut of
-// a block.
+// Note [Why closure costs need a frontier] On demand, an op runs if it is not kept and its result
+// is read by backward or by an op that runs. The cost of a save set is therefore not a sum over its
+// ops. The program decides ops from the last to the first. Earlier ops depend on the decisions so
+// far only through the set of wanted ops. Labels with the same wanted ops therefore compete. There
+// are few such states, because few values cross any cut of a block.
 class ClosureProgram {
  public:
   ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -127,7 +126,7 @@ class ClosureProgram {
   }
 
  private:
-  // Two bits per op: something needs its outputs, and it must run whatever is saved.
+  // Two bits per op: something needs the op's outputs, and the op must run under every choice.
   using State = std::vector<std::uint64_t>;
   static constexpr int kOpsPerWord = 32;
   static constexpr std::uint64_t kWanted = 1;
@@ -160,7 +159,8 @@ class ClosureProgram {
         continue;
       }
       if (how == kWanted) append(next[rest], saved(labels, op, price));
-      if (how == kWanted && price == 0) continue;  // saving costs nothing, so it is best
+      // saving the op costs nothing, so no other choice is better
+      if (how == kWanted && price == 0) continue;
       for (const RegionUse& read : graph_.ops[op].reads) need(read, rest);
       const std::int64_t time = time_with_waits(graph_, costs_, op, 0);
       for (SaveLabel& label : labels) label.time_ns += time;
@@ -197,7 +197,8 @@ class ClosureProgram {
         num_labels += labels.size();
       }
       gap_ += worst;
-      if (num_labels == before) break;  // one or two labels per state: there are too many states
+      // each state has one or two labels, so thinning cannot drop any
+      if (num_labels == before) break;
     }
   }
 
@@ -209,8 +210,8 @@ class ClosureProgram {
   std::int64_t gap_ = 0;
 };
 
-// A whole-region recompute runs every op below the stop except those whose results are kept, so
-// times add up.
+// Finds save sets for a whole-region recompute. It runs every op below the stop, except the ops
+// whose results are kept. The times of the ops therefore add up.
 class PrefixProgram {
  public:
   PrefixProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -260,7 +261,8 @@ class PrefixProgram {
   ChoiceLists<int> saved_ops_;
 };
 
-// Returns whether saving the op avoids running it again, which requires that all its outputs stay.
+// Returns whether saving the op avoids running it again. This requires that all outputs of the op
+// can be kept.
 bool is_sparable(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[op].outputs;
   bool some = false;
@@ -271,7 +273,8 @@ bool is_sparable(const RegionGraph& graph, int op) {
   return some;
 }
 
-// Returns the ops that recompute may run: all below the stop, or all that demanded slots depend on.
+// Returns the ops that recompute may run. These are all ops below the stop, or all ops that
+// demanded slots depend on.
 std::vector<bool> may_run(const RegionGraph& graph, const SaveSetCosts& costs) {
   const std::vector<int> demanded = demanded_slots(graph);
   if (costs.schedule == Schedule::kWholeRegion) {

@@ -12,40 +12,42 @@
 
 namespace rematch {
 
-// The costs by which save sets are compared. Times of ops add up.
+// The costs by which save sets are compared. The times of ops add up.
 struct SaveSetCosts {
   Schedule schedule = Schedule::kOnDemand;
   std::vector<std::chrono::nanoseconds> op_times;  // indexed by local op
-  // Local storages that something else holds from forward to backward, so keeping them is free.
-  // Empty: no storage is free.
+  // Local storages that something else holds from forward to backward, so that keeping them is
+  // free. Empty: no storage is free.
   std::vector<bool> free_storages;
   // Local ops whose result must not be kept. Empty: every result may be kept.
   std::vector<bool> never_saved;
 };
 
 struct SaveSet {
-  Bytes saved;  // includes constants of the region, excludes free storages
+  Bytes saved;  // bytes held, including constants of the region, excluding free storages
   std::chrono::nanoseconds recompute{};
-  std::vector<int> ops;  // local, ascending
+  std::vector<int> ops;  // saved ops as ascending local indices
 };
 
 struct SaveSets {
   std::vector<SaveSet> sets;  // sorted by ascending saved bytes; recompute times descend
-  // No save set is faster by more than this than the listed set with at most its bytes. The list is
-  // exact if this is 0.
+  // The listed sets may be slower than the best ones, but by no more than this time. No set is
+  // faster by more than the listed set of at most the same bytes. The list is exact if this is 0.
   std::chrono::nanoseconds time_gap{};
 };
 
-// Returns the ops whose outputs can be kept and are read, by backward or by an op that recompute
-// may run. Saving any other op holds bytes that nothing reads.
+// Returns the ops whose outputs can be kept and are read by backward or by an op that recompute may
+// run. Saving any other op would hold bytes that nothing reads.
 std::vector<int> savable_ops(const RegionGraph& graph, const SaveSetCosts& costs);
 
-// `max_labels` limits the work. Above it, labels are thinned, and time_gap bounds the loss.
+// `max_labels` limits the work. If there are more labels, they are thinned, and time_gap bounds the
+// loss.
 inline constexpr std::size_t kMaxSaveSetLabels = 20'000;
 SaveSets find_save_sets(const RegionGraph& graph, const SaveSetCosts& costs,
                         std::size_t max_labels = kMaxSaveSetLabels);
 
-// Returns the slots that backward demands and the region made. Recompute serves these.
+// Returns the slots that backward demands and whose values the region made. Recompute must provide
+// these values.
 std::vector<int> demanded_slots(const RegionGraph& graph);
 
 }  // namespace rematch

@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The longest segment that may keep values. Longer segments serve the lowest peaks, where nothing
-// is kept.
+// The maximum length of a segment that may keep values. Longer segments serve the lowest peaks, at
+// which nothing is kept.
 constexpr int kMostThatKeep = 4;
 
 class OptionMaker {
@@ -35,13 +35,14 @@ class OptionMaker {
   }
 
  private:
-  // Segments of k blocks, in a model of L blocks, hold L / k inputs and recompute k blocks at once.
-  // If an input had as many bytes as the rest of a block, sqrt(L) blocks would give the lowest
-  // peak. An input is smaller, so fewer blocks do. Twice sqrt(L) leaves room for blocks that keep
-  // some values.
+  // Returns the maximum length of a segment. In a model of L blocks, segments of k blocks hold L /
+  // k inputs and recompute k blocks at once. If an input had as many bytes as the recomputed values
+  // of a block, k = sqrt(L) would give the lowest peak. An input is smaller, so the best k is
+  // smaller. The limit of 2 sqrt(L) leaves room for blocks that keep some values, for which the
+  // best k is larger.
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
-    // Longer ones would take more time than the rest of the search.
+    // Longer segments would take more time than all other parts of the search.
     if (space_.reach == Reach::kHull) return kMostThatKeep;
     const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
                                           [](const Span& span) { return span.is_block(); });
@@ -69,7 +70,7 @@ class OptionMaker {
 
   void add_offloads(int span, BlockOptions& block) {
     SpanPricer pricer(searched_, span, 1);
-    if (!has_live_slot(pricer.graph(pricer.whole()))) {  // nothing refers to the region
+    if (!has_live_slot(pricer.graph(pricer.whole()))) {  // nothing refers to the region in backward
       std::erase_if(block.options, [](const SpanOption& each) { return !each.regions.empty(); });
       return;
     }
@@ -83,8 +84,8 @@ class OptionMaker {
     block.options.insert(block.options.end(), more.begin(), more.end());
   }
 
-  // Returns all save sets. If there are too many, returns those on the hull; if still too many, an
-  // even selection of these with both ends.
+  // Returns the save sets that may be offloaded. If there are too many, returns only those on the
+  // hull. If these are too many, returns an even selection of them with both ends.
   std::vector<std::vector<int>> offloaded_sets(const std::vector<PlayedRegion>& whole) const {
     std::vector<LayerOption> figures;
     for (const PlayedRegion& region : whole) {
@@ -131,8 +132,8 @@ class OptionMaker {
     return gap;
   }
 
-  // Returns the save sets that a segment repeats layer by layer: the empty set, and those of the
-  // one-region options on the hull.
+  // Returns the save sets for the layers of a segment, which all have the same one. They are the
+  // empty set, and those of the one-region options on the hull.
   static std::vector<std::vector<int>> saves_for_segments(
       const std::vector<SpanOption>& as_one_region) {
     std::vector<std::vector<int>> saves = {{}};
@@ -142,12 +143,13 @@ class OptionMaker {
     return saves;
   }
 
-  // Adds the options of a segment of adjacent blocks, once for each sequence of kinds.
+  // Adds the options for segments of adjacent blocks. Makes them once for each sequence of kinds.
   void add_segment(int first, int size) {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      // A region ends the first time that its last scope closes, in whichever run of the block.
+      // A region ends the first time that its last scope closes, even if that is another run of the
+      // block. Repeated blocks are therefore not in segments.
       if (!map_.spans[i].is_block() || map_.spans[i].is_repeated) return;
       kinds.push_back(map_.spans[i].kind);
     }

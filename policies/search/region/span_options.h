@@ -1,5 +1,5 @@
-// Finds all useful ways to run the spans of a trace: which regions, and what each keeps. Layer
-// mixing chooses from these options.
+// Finds all useful ways to run the spans of a trace: which regions they have, and what each region
+// keeps. Layer mixing chooses from these options.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,15 @@
 
 namespace rematch {
 
-// An option, and what a plan needs to know about it.
+// An option: its figures for layer mixing, and its regions, from which a plan is made.
 struct SpanOption {
   LayerOption figures;
-  std::vector<PickedRegion> regions;  // empty: autograd keeps what it saves
+  std::vector<PickedRegion> regions;  // empty: no region, so autograd keeps what it saves
 };
 
-// Bounds how good a missing option can be. For each way to run a block, some option comes close: it
-// holds no more, is slower by at most `time`, and its transient is larger by at most `transient`.
+// Bounds how much better a way to run a block can be if it is not among the options. For each such
+// way, some option holds no more, is slower by at most `time`, and has a transient that is larger
+// by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;
@@ -26,17 +27,17 @@ struct OptionGap {
 
 struct SpanOptions {
   std::vector<std::vector<SpanOption>> lists;  // indexed by kind
-  // The gaps of each kind, over all save sets of all cuts. They do not cover segments: see
-  // README.md.
+  // The gap of each kind. It covers all save sets of all cuts, but not segments: see README.md.
   std::vector<OptionGap> gaps;
 };
 
 SpanOptions make_options(const SearchedTrace& searched);
 
-// Returns the options as a problem of layer mixing. It is exact for the given options.
+// Returns the options as a layer mixing problem. The problem represents the given options exactly.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
-// Returns the problem with each option improved by its gap. Every way to run a block, cut or not,
-// then has an option that is no worse. No plan is therefore better than the best mix of these.
+// Returns a layer mixing problem in which each option is improved by its gap. For every way to run
+// a block, cut or not, it then has an option that is no worse. No plan is therefore better than the
+// best mix of these options.
 MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

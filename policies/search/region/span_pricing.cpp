@@ -36,9 +36,9 @@ SaveSetCosts SpanPricer::costs(LocalRange range) {
 
 namespace {
 
-// Returns the peak of a piece that autograd manages. Autograd holds what it saved until it releases
-// it, and only `counted` storages change the held bytes. `start` is the held bytes when backward of
-// the piece begins.
+// Returns the peak of a piece that autograd manages. Autograd holds each saved tensor until it
+// releases it. Only `counted` storages change the held bytes. `start` is the number of bytes held
+// when backward of the piece begins.
 Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& counted, Bytes start) {
   std::vector<int> holders(graph.storages.size(), 0);
   std::vector<bool> alive;
@@ -120,14 +120,15 @@ PieceFigures SpanTally::add_region(const PlayedRegion& region) {
   return figures;
 }
 
-// See Note [The peak of a mix].
+// Computes the figures that Note [The peak of a mix] needs.
 LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   SpanTally tally(*this);
   LayerOption option;
   option.held = option.transient = option.transient_beside = tally.shared().held;
   const auto add = [&](const PieceFigures& piece) {
     option.transient = std::max(option.transient, option.held + piece.transient);
-    // No region so far: the first region's demand brings back the layer before.
+    // As long as there is no region, this holds: the first region's demand brings back the values
+    // of the layer before.
     if (option.passes_on) {
       option.transient_beside = std::max(option.transient_beside, option.held + piece.demanded);
     }
@@ -141,7 +142,8 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   for (const PickedRegion& region : regions) {
     add_unmanaged(region.range.first);
     done = region.range.end;
-    if (!has_live_slot(graph(region.range))) continue;  // nothing refers to it after forward
+    // nothing refers to the region after forward
+    if (!has_live_slot(graph(region.range))) continue;
     const SaveSetCosts priced = costs(region.range);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
     add(tally.add_region(played(region.range, point)));

@@ -1,5 +1,5 @@
-// Computes held bytes, transient and cost of one span, or of several adjacent ones, with given
-// regions in it. Bytes equal the simulator's.
+// Computes held bytes, transient and cost of one span, or of several adjacent spans, with given
+// regions in it. The bytes equal those of the step simulator.
 #pragma once
 
 #include <map>
@@ -13,28 +13,29 @@
 
 namespace rematch {
 
-// A region and what it keeps.
+// A region, and the ops that it keeps.
 struct PickedRegion {
   LocalRange range;
   std::vector<int> saves;
-  // The part of `saves` that is offloaded, local to the region. SpanPricer ignores it and treats
-  // all of `saves` as saved.
+  // The part of `saves` that is offloaded, as local indices of the region. SpanPricer ignores this
+  // list and treats all of `saves` as saved.
   std::vector<int> offloaded = {};
   std::vector<RegionInput> offload_inputs = {};
   bool operator==(const PickedRegion&) const = default;
 };
 
-// A part of a span: a region, or the ops between regions.
+// A piece of a span: a region, or the ops between two regions.
 struct PieceFigures {
-  Bytes held;  // held from forward to the end of its backward
-  // Most bytes during its backward; includes `held`, excludes bytes of earlier pieces.
+  Bytes held;  // bytes held from forward to the end of the piece's backward
+  // Most bytes during the piece's backward. Includes `held`, and excludes the bytes of earlier
+  // pieces.
   Bytes transient;
-  Bytes demanded;  // the same from its first demand on
+  Bytes demanded;  // like `transient`, but only from the piece's first demand on
   std::chrono::nanoseconds recompute{};
   std::int64_t num_recomputed = 0;  // ops
 };
 
-// One way to run a region, independent of its neighbours.
+// One way to run a region. Its figures do not depend on the neighbours of the region.
 struct PlayedRegion {
   LocalRange range;
   BlockPoint point;
@@ -43,26 +44,28 @@ struct PlayedRegion {
 
 class SpanPricer {
  public:
-  // Prices spans [first, first + num_spans) of the map. The references must outlive the pricer.
+  // Prices the spans [first, first + num_spans) of the map. The references must outlive the pricer.
   SpanPricer(const SearchedTrace& searched, int first, int num_spans);
 
   // `regions` must be disjoint and in forward order. Autograd manages the ops outside them.
   LayerOption price(const std::vector<PickedRegion>& regions);
 
-  // These serve the search for save sets of a region.
+  // The next three functions serve the search for save sets of a region.
   const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
   SaveSetCosts costs(LocalRange range);
   PlayedRegion played(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }
-  // Bytes made by later spans' backward when this one's begins. Transients of pieces include them.
+  // Returns the bytes that backward of later spans has made when backward of this one begins.
+  // Transients of pieces include them.
   Bytes born() const { return map_.spans[last_].born; }
 
  private:
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    Bytes born_before;  // most bytes between the backward of the next piece and its own
+    // most bytes made between backward of the next piece and backward of this one
+    Bytes born_before;
   };
 
   bool owns(StorageId storage) const {
@@ -80,29 +83,30 @@ class SpanPricer {
   std::map<std::pair<int, int>, Piece> pieces_;
 };
 
-// Note [Who pays for a storage]
-// A storage with several holders counts once, at the holder that releases it last, which is the
-// first in forward order. Pieces are therefore tallied in forward order. A storage that an earlier
-// piece has paid for is held anyway when a later piece runs backward. The next span has already
-// released what it paid for, but this span may still hold it. Such a storage counts in the
+// Note [Who pays for a storage] A storage with several holders counts only once. It counts at the
+// holder that releases it last, which is the first holder in forward order. Pieces are therefore
+// tallied in forward order. If an earlier piece has paid for a storage, the storage is held anyway
+// when a later piece runs backward. Storages that the next span has paid for differ: the next span
+// has already released them, but this span may still hold them. Such a storage counts in the
 // transient and not in the held bytes.
 class SpanTally {
  public:
-  // Starts with the storages that several spans read already paid for. The pricer must outlive it.
+  // Counts storages that several spans read as paid for from the start. The pricer must outlive the
+  // tally.
   explicit SpanTally(SpanPricer& pricer);
 
   const PieceFigures& shared() const { return shared_; }
-  // Pieces must be disjoint and in forward order. Ops between two pieces hold nothing.
+  // Pieces must be disjoint and added in forward order. Ops between two pieces hold nothing.
   PieceFigures add_unmanaged(LocalRange range);
   PieceFigures add_region(const PlayedRegion& region);
 
-  // The storages paid for so far, ascending. Later pieces depend on earlier ones only through
-  // these.
+  // Returns the storages paid for so far, ascending. Later pieces depend on earlier ones only
+  // through these.
   const std::vector<StorageId>& paid() const { return paid_; }
   void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
 
  private:
-  // Pays for the storage. Returns whether this adds to what is held.
+  // Marks the storage as paid for. Returns whether this adds to the held bytes.
   bool hold(StorageId storage);
 
   SpanPricer* pricer_;

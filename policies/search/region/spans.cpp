@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// Cuts a trace into adjacent blocks, in forward order, and the spans between them.
+// Cuts a trace into blocks and the spans between them, in forward order.
 std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   std::map<std::string_view, int> openings = num_openings(trace);
   std::vector<int> blocks;
@@ -33,7 +33,7 @@ std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   };
   for (int block : blocks) {
     const TracedScope& scope = scope_of(block);
-    if (scope.first_op < done) continue;  // inside another block
+    if (scope.first_op < done) continue;  // the block is inside another one
     if (openings[scope.path] > 1 && repeats == Repeats::kNoBlocks) continue;
     add(scope.first_op, std::nullopt);
     add(scope.end_op, block);
@@ -42,7 +42,7 @@ std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   return spans;
 }
 
-// Returns whether the span that made the storage uses it again and may therefore hold it.
+// Returns whether the span that made the storage also reads or saves it, and may therefore hold it.
 bool is_used(const RegionGraph& graph, StorageId id) {
   const auto is_of = [&](const RegionUse& use) {
     return graph.storage_ids[graph.values[use.value].storage] == id;
@@ -90,8 +90,8 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
 }
 
-// Returns by how much most_born_before() exceeds the bytes at the start of the span's backward.
-// Spans of the same behaviour may differ in it, because of what runs after them.
+// Returns how many more bytes most_born_before() has than the start of the span's backward. This
+// may differ between spans of the same behaviour, because of the spans that run after them.
 Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
   return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
 }
@@ -149,8 +149,8 @@ class KindFinder {
         .substr(trace_.scopes[*span.scope].path.size());
   }
 
-  // Returns where the storage's owner lies relative to the span: before it, the span itself, or
-  // after it. Returns nullopt if there is no owner.
+  // Compares the place of the storage's owner with the place of the span: before it, equal to it,
+  // or after it. Returns nullopt if the storage has no owner.
   std::optional<std::strong_ordering> owner_from(std::size_t span, std::size_t storage) const {
     const OptionalIndex owner = map_.owner[graphs_[span].storage_ids[storage]];
     if (!owner.has_value()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Reduces the number of labels, and computes what that costs.
+// Reduces the number of labels, and computes how much time this loses.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace rematch {
 
-// Keeps every second label and the last one, so that a smaller label stays for each dropped one.
-// `labels` must be sorted by ascending size, with descending `time` (nanoseconds). Returns the
+// Keeps every second label and the last one, so that for each dropped label a smaller one stays.
+// `labels` must be sorted by ascending size, with descending `time` in nanoseconds. Returns the
 // largest time lost.
 template <class Label>
 std::int64_t thin(std::vector<Label>& labels, std::int64_t Label::*time) {
