@@ -11,6 +11,7 @@
 #include "policies/catalogue/plan_facts.h"
 #include "policies/catalogue/systems.h"
 #include "policies/plan/policy_json.h"
+#include "policies/trace/hidden_effects_fields.h"
 
 namespace rematch {
 namespace {
@@ -225,6 +226,7 @@ Json describe_json(const Plan& plan, const Trace& trace, std::string_view note) 
         {"total", facts.held.total().count}}},
       {"recomputed_ops", recomputed_json(static_cast<std::size_t>(facts.recomputed_whole_region),
                                          static_cast<std::size_t>(facts.recomputed_on_demand))}};
+  write_fields(json, plan.hidden);
   if (!note.empty()) json["note"] = note;
   return json;
 }

@@ -24,6 +24,7 @@ Plan make_plan(const Policy& policy, const Trace& trace, const TraceIndex& index
   plan.model = trace.model;
   plan.dimensions = trace.dimensions;
   plan.dtype = trace.dtype;
+  plan.hidden = trace.hidden;
   // In blocks that are regions only because they gather parameters, every useful result is kept
   // except the gather and its views.
   Policy rest;

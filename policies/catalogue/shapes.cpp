@@ -13,6 +13,7 @@
 #include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/step.h"
 #include "policies/trace/collective.h"
+#include "policies/trace/hidden_effects.h"
 #include "policies/trace/trace_op.h"
 
 namespace rematch {
@@ -375,6 +376,7 @@ std::variant<Plan, Rejected> combine_shapes(const std::vector<Trace>& traces,
   }
   Plan combined = shapes.front();
   combined.other_shapes.assign(shapes.begin() + 1, shapes.end());
+  for (const Plan& plan : plans) combined.hidden = united(combined.hidden, plan.hidden);
   return combined;
 }
 

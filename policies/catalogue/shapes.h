@@ -27,6 +27,8 @@ namespace rematch {
 // shapes differ only from a certain layer on, which one of them leaves out. Before that layer,
 // their regions get the treatments of the largest of these shapes.
 //
+// Unites what the plans say of hidden effects.
+//
 // Returns Rejected if the numbers of plans and traces differ, or if a plan belongs to another trace
 // or has several shapes. Also returns Rejected if two shapes would issue different collectives in
 // backward, because ranks that run different shapes would then wait for each other forever.

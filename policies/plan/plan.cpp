@@ -59,7 +59,7 @@ ShapePlan effect_of(const ShapePlan& shape) {
 }
 
 Plan effect_of(const Plan& plan) {
-  Plan effect{effect_of(static_cast<const ShapePlan&>(plan)), {}};
+  Plan effect{effect_of(static_cast<const ShapePlan&>(plan)), {}, plan.hidden};
   for (const ShapePlan& shape : plan.other_shapes) {
     effect.other_shapes.push_back(effect_of(shape));
   }
@@ -94,15 +94,15 @@ std::size_t num_types(const Plan& plan) {
 
 std::vector<Plan> plans_of_shapes(const Plan& plan) {
   std::vector<Plan> plans;
-  for (const ShapePlan* shape : shapes_of(plan)) plans.push_back(Plan{*shape, {}});
+  for (const ShapePlan* shape : shapes_of(plan)) plans.push_back(Plan{*shape, {}, plan.hidden});
   return plans;
 }
 
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256) {
   for (const ShapePlan* shape : shapes_of(plan)) {
-    if (shape->trace_sha256 == trace_sha256) return Plan{*shape, {}};
+    if (shape->trace_sha256 == trace_sha256) return Plan{*shape, {}, plan.hidden};
   }
-  return Plan{plan, {}};
+  return Plan{plan, {}, plan.hidden};
 }
 
 std::vector<LayersOfType> layers_by_type(const ShapePlan& shape) {
@@ -142,6 +142,7 @@ Plan plan_from_json(const Json& json) {
   const JsonField root(json);
   Plan plan;
   read_fields(root, plan);
+  plan.hidden = hidden_effects_from_json(json);
   require_types(root, plan);
   return plan;
 }

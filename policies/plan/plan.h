@@ -13,6 +13,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/base/words.h"
+#include "policies/trace/hidden_effects.h"
 
 namespace rematch {
 
@@ -116,6 +117,8 @@ struct ShapePlan {
 // the step runs.
 struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
+  // Of all shapes, because what is known of a function or an op holds for the whole process.
+  HiddenEffects hidden = {};
   bool operator==(const Plan&) const = default;
 };
 

@@ -9,6 +9,7 @@
 
 #include "policies/base/field_value.h"
 #include "policies/plan/plan.h"
+#include "policies/trace/hidden_effects_fields.h"
 
 namespace rematch {
 
@@ -89,6 +90,7 @@ void visit_fields(APlan& plan, Visit visit) {
   using Shape = std::conditional_t<std::is_const_v<APlan>, const ShapePlan, ShapePlan>;
   visit_fields(static_cast<Shape&>(plan), visit);
   visit({"other_shapes", kLater | kOmitIfEmpty}, plan.other_shapes);
+  visit_fields(plan.hidden, visit);
 }
 
 }  // namespace rematch

@@ -14,6 +14,7 @@
 
 #include "policies/base/bytes.h"
 #include "policies/base/id.h"
+#include "policies/trace/hidden_effects.h"
 #include "policies/trace/op_class.h"
 
 namespace rematch {
@@ -155,6 +156,7 @@ struct Trace {
   // Does not include the optimizer's state.
   Bytes constant_bytes;
   Bytes gradient_bytes;  // gradients of all parameters when backward ends
+  HiddenEffects hidden;  // of the functions and ops that the step ran
   bool operator==(const Trace&) const = default;
 };
 

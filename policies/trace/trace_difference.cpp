@@ -28,6 +28,8 @@ Rows sizes(const Trace& trace) {
   return rows;
 }
 
+Rows hidden_effects(const Trace& trace) { return lines_of(trace.hidden); }
+
 Rows ops(const Trace& trace) {
   Rows rows;
   for (const TracedOp& op : trace.ops) {
@@ -128,6 +130,7 @@ std::vector<std::string> trace_differences(const Trace& a, const Trace& b) {
     if (auto line = difference(part, rows(a), rows(b))) lines.push_back(*std::move(line));
   };
   compare("sizes", sizes);
+  compare("hidden effects", hidden_effects);
   compare("ops", ops);
   compare("saved tensors", saved_tensors);
   compare("lifetimes", lifetimes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policies/base/field_value.h"
+#include "policies/trace/hidden_effects_fields.h"
 #include "policies/trace/spans.h"
 #include "policies/trace/trace.h"
 
@@ -137,6 +138,7 @@ void visit_fields(ATrace& trace, Visit visit) {
   visit("gradient_bytes", trace.gradient_bytes);
   visit("blocks", trace.blocks);
   visit({"gradient_sums", kLater | kOmitIfEmpty}, trace.gradient_sums);
+  visit_fields(trace.hidden, visit);
 }
 
 }  // namespace rematch

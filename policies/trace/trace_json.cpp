@@ -146,6 +146,7 @@ Trace trace_from_json(const Json& json) {
   const JsonField root(json);
   Trace trace;
   read_fields(root, trace);
+  trace.hidden = hidden_effects_from_json(json);
   const SpannedTrace spanned = spanned_from_json(root);
   join_spans(spanned, trace);
   if (const auto problem = trace_problem(trace)) throw FormatError("trace: " + *problem);

@@ -52,7 +52,10 @@ FrontRecord small_front() {
 }
 
 std::vector<Format> formats() {
-  const Trace toy = toy_llama({.layers = 2});
+  Trace toy = toy_llama({.layers = 2});
+  toy.hidden = {{{"lib.ops:Rotary", std::vector<int>{0, 1}}, {"lib.ops:Scale", {}}},
+                {{"lib::scale", {2}}},
+                {"lib::noisy"}};
   const Policy save_mm = std::get<Policy>(parse_policy("save_mm"));
   Plan plan = std::get<Plan>(resolve(save_mm, toy));
   plan.other_shapes = {plan};

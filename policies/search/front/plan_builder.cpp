@@ -37,6 +37,7 @@ Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   plan.model = trace_.model;
   plan.dimensions = trace_.dimensions;
   plan.dtype = trace_.dtype;
+  plan.hidden = trace_.hidden;
   plan.trace_sha256 = trace_sha256_;
   const std::set<std::string_view> counted = counted_blocks(mix);
   int first = 0;

@@ -185,6 +185,7 @@ std::string in_all_text(const Plan& plan, const PlanFacts& facts, std::string_vi
                   " region inputs, " + format_bytes(facts.held.unmanaged) + " outside regions)");
   text += line("recomputed ops a step: " + std::to_string(facts.recomputed_whole_region) +
                " (whole_region) or " + std::to_string(facts.recomputed_on_demand) + " (on_demand)");
+  for (const std::string& each : lines_of(plan.hidden)) text += line("hidden: " + each);
   if (!note.empty()) text += line("note: " + std::string(note));
   return text;
 }

@@ -144,6 +144,29 @@ TEST_CASE("the shape of the trace is taken from a plan of several shapes") {
   CHECK_THAT(predicted.out, Catch::Contains("save_mm"));
 }
 
+TEST_CASE("what the step of a trace hides goes into plans and fronts") {
+  ScratchFolder scratch;
+  Trace trace = toy_llama({.layers = 2, .tokens = 64});
+  trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
+  const std::string file = scratch.file("trace.json");
+  write_json_file(file, trace_to_json(trace));
+  const std::string front_file = scratch.file("front.json");
+  const Outcome searched = rematch("search --trace " + file + " --device h100 -o " + front_file);
+  CAPTURE(searched.err);
+  REQUIRE(searched.code == 0);
+  const Json front = read_json_file(front_file);
+  REQUIRE(!front["points"].empty());
+  for (const Json& point : front["points"]) {
+    CHECK(plan_from_json(point["plan"]).hidden == trace.hidden);
+  }
+  const Outcome planned = rematch("plan --policy full --trace " + file);
+  CAPTURE(planned.err);
+  CHECK(plan_from_json(Json::parse(planned.out)).hidden == trace.hidden);
+  const Outcome described = rematch("describe --plan " + front_file + "#0 --trace " + file);
+  CAPTURE(described.err);
+  CHECK_THAT(described.out, Catch::Contains("hidden: lib::scale writes to arguments 2"));
+}
+
 TEST_CASE("a plan of several shapes is not exported") {
   const StoredTrace stored;
   Plan plan = plan_of("full", stored.trace);

@@ -49,6 +49,19 @@ TEST_CASE("shapes with regions at the same scopes keep their plans") {
   CHECK(combined({traces[0]}, {plans[0]}) == plans[0]);
 }
 
+TEST_CASE("what the steps hide is united, whichever shape hides it") {
+  std::vector<Trace> traces = {toy_llama(), toy_biased()};
+  traces[0].hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {}, {"lib::noisy"}};
+  traces[1].hidden = {{{"lib.ops:Rotary", std::vector<int>{0}}}, {{"lib::scale", {2}}}, {}};
+  const std::vector<Plan> plans = {of("full", traces[0]), of("save_mm", traces[1])};
+  const HiddenEffects all = {
+      {{"lib.ops:Rotary", std::vector<int>{0, 1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
+  CHECK(plans[0].hidden == traces[0].hidden);
+  CHECK(combined(traces, plans).hidden == all);
+  CHECK(combined({traces[1], traces[0]}, {plans[1], plans[0]}).hidden == all);
+  CHECK(combined({traces[1]}, {plans[1]}).hidden == traces[1].hidden);
+}
+
 // Blocks 0, 1 of the first shape form one region, and so do 2, 3. Regions of the second shape begin
 // at the same scopes.
 TEST_CASE("regions of other lengths are left as they are") {

@@ -98,6 +98,16 @@ TEST_CASE("plans that differ in what they do have different hashes") {
       },
       [](Plan& p) { p.regions.pop_back(); },
       [](Plan& p) { p.regions[0].last_scope = "blocks.1"; },
+      [](Plan& p) {
+        p.hidden.opaque_functions = {{"a:B", {}}};
+      },
+      [](Plan& p) {
+        p.hidden.opaque_functions = {{"a:B", std::vector<int>{0}}};
+      },
+      [](Plan& p) {
+        p.hidden.silent_writers = {{"lib::a", {0}}};
+      },
+      [](Plan& p) { p.hidden.kept_ops = {"lib::a"}; },
       [](Plan& p) { p.other_shapes = plan_of_two_shapes().other_shapes; },
       [](Plan& p) {
         p.other_shapes = plan_of_two_shapes().other_shapes;
@@ -130,6 +140,26 @@ TEST_CASE("a plan of several shapes reads back as it was and fits the schema") {
   CHECK(json["other_shapes"][0]["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");
   CHECK(plan_from_json(parse_json(json.dump(), "plan")) == plan);
   CHECK(testing::schema_error(json, "plan") == std::nullopt);
+}
+
+const HiddenEffects kEffects = {
+    {{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
+
+TEST_CASE("a plan holds hidden effects of all its shapes at its top level") {
+  Plan plan = plan_of_two_shapes();
+  const Json plain = plan_to_json(plan);
+  for (const char* key : {"opaque_functions", "silent_writers", "kept_ops"}) {
+    CHECK_FALSE(plain.contains(key));
+  }
+  plan.hidden = kEffects;
+  const Json json = plan_to_json(plan);
+  CHECK(json["opaque_functions"].dump() == R"([{"name":"lib.ops:Rotary","overwrites":[1]}])");
+  CHECK_FALSE(json["other_shapes"][0].contains("kept_ops"));
+  CHECK(plan_from_json(parse_json(json.dump(), "plan")) == plan);
+  CHECK(testing::schema_error(json, "plan") == std::nullopt);
+  for (const Plan& shape : plans_of_shapes(plan)) CHECK(shape.hidden == kEffects);
+  CHECK(plan_of_trace(plan, "padded").hidden == kEffects);
+  CHECK(plan_of_trace(plan, "another model's").hidden == kEffects);
 }
 
 TEST_CASE("what is there for people is not in the hash of a plan of several shapes") {
@@ -188,6 +218,7 @@ TEST_CASE("a broken plan is refused with the place of the mistake") {
        },
        "types[0].demand_steps[0].pack: -1 is out of range"},
       {[](Json& j) { j["other_shapes"] = 1; }, "other_shapes"},
+      {[](Json& j) { j["kept_ops"] = {"noisy"}; }, "kept_ops[0]: 'noisy' is not a name"},
       {[](Json& j) { j["other_shapes"][0]["regions"][1]["type"] = 1; },
        "other_shapes[0].regions[1].type: 1 is out of range; allowed are 0 to 0"},
       {[](Json& j) { j["other_shapes"][0]["types"] = Json::array(); },

@@ -71,6 +71,23 @@ rc::Gen<ShapePlan> arbitrary_shape() {
   });
 }
 
+rc::Gen<HiddenEffects> arbitrary_effects() {
+  return rc::gen::exec([] {
+    const auto positions = rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 9));
+    HiddenEffects effects;
+    for (const char* name : {"a:B", "lib.ops:Outer.Inner"}) {
+      if (!*rc::gen::arbitrary<bool>()) continue;
+      effects.opaque_functions.push_back({name, std::nullopt});
+      if (*rc::gen::arbitrary<bool>()) effects.opaque_functions.back().overwrites = *positions;
+    }
+    for (const char* op : {"lib::a", "lib::b.out"}) {
+      if (*rc::gen::arbitrary<bool>()) effects.silent_writers.push_back({op, *positions});
+      if (*rc::gen::arbitrary<bool>()) effects.kept_ops.emplace_back(op);
+    }
+    return united(effects, {});
+  });
+}
+
 TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
   check_property("plan to JSON and back", [] {
     Plan plan{*arbitrary_shape(), {}};
@@ -78,6 +95,7 @@ TEST_CASE("a random plan reads back as it was and fits the schema", "[property]"
     for (int shape = 0; shape < num_other_shapes; ++shape) {
       plan.other_shapes.push_back(*arbitrary_shape());
     }
+    plan.hidden = *arbitrary_effects();
     const Json json = plan_to_json(plan);
     const Plan read = plan_from_json(parse_json(json.dump(), "plan"));
     RC_ASSERT(read == plan);

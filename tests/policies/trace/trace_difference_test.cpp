@@ -40,6 +40,10 @@ TEST_CASE("each part that differs is a line with its first difference") {
   const auto exchange = after([](Trace& trace) { trace.backward[0].collective_bytes = {8}; });
   REQUIRE(exchange.size() == 1);
   CHECK_THAT(exchange[0], Catch::Contains("8 bytes exchanged"));
+  const auto hidden = after([](Trace& trace) { trace.hidden.kept_ops = {"lib::noisy"}; });
+  CHECK(hidden ==
+        std::vector<std::string>{"hidden effects: 0 and 1: the first that differs is number 0: "
+                                 "nothing | lib::noisy cannot be repeated"});
   const auto pack = after([](Trace& trace) { trace.packs.pop_back(); });
   REQUIRE(pack.size() == 1);
   CHECK_THAT(pack[0], Catch::StartsWith("saved tensors: ") && Catch::EndsWith("| nothing"));

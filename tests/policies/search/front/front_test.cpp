@@ -64,6 +64,16 @@ const char* const kKnownPolicies =
     "skip_list([2,3]),attn_only,ops_block,save_mm,save_compute,sac_titan,sac_titan_2024,"
     "segments(2),segments(3)";
 
+TEST_CASE("the plans of a front name what the step hides") {
+  Trace trace = small_llama();
+  trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
+  FrontSearch search(trace, profile_of(trace), {});
+  const Front front = search.front(4, baselines(trace, "full"));
+  REQUIRE(!front.points.empty());
+  for (const FrontPoint& point : front.points) CHECK(point.plan.hidden == trace.hidden);
+  CHECK(search.fastest_within(search.lowest().figures.peak).value().plan.hidden == trace.hidden);
+}
+
 // A plan counts the runs of a scope, so if one run has a region, both have one.
 TEST_CASE("each run of a layer that runs twice is chosen for") {
   Trace trace = small_llama();

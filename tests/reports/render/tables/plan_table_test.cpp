@@ -39,6 +39,19 @@ TEST_CASE("kept ops alone are a line each, under the layers that keep them") {
              Catch::Contains("kept: nothing\n"));
 }
 
+TEST_CASE("what the step hides is described") {
+  Trace trace = testing::toy_llama({.layers = 2});
+  trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{0, 1}}}, {}, {"lib::noisy"}};
+  const Plan plan = plan_of("full", trace);
+  for (const std::string& text :
+       {plan_to_text(plan, trace, "", kAllColumns), kept_to_text(plan, trace, "", kAllColumns)}) {
+    CHECK_THAT(text,
+               Catch::Contains("hidden: lib.ops:Rotary is one op that writes to arguments 0, 1\n"
+                               "hidden: lib::noisy cannot be repeated\n"));
+  }
+  CHECK(describe_json(plan, trace)["kept_ops"].dump() == R"(["lib::noisy"])");
+}
+
 TEST_CASE("a plan is described op by op with totals", "[golden]") {
   const Trace trace = testing::toy_llama({.layers = 4});
   check_golden("nth_first.txt",

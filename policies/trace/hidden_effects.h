@@ -1,0 +1,46 @@
+// What code of other libraries does without telling torch, as the trace of a step found it. A plan
+// carries it to the process that runs the plan, which cannot see it by itself.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/base/json_fwd.h"
+
+namespace rematch {
+
+// An autograd function whose calls are one op: see Note [Opaque calls]
+// (harness/engine/record/opaque_call.h).
+struct OpaqueFunction {
+  std::string name;  // "package.module:Class"
+  // Positions of the arguments that it writes to. Absent: nobody has compared their content, so it
+  // may write to any.
+  std::optional<std::vector<int>> overwrites;
+  bool operator==(const OpaqueFunction&) const = default;
+};
+
+// An op that writes to arguments which its schema does not mark.
+struct SilentWriter {
+  std::string op;              // as TracedOp::name
+  std::vector<int> arguments;  // positions in the schema
+  bool operator==(const SilentWriter&) const = default;
+};
+
+struct HiddenEffects {
+  std::vector<OpaqueFunction> opaque_functions;  // each list is sorted by name, without duplicates
+  std::vector<SilentWriter> silent_writers;
+  std::vector<std::string> kept_ops;  // ops that cannot be repeated, so their results are kept
+  bool operator==(const HiddenEffects&) const = default;
+};
+
+// All that either says. A function's overwrites are absent if they are absent in one of the two.
+HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b);
+
+// A line for each entry: "lib::op writes to arguments 1, 2".
+std::vector<std::string> lines_of(const HiddenEffects& effects);
+
+// Reads the lists that the object has. Throws FormatError for a name that is not one.
+HiddenEffects hidden_effects_from_json(const Json& object);
+
+}  // namespace rematch

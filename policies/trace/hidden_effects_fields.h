@@ -1,0 +1,32 @@
+// The fields of hidden effects. Files of traces and plans have them at their top level.
+#pragma once
+
+#include "policies/base/field_value.h"
+#include "policies/trace/hidden_effects.h"
+
+namespace rematch {
+
+// These refuse names that are none.
+void read_value(const JsonField& field, OpaqueFunction& function);
+void read_value(const JsonField& field, SilentWriter& writer);
+
+template <RecordOf<OpaqueFunction> Function, class Visit>
+void visit_fields(Function& function, Visit visit) {
+  visit("name", function.name);
+  visit("overwrites", function.overwrites);
+}
+
+template <RecordOf<SilentWriter> Writer, class Visit>
+void visit_fields(Writer& writer, Visit visit) {
+  visit("op", writer.op);
+  visit("arguments", writer.arguments);
+}
+
+template <RecordOf<HiddenEffects> Effects, class Visit>
+void visit_fields(Effects& effects, Visit visit) {
+  visit({"opaque_functions", kLater | kOmitIfEmpty}, effects.opaque_functions);
+  visit({"silent_writers", kLater | kOmitIfEmpty}, effects.silent_writers);
+  visit({"kept_ops", kLater | kOmitIfEmpty}, effects.kept_ops);
+}
+
+}  // namespace rematch
