@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "harness/engine/record/opaque_call.h"
+
 namespace rematch {
 namespace {
 
@@ -93,6 +95,8 @@ Checkpoint::Prepared::Prepared(Plan given_plan, Schedule given_schedule, Options
       schedule(given_schedule),
       options(given_options),
       departures(plan) {
+  OpaqueCall::define_op();
+  mark_hidden_effects(plan.hidden);
   types.reserve(num_types(plan));  // regions hold pointers to the elements
   int index = 0;
   for (const ShapePlan* shape : shapes_of(plan)) add_shape(*shape, index++);

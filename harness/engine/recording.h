@@ -145,9 +145,10 @@ struct HostMemory {
 
 // A plan that is prepared to run: op names are looked up and regions are indexed. Immutable. One
 // Checkpoint serves any number of recordings, on any thread. It owns the host memory of offloaded
-// values, so a plan that offloads needs one Checkpoint for all steps. The constructor throws
-// Refused if the plan has an op that cannot be recomputed. Under kRefuse it throws StreamMismatch
-// if this LibTorch does not have an op of the plan.
+// values, so a plan that offloads needs one Checkpoint for all steps. The constructor marks the ops
+// that the plan's hidden effects name, for the whole process, so call it while no other thread
+// records. It throws Refused if the plan has an op that cannot be recomputed. Under kRefuse it
+// throws StreamMismatch if this LibTorch does not have an op of the plan.
 class Checkpoint {
  public:
   struct Options {

@@ -74,6 +74,7 @@ void put_head(const Json& head, Trace& trace) {
                                 .dtype = kind.at("dtype").get<std::string>(),
                                 .count = kind.at("count").get<std::int64_t>()});
   }
+  trace.hidden = united(trace.hidden, hidden_effects_from_json(head));
 }
 
 }  // namespace

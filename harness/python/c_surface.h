@@ -99,7 +99,8 @@ REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoin
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
 
 // One training step in three parts, see TraceSession. `device` is the loss's. `head_json` has the
-// trace's model, dimensions, dtype, parameter_bytes, parameters and constant_bytes.
+// trace's model, dimensions, dtype, parameter_bytes, parameters and constant_bytes, and the
+// opaque_functions that the step called.
 REMATCH_PYTHON_EXPORT RematchTrace* rematch_begin_trace();
 REMATCH_PYTHON_EXPORT int rematch_end_forward(RematchTrace* trace, const char* device);
 REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, const char* head_json);

@@ -83,6 +83,20 @@ void add_ops(const Observations& seen, Trace& trace) {
   }
 }
 
+void add_hidden_effects(const Record& record, Trace& trace) {
+  for (const RecordedOp& op : record.ops) {
+    const OpFacts& facts = *op.facts;
+    if (!facts.silently_written.empty()) {
+      const auto& written = facts.silently_written;
+      trace.hidden.silent_writers.push_back({facts.name, {written.begin(), written.end()}});
+    }
+    // The op of an opaque call is the engine's own.
+    const bool is_ours = facts.name.starts_with("rematch::");
+    if (facts.unrepeatable && !is_ours) trace.hidden.kept_ops.push_back(facts.name);
+  }
+  trace.hidden = united(trace.hidden, {});  // sorted, each once
+}
+
 }  // namespace
 
 std::string dtype_name(c10::ScalarType type) {
@@ -112,6 +126,7 @@ Trace trace_from_observations(Observations seen) {
   Trace trace;
   add_values(seen, trace);
   add_ops(seen, trace);
+  add_hidden_effects(seen.record, trace);
   trace.scopes = std::move(seen.scopes);
   trace.blocks = std::move(seen.blocks);
   trace.packs = std::move(seen.packs);

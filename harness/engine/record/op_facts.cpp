@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "policies/trace/op_class.h"
 #include "policies/trace/trace_op.h"
@@ -90,6 +91,51 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
   return facts;
 }
 
+void add_silent_write(OpFacts& facts, std::size_t argument) {
+  const auto position = static_cast<std::uint16_t>(argument);
+  facts.side_written.push_back(position);
+  facts.silently_written.push_back(position);
+  facts.side_feeds_results = true;
+  facts.has_effects = true;
+}
+
+void make_unrepeatable(OpFacts& facts) {
+  facts.unrepeatable = true;
+  facts.has_effects = true;
+}
+
+// What plans say of ops, by name: they may be registered later. Leaked, as the table of facts.
+struct MarkedOps {
+  std::mutex mutex;
+  std::unordered_set<std::string> unrepeatable;
+  std::unordered_map<std::string, std::vector<int>> silently_written;
+};
+
+MarkedOps& marked_ops() {
+  static auto* marked = new MarkedOps;
+  return *marked;
+}
+
+// Writes nothing that is there already, because another thread may read it.
+void apply_marks(OpFacts& facts) {
+  MarkedOps& marked = marked_ops();
+  const std::lock_guard<std::mutex> lock(marked.mutex);
+  if (marked.unrepeatable.contains(facts.name) && !facts.unrepeatable) make_unrepeatable(facts);
+  const auto written = marked.silently_written.find(facts.name);
+  if (written == marked.silently_written.end()) return;
+  for (const int argument : written->second) {
+    const auto position = static_cast<std::size_t>(argument);
+    const auto is_it = [&](std::uint16_t known) { return known == position; };
+    if (position >= facts.arguments.size() ||
+        facts.arguments[position] != OpFacts::ArgumentKind::kTensor ||
+        std::any_of(facts.written.begin(), facts.written.end(), is_it) ||
+        std::any_of(facts.side_written.begin(), facts.side_written.end(), is_it)) {
+      continue;
+    }
+    add_silent_write(facts, position);
+  }
+}
+
 using Table = std::unordered_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>>;
 
 OpFacts& intern(const c10::OperatorHandle& op) {
@@ -101,6 +147,7 @@ OpFacts& intern(const c10::OperatorHandle& op) {
   if (facts == nullptr) {
     static auto* ids = new std::unordered_map<std::string, std::int32_t>;
     facts = std::make_unique<OpFacts>(read_facts(op));
+    apply_marks(*facts);
     const auto next = static_cast<std::int32_t>(ids->size());
     facts->id = ids->try_emplace(std::string(one_name(facts->name)), next).first->second;
   }
@@ -158,9 +205,7 @@ const OpFacts* find_facts(const std::string& name) {
 bool mark_unrepeatable(const std::string& name) {
   const OpFacts* const found = find_facts(name);
   if (found == nullptr) return false;
-  OpFacts& facts = intern(found->op);
-  facts.unrepeatable = true;
-  facts.has_effects = true;
+  make_unrepeatable(intern(found->op));
   return true;
 }
 
@@ -169,14 +214,28 @@ std::atomic<std::int64_t> silent_writers{0};
 }  // namespace
 
 void mark_silent_writer(const OpFacts& found, std::size_t argument) {
-  OpFacts& facts = intern(found.op);
-  facts.side_written.push_back(static_cast<std::uint16_t>(argument));
-  facts.side_feeds_results = true;
-  facts.has_effects = true;
+  add_silent_write(intern(found.op), argument);
   silent_writers.fetch_add(1);
 }
 
 std::int64_t num_silent_writers() { return silent_writers.load(); }
+
+void mark_hidden_effects(const HiddenEffects& effects) {
+  std::vector<std::string> names = effects.kept_ops;
+  {
+    MarkedOps& marked = marked_ops();
+    const std::lock_guard<std::mutex> lock(marked.mutex);
+    marked.unrepeatable.insert(effects.kept_ops.begin(), effects.kept_ops.end());
+    for (const SilentWriter& writer : effects.silent_writers) {
+      std::vector<int>& arguments = marked.silently_written[writer.op];
+      arguments.insert(arguments.end(), writer.arguments.begin(), writer.arguments.end());
+      names.push_back(writer.op);
+    }
+  }
+  for (const std::string& name : names) {
+    if (const OpFacts* const found = find_facts(name)) apply_marks(intern(found->op));
+  }
+}
 
 // Found by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the bytes of its
 // arguments. For the other ops, the schemas were read for arguments that outlive a call. Arguments

@@ -12,6 +12,7 @@
 #include "policies/base/bytes.h"
 #include "policies/base/id.h"
 #include "policies/trace/collective.h"
+#include "policies/trace/hidden_effects.h"
 
 namespace rematch {
 
@@ -27,6 +28,7 @@ struct OpFacts {
   std::vector<std::uint16_t> written;  // positions of the tensor arguments that it mutates
   std::vector<std::uint16_t>
       side_written;  // positions of side arguments, marked by the schema or not: Note [Side writes]
+  std::vector<std::uint16_t> silently_written;  // the part of side_written that a trace found
   OptionalIndex side_if;  // a bool argument: side writes happen only if it is true
   bool side_feeds_results = false;
   bool mutates = false;           // the schema is mutable
@@ -68,6 +70,10 @@ bool mark_unrepeatable(const std::string& name);
 // records.
 void mark_silent_writer(const OpFacts& facts, std::size_t argument);
 std::int64_t num_silent_writers();
+
+// Marks the ops that the effects name, as the two functions above do. An op that is registered
+// later is marked when it first runs. Arguments that the op does not have are left out.
+void mark_hidden_effects(const HiddenEffects& effects);
 
 // Looks up a name such as "aten::add.Tensor". Returns null if this LibTorch has no such op.
 const OpFacts* find_facts(const std::string& name);

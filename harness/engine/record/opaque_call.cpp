@@ -70,6 +70,8 @@ struct OpaqueCall::State final : SavedTensorProvider {
   std::optional<SavedTensorGuard> saves;
 };
 
+void OpaqueCall::define_op() { opaque_op(); }
+
 OpaqueCall::OpaqueCall(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 OpaqueCall::~OpaqueCall() = default;

@@ -18,6 +18,9 @@ namespace rematch {
 // the call reads.
 class OpaqueCall {
  public:
+  // Registers the op, which the plan of another process may name before a call runs here.
+  static void define_op();
+
   // Call this before the opaque call runs. `overwritten` are the tensors that the call may write
   // to. Returns null if this thread is not recording, or is running the kernel of a recorded op.
   static std::unique_ptr<OpaqueCall> begin(const std::vector<at::Tensor>& overwritten);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "harness/engine/record/op_facts.h"
 #include "tests/support/catch.h"
 #include "tests/support/outside_case.h"
 #include "tests/support/strict.h"
@@ -100,13 +101,17 @@ at::Tensor draws(const at::Tensor& x) {
 TORCH_LIBRARY(rematch_outside_test, library) {
   library.def("draws(Tensor x) -> Tensor", {at::Tag::nondeterministic_seeded});
   library.def("draws_untold(Tensor x) -> Tensor");
+  library.def("draws_planned(Tensor x) -> Tensor");
   library.def("counts_its_calls(Tensor x, Tensor calls) -> Tensor");
   library.def("may_count_its_calls(Tensor x, Tensor calls) -> Tensor");
+  library.def("counts_as_planned(Tensor x, Tensor calls) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(rematch_outside_test, CPU, library) {
   library.impl("counts_its_calls", &counts_its_calls);
   library.impl("may_count_its_calls", &may_count_its_calls);
+  library.impl("counts_as_planned", &may_count_its_calls);
   library.impl("draws", &draws);
+  library.impl("draws_planned", &draws);
   library.impl("draws_untold", &draws);
 }
 
@@ -160,6 +165,52 @@ Case drawing(const char* name) {
 TEST_CASE("an op of another library that draws has to say so") {
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws")) == "");
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
+}
+
+// The trace of another process found them.
+TEST_CASE("an op that draws unseen is kept where the plan names it") {
+  const Case given = drawing("rematch_outside_test::draws_planned");
+  Plan plan = given.plan();
+  CHECK(first_difference(given.run_plain(), given.run_engine(strict(plan, Schedule::kOnDemand))) !=
+        "");
+  plan.hidden.kept_ops = {"rematch_outside_test::draws_planned"};
+  for (const Schedule schedule : kSchedules) {
+    CHECK(first_difference(given.run_plain(), given.run_engine(strict(plan, schedule))) == "");
+  }
+  CHECK(trace_of(given.named()).hidden.kept_ops == plan.hidden.kept_ops);
+}
+
+TEST_CASE("an op that writes unseen runs once where the plan names its argument") {
+  const at::Tensor calls = at::zeros({1});
+  const Case given = counting("rematch_outside_test::counts_as_planned", calls);
+  Plan plan = given.plan();
+  CHECK(trace_of(given.named()).hidden == HiddenEffects());  // the op writes nothing here
+  plan.hidden.silent_writers = {{"rematch_outside_test::counts_as_planned", {1}}};
+  is_counting = true;
+  for (const Schedule schedule : kSchedules) {
+    calls.zero_();
+    const Outcome plain = given.run_plain();
+    const Checkpoint checkpoint = strict(plan, schedule, OutsideCheck::kHashes);
+    CHECK(first_difference(plain, given.run_engine(checkpoint)) == "");
+    CHECK(calls.item<float>() == 2.0F);
+  }
+  is_counting = false;
+  CHECK(trace_of(given.named()).hidden == plan.hidden);
+}
+
+TEST_CASE("an op is marked that is registered after the plan was read") {
+  mark_hidden_effects({{}, {{"rematch_late_test::op", {0, 1, 7}}}, {"rematch_late_test::op"}});
+  CHECK(find_facts("rematch_late_test::op") == nullptr);
+  torch::Library library(torch::Library::DEF, "rematch_late_test", std::nullopt, __FILE__,
+                         __LINE__);
+  library.def("op(Tensor x, int n) -> Tensor");
+  const OpFacts* const facts = find_facts("rematch_late_test::op");
+  REQUIRE(facts != nullptr);
+  CHECK(facts->unrepeatable);
+  CHECK(facts->has_effects);
+  CHECK(facts->silently_written == std::vector<std::uint16_t>{0});
+  mark_hidden_effects({{}, {{"rematch_late_test::op", {0}}}, {}});
+  CHECK(facts->side_written.size() == 1);
 }
 
 TEST_CASE("a write through a raw pointer into a result of the region is not seen") {
