@@ -16,7 +16,6 @@ from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_fra
 
 from rematch import _distributed, _pointers, _private, _program_hooks
 from rematch._library import LIBRARY, RematchError, call
-from rematch.opaque import register_known_libraries
 
 
 class _Thread(threading.local):
@@ -52,7 +51,6 @@ def recorded_step() -> Iterator[None]:
     _refuse_checkpointed_functions()
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
-    register_known_libraries()
     _program_hooks.install()
     of_thread = vars(_thread)  # a generator may be closed on another thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1

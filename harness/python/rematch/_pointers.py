@@ -24,7 +24,7 @@ _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "
             ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
 
 _NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
-_open_steps: list[None] = []  # one for each recorded step of any thread, so that others pay for one look
+open_steps: list[None] = []  # one for each recorded step of any thread, so that others pay for one look
 # Kernels of Triton -> the arguments that they wrote to in a trace, by position or name.
 _written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()
 
@@ -55,33 +55,32 @@ def noted(replace: Replace) -> Iterator[None]:
     for module, path in _LASTING:
         replace(module, path, _noting)
     replace("triton.runtime.jit", "JITFunction.run", _launching)
-    _open_steps.append(None)
+    open_steps.append(None)
     try:
         yield
     finally:
-        _open_steps.pop()
+        open_steps.pop()
 
 
-def is_any_step_open() -> bool:
-    """Whether some thread records or traces a step."""
-    return bool(_open_steps)
+def never_compiled(function: Any) -> Any:
+    """The function, which torch.compile would compile where a compiled one calls it, and warn of what it calls."""
+    _eval_frame.set_code_exec_strategy(function.__code__, _NEVER_COMPILED)
+    return function
 
 
 def _noting(take: Any) -> Any:
     def noting(tensor: Any, *arguments: Any, **keywords: Any) -> Any:
-        if _open_steps and not _thread.is_known:
+        if open_steps and not _thread.is_known:
             LIBRARY.rematch_note_pointer_taken(getattr(tensor, "_cdata", None), int(not _thread.is_launching))
         return take(tensor, *arguments, **keywords)
 
-    # torch.compile would compile this function where a compiled one calls it, and warn of what it calls.
-    _eval_frame.set_code_exec_strategy(noting.__code__, _NEVER_COMPILED)
-    return functools.update_wrapper(noting, take)
+    return functools.update_wrapper(never_compiled(noting), take)
 
 
 def _launching(run: Any) -> Any:
     @functools.wraps(run)
     def launching(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
-        if not _open_steps:
+        if not open_steps:
             return run(kernel, *arguments, **keywords)
         named: list[tuple[int | str, Any]] = [*enumerate(arguments), *keywords.items()]
         tensors = {key: each for key, each in named if hasattr(each, "_cdata")}

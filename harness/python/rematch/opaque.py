@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import inspect
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from rematch._library import LIBRARY, RematchError, call, last_error
-from rematch._pointers import is_any_step_open, launches_watched
+from rematch._pointers import open_steps
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Module = TypeVar("_Module")
-
-# Libraries whose autograd functions write through raw pointers.
-KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
-
-_num_modules = 0  # when sys.modules was last looked through
 
 
 class _Thread(threading.local):
@@ -48,10 +41,10 @@ def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int]
 
     @functools.wraps(function)
     def run(*arguments: Any, **keywords: Any) -> Any:
-        if not is_any_step_open():
+        if not open_steps:
             return function(*arguments, **keywords)
         written = _written(signature, overwritten, arguments, keywords)
-        return _run(function, _name_of(function), arguments, keywords, written)
+        return run_opaque(function, _name_of(function), arguments, keywords, written)
     return run
 
 
@@ -70,104 +63,11 @@ def opaque_module(module: _Module) -> _Module:
 
 def keep_op(name: str) -> None:
     """Keeps the results of an op of another library ("mylib::noisy"), which is then never run again: one with a state, or
-    random numbers, that torch does not see. Holds for this process; call it before trace(). auto() finds such ops itself.
+    random numbers, that torch does not see. Holds for this process, and by the plan of a later trace() for those that use the
+    plan. auto() finds such ops itself.
     Raises RematchError if there is no such op."""
     if call("mark_unrepeatable", name) == 0:
         raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
-
-
-def make_function_opaque(function: type[torch.autograd.Function], overwrites: Iterable[int] | None) -> None:
-    """Calls of an autograd function are one op of a record from here on. `overwrites` are positions of its arguments; None:
-    any argument may be written to."""
-    before = getattr(function, "_rematch_overwrites", ())
-    is_wrapped = "_rematch_overwrites" in vars(function)
-    known = None if before is None or overwrites is None else frozenset(before) | frozenset(overwrites)
-    cast(Any, function)._rematch_overwrites = known
-    if is_wrapped:
-        return
-    own = function.apply if "apply" in vars(function) else None
-
-    def apply(*arguments: Any, **keywords: Any) -> Any:
-        inherited = super(function, function).apply  # type: ignore[misc]
-        return (own or inherited)(*arguments, **keywords)
-
-    def run(*arguments: Any, **keywords: Any) -> Any:
-        if not is_any_step_open():
-            return apply(*arguments, **keywords)
-        positions = cast(Any, function)._rematch_overwrites
-        written = tree_leaves(arguments) if positions is None else [arguments[i] for i in positions if i < len(arguments)]
-        return _run(apply, function.__qualname__, arguments, keywords, written)
-
-    cast(Any, function).apply = staticmethod(run)
-
-
-def is_function_opaque(function: type[torch.autograd.Function]) -> bool:
-    """Whether make_function_opaque() was called for it."""
-    return "_rematch_overwrites" in vars(function)
-
-
-def register_known_libraries() -> None:
-    """Makes the autograd functions of known libraries opaque that have been imported since the last look."""
-    global _num_modules
-    if len(sys.modules) == _num_modules:
-        return
-    _num_modules = len(sys.modules)
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] not in KNOWN_LIBRARIES:
-            continue
-        for found in list(vars(module).values()):
-            is_its = isinstance(found, type) and issubclass(found, torch.autograd.Function) and found.__module__ == name
-            if is_its and not is_function_opaque(found):
-                make_function_opaque(found, overwrites=None)
-
-
-@contextlib.contextmanager
-def writers_noticed() -> Iterator[list[str]]:
-    """Around a traced step, which runs once and with real content. An autograd function that writes to an argument without
-    raising its version becomes opaque. Yields the names of those that were not. Where an opaque one may write to any
-    argument, it is known afterwards to which it does."""
-    found: list[str] = []
-    seen: dict[type[torch.autograd.Function], set[int]] = {}
-    original = vars(torch.autograd.Function)["apply"]
-
-    def apply(function: type[torch.autograd.Function], *arguments: Any, **keywords: Any) -> Any:
-        before = [_contents(each) for each in arguments]
-        result = original.__get__(None, function)(*arguments, **keywords)
-        seen.setdefault(function, set()).update(
-            index for index, each in enumerate(arguments) if _has_silent_change(before[index], _contents(each)))
-        return result
-
-    torch.autograd.Function.apply = classmethod(apply)  # type: ignore[method-assign,assignment]
-    try:
-        with launches_watched():
-            yield found
-    finally:
-        torch.autograd.Function.apply = original  # type: ignore[method-assign]
-        for function, written in seen.items():
-            if is_function_opaque(function):
-                _narrow_overwrites(function, written, found)
-            elif written:
-                make_function_opaque(function, written)
-                found.append(function.__qualname__)
-
-
-def _contents(argument: Any) -> list[tuple[int, int]]:
-    """Version and hash of each tensor in it."""
-    return [(each._version, LIBRARY.rematch_hash(each._cdata)) for each in _tensors_in(argument) if not each.is_inference()]
-
-
-def _has_silent_change(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> bool:
-    return any(version == old_version and content != old_content
-               for (old_version, old_content), (version, content) in zip(before, after, strict=False))
-
-
-def _narrow_overwrites(function: type[torch.autograd.Function], written: set[int], found: list[str]) -> None:
-    known = cast(Any, function)._rematch_overwrites
-    if known is None:
-        cast(Any, function)._rematch_overwrites = frozenset(written)
-    elif not written <= known:
-        cast(Any, function)._rematch_overwrites = known | written
-        found.append(function.__qualname__)
 
 
 class _OpenCall:
@@ -177,7 +77,7 @@ class _OpenCall:
         self._handle, self._tensors = handle, tensors
 
     def end(self, name: str, result: Any) -> None:
-        call("end_opaque", self._handle, name, *_addresses(self._tensors), *_addresses(_tensors_in(result)))
+        call("end_opaque", self._handle, name, *_addresses(self._tensors), *_addresses(tensors_in(result)))
 
     def abort(self) -> None:
         LIBRARY.rematch_abort_opaque(self._handle)
@@ -192,8 +92,9 @@ def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCal
     return _OpenCall(handle, tensors)
 
 
-def _run(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
-    begun = _begin(_tensors_in((arguments, keywords)), _tensors_in(written))
+def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
+    """One call of the function, as one op where this thread records. The tensors in `written` may be written to."""
+    begun = _begin(tensors_in((arguments, keywords)), tensors_in(written))
     if begun is None:
         return function(*arguments, **keywords)
     try:
@@ -212,7 +113,7 @@ class _ModuleHooks:
         self._name = name
 
     def enter(self, _: torch.nn.Module, arguments: Any, keywords: Any) -> None:
-        begun = _begin(_tensors_in((arguments, keywords)), []) if is_any_step_open() else None
+        begun = _begin(tensors_in((arguments, keywords)), []) if open_steps else None
         _thread.open_modules.append(begun)
 
     def leave(self, _: torch.nn.Module, __: Any, ___: Any, result: Any) -> None:
@@ -257,7 +158,8 @@ def _written(signature: inspect.Signature | None, overwritten: Sequence[str | in
     return [bound.get(each) if isinstance(each, str) else arguments[each:each + 1] for each in overwritten]
 
 
-def _tensors_in(tree: Any) -> list[torch.Tensor]:
+def tensors_in(tree: Any) -> list[torch.Tensor]:
+    """The tensors in nested lists, tuples and dicts."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 

@@ -12,6 +12,7 @@ from typing import Any, overload
 
 import torch
 
+from rematch._hidden import HiddenEffects
 from rematch._library import LIBRARY, call, call_for_json
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9,
@@ -20,6 +21,7 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 
 
 _asked_by_engine: list[Any] = []  # callbacks of C, which a graph may call after its Checkpoint has died
 _ON_MISMATCH = ("follow", "refuse")
+_OF_PROCESS = ("handle", "_gathered", "_hidden")  # members of a Checkpoint that pickle leaves out
 
 
 class Report(list[dict[str, Any]]):
@@ -71,6 +73,7 @@ class Checkpoint:
     def _prepare(self) -> None:
         self._gathered: set[int] = set()
         self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule, int(self.on_mismatch == "refuse"))
+        self._hidden = HiddenEffects(self.plan)
 
     def shapes(self) -> list[dict[str, Any]]:
         """The plan's shapes: of steps that run other ops each. The first is the plan itself."""
@@ -95,6 +98,10 @@ class Checkpoint:
         for each in found:
             each["scope"] = self._scope_of_op(each["region"], each["index"], each["op"])
         return found
+
+    def warn_of_missing_names(self) -> None:
+        """Warns once of each function or op whose hidden effects the plan names and that its module does not have."""
+        self._hidden.warn_of_missing_names()
 
     def _scope_of_op(self, name: str, index: int, op: str) -> str:
         for region, shape in ((region, shape) for shape in self.shapes() for region in shape["regions"]):
@@ -139,7 +146,7 @@ class Checkpoint:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("handle", "_gathered")}
+        return {name: value for name, value in vars(self).items() if name not in _OF_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -92,6 +92,7 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     `verify_every=N` hashes what ops compute in the first of N steps, and compares what is recomputed. The step after it
     warns, once for each op, if an op gave other results than in forward. Such a step is slow."""
     require_checkpoint(checkpoint)
+    checkpoint.warn_of_missing_names()
     notes = _notes.setdefault(checkpoint, _Notes())
     verifies = _is_to_be_verified(checkpoint, notes, verify_every)
     is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()

@@ -13,11 +13,11 @@ from typing import Any, overload
 
 import torch
 
+from rematch._functions import calls_noticed
 from rematch._in_torch import refuse_in_recorded_step, traced_step
 from rematch._library import LIBRARY, RematchError, call
 from rematch._scope import warn_of_bypassed_scopes
 from rematch._step import left_as_it_was, loss_of
-from rematch.opaque import writers_noticed
 from rematch.scopes import scopes
 
 MAX_TRACES = 4
@@ -93,25 +93,31 @@ def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict
     """Traces again where kernels were found that write without telling: how they are recorded changes then."""
     for _ in range(MAX_TRACES):
         num_writers = LIBRARY.rematch_num_silent_writers()
-        with writers_noticed() as found:
-            text = _traced_once(model, step, head)
-        if not found and num_writers == LIBRARY.rematch_num_silent_writers():
+        with _trace_begun() as handle:
+            with calls_noticed() as calls:
+                _run_step(handle, model, step)
+            text = bytes(call("finish_trace", handle, json.dumps(head | {"opaque_functions": calls.opaque_functions()})))
+        if not calls.has_news and num_writers == LIBRARY.rematch_num_silent_writers():
             break
         model.zero_grad(set_to_none=True)
     return text
 
 
-def _traced_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
+@contextlib.contextmanager
+def _trace_begun() -> Iterator[Any]:
     handle = call("begin_trace")
     try:
-        with traced_step(), _missing_meta_kernels_named():
-            loss = loss_of(model, step)
-        warn_of_bypassed_scopes()
-        call("end_forward", handle, str(loss.device))
-        loss.backward()
-        return bytes(call("finish_trace", handle, json.dumps(head)))
+        yield handle
     finally:
         LIBRARY.rematch_free_trace(handle)
+
+
+def _run_step(handle: Any, model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> None:
+    with traced_step(), _missing_meta_kernels_named():
+        loss = loss_of(model, step)
+    warn_of_bypassed_scopes()
+    call("end_forward", handle, str(loss.device))
+    loss.backward()
 
 
 @contextlib.contextmanager

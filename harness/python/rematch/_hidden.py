@@ -1,0 +1,78 @@
+"""What a plan says of code that hides what it does, in the process that runs the plan.
+
+The trace of a step found it: autograd functions and ops that write without telling torch, and ops that cannot be repeated.
+Functions are declared here by name, and ops by the engine, when a Checkpoint is made. Both are then recognized when they
+run, whenever their module is imported.
+
+A name that its module no longer has is a warning: a renamed function may still write. A name whose module is not imported
+is none, because a plan serves steps that do not run all of it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from rematch._functions import declare_opaque
+
+
+class HiddenEffects:
+    """Those of one plan."""
+
+    def __init__(self, plan: dict[str, Any]):
+        self._num_modules = -1  # in sys.modules, when names were looked up
+        # Those not found so far, each with a function that says what is wrong; None: its module is not imported.
+        self._unseen: dict[str, Callable[[], str | None]] = {}
+        for each in plan.get("opaque_functions", []):
+            declare_opaque(each["name"], each["overwrites"])
+            self._unseen[each["name"]] = partial(_fault_of_function, each["name"])
+        for each in plan.get("silent_writers", []):
+            self._unseen[each["op"]] = partial(_fault_of_op, each["op"], each["arguments"])
+        for op in plan.get("kept_ops", []):
+            self._unseen.setdefault(op, partial(_fault_of_op, op, []))
+
+    def warn_of_missing_names(self) -> None:
+        """At the beginning of a step. Warns once of each name that cannot be found although its module is imported."""
+        if not self._unseen or len(sys.modules) == self._num_modules:
+            return
+        self._num_modules = len(sys.modules)
+        for name, fault_of in list(self._unseen.items()):
+            fault = fault_of()
+            if fault is None:
+                continue
+            del self._unseen[name]
+            if fault:
+                warnings.warn(f"rematch: {fault}. What it hides is not known here, so bits may differ from those of the step "
+                              "without a plan; trace the model again", stacklevel=5)
+
+
+def _fault_of_function(name: str) -> str | None:
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    if found is None:
+        return None
+    if "<locals>" in path:
+        return ""  # a call makes it, so it can be recognized and not be looked up
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type) and issubclass(found, torch.autograd.Function):
+        return ""
+    return f"the plan names autograd function {name}, and {module} has no such function"
+
+
+def _fault_of_op(name: str, arguments: list[int]) -> str | None:
+    op, _, overload = name.partition(".")
+    try:
+        schema = torch._C._get_schema(op, overload)
+    except RuntimeError:
+        library = name.partition("::")[0]
+        if not any(known.startswith(f"{library}::") for known in torch._C._dispatch_get_all_op_names()):
+            return None
+        return f"the plan names op {name}, and {library} has no such op"
+    if max(arguments, default=0) >= len(schema.arguments):
+        return f"the plan says that op {name} writes to its argument {max(arguments)}, which it does not have"
+    return ""

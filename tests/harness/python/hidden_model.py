@@ -1,0 +1,120 @@
+"""A model with code that hides what it does: one autograd function and one op that write without telling torch, and an op that
+cannot be repeated. Processes of hidden_effects_test.py import it."""
+
+import ctypes
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+
+NUM_LAYERS = 3
+
+
+def scale_unseen(x, factor):
+    """The kernel of a library, which neither torch nor Python sees: it scales float32 numbers in memory."""
+    address = torch._C._to_dlpack(x)
+    capsule = ctypes.pythonapi.PyCapsule_GetPointer
+    capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    data = ctypes.c_void_p.from_address(capsule(address, b"dltensor")).value
+    numbers = (ctypes.c_float * x.numel()).from_address(data)
+    for index in range(x.numel()):
+        numbers[index] *= factor
+
+
+class Rotary(torch.autograd.Function):
+    """Scales its second argument in place, and says nothing of that to torch."""
+
+    @staticmethod
+    def forward(_, weight, x):
+        scale_unseen(x.detach(), 0.5)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(_, gradient):
+        return None, gradient * 0.5
+
+
+rotary = Rotary.apply  # bound once, as libraries do
+
+
+@torch.library.custom_op("rematch_hidden::scale", mutates_args=())
+def scale(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Writes to y, which its schema does not mark."""
+    scale_unseen(y, 0.5)
+    return x * y
+
+
+class Calls:
+    """The state of the op below."""
+
+    number = 0
+
+
+@torch.library.custom_op("rematch_hidden::counted", mutates_args=())
+def counted(x: torch.Tensor) -> torch.Tensor:
+    Calls.number += 1
+    return x * (1 + 0.1 * Calls.number)
+
+
+counted.register_autograd(lambda _, gradient: gradient)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.up, self.down = torch.nn.Linear(dim, 2 * dim), torch.nn.Linear(2 * dim, dim)
+        self.register_buffer("table", torch.ones(2 * dim))
+
+    def forward(self, x):
+        h = self.up(x)
+        q = h * 2
+        before = q.cos()
+        h = rotary(self.up.bias, q).sin() * before * q.exp()
+        h = h * scale(h.detach(), self.table).cos()
+        return x + self.down(counted(h.tanh()))
+
+
+class Model(torch.nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer(dim) for _ in range(NUM_LAYERS))
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x if mask is None else x.masked_fill(mask, 0.0))
+        return x.square().mean()
+
+
+torch.manual_seed(0)
+MODEL = Model()
+X = torch.randn(4, 8)
+MASK = X > 1
+
+
+def step(mask=None):
+    """One forward pass on a fixed batch."""
+    Calls.number = 0
+    for table in MODEL.buffers():
+        table.fill_(1)
+    return MODEL(X, mask)
+
+
+def trained(checkpoint=None, mask=None):
+    """Loss and gradients of a step."""
+    MODEL.zero_grad()
+    if checkpoint is None:
+        loss = step(mask)
+    else:
+        with rematch.scopes(MODEL, checkpoint), rematch.recording(checkpoint):
+            loss = step(mask)
+    loss.backward()
+    return [loss.detach().clone(), *(parameter.grad.clone() for parameter in MODEL.parameters())]
+
+
+def differences(plan, mask=None):
+    """The schedules under which a step differs from one without the plan."""
+    expected = trained(mask=mask)
+    found = {schedule: trained(rematch.Checkpoint(plan, schedule), mask) for schedule in ("whole_region", "on_demand")}
+    return [schedule for schedule, tensors in found.items() if not all(map(torch.equal, tensors, expected))]
