@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from rematch._differences import how_to_keep, what_differs
 from rematch._library import RematchError
 from rematch._progress import announced, say
 from rematch._scope import listed
@@ -16,7 +17,6 @@ from rematch.blocks import choose_blocks
 from rematch.opaque import keep_op
 from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, combine, predict, resolve, search, size_text
 from rematch.profiling import profile as measure_profile
-from rematch.recording import how_to_keep, what_differs
 from rematch.tracing import distributed_parameter
 from rematch.tracing import steps_of
 from rematch.tracing import trace as record_trace

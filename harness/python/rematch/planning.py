@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import pathlib
 import re
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 import torch
 
+from rematch._differences import ReportedDifferences
 from rematch._hidden import HiddenEffects
 from rematch._library import LIBRARY, call, call_for_json
 
@@ -21,7 +24,16 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 
 
 _asked_by_engine: list[Any] = []  # callbacks of C, which a graph may call after its Checkpoint has died
 _ON_MISMATCH = ("follow", "refuse")
-_OF_PROCESS = ("handle", "_gathered", "_hidden")  # members of a Checkpoint that pickle leaves out
+_OF_PROCESS = ("handle", "_gathered", "_hidden", "_reported")  # members of a Checkpoint that pickle leaves out
+
+
+_verified: weakref.WeakSet[Checkpoint] = weakref.WeakSet()
+
+
+@atexit.register
+def _warn_at_exit() -> None:
+    for checkpoint in list(_verified):
+        checkpoint.warn_of_differences(stacklevel=1)
 
 
 class Report(list[dict[str, Any]]):
@@ -72,6 +84,7 @@ class Checkpoint:
 
     def _prepare(self) -> None:
         self._gathered: set[int] = set()
+        self._reported = ReportedDifferences()
         self.handle = call("make_checkpoint", json.dumps(self.plan), self.schedule, int(self.on_mismatch == "refuse"))
         self._hidden = HiddenEffects(self.plan)
 
@@ -85,8 +98,10 @@ class Checkpoint:
                                   for end in ("first_scope", "last_scope")))
 
     def report(self) -> Report:
-        """Counts how often steps left the plan since this checkpoint was made. Prints as a table."""
+        """Counts how often steps left the plan since this checkpoint was made. Prints as a table. Warns of ops that gave other
+        results when they were recomputed in a step under verify_every."""
         require_checkpoint(self)
+        self.warn_of_differences(stacklevel=3)
         return Report(json.loads(call("departures", self.handle)))
 
     def recompute_differences(self) -> list[dict[str, Any]]:
@@ -102,6 +117,21 @@ class Checkpoint:
     def warn_of_missing_names(self) -> None:
         """Warns once of each function or op whose hidden effects the plan names and that its module does not have."""
         self._hidden.warn_of_missing_names()
+
+    def expect_differences(self) -> None:
+        """A step that begins is verified. Its backward runs later, so the end of the program looks at it too."""
+        self._reported.is_expected = True
+        _verified.add(self)
+
+    def warn_of_differences(self, *, stacklevel: int) -> None:
+        """Warns once of each op that verified steps found, of steps under verify_every."""
+        if self._reported.is_expected:
+            self._reported.warn(self.recompute_differences(), stacklevel)
+
+    def take_differences(self) -> list[dict[str, Any]]:
+        """recompute_differences() for a caller who says what they are."""
+        self._reported.is_expected = False
+        return self.recompute_differences()
 
     def _scope_of_op(self, name: str, index: int, op: str) -> str:
         for region, shape in ((region, shape) for shape in self.shapes() for region in shape["regions"]):
@@ -136,6 +166,8 @@ class Checkpoint:
 
     def __del__(self) -> None:
         if self.handle is not None:
+            if not sys.is_finalizing():
+                self.warn_of_differences(stacklevel=2)
             LIBRARY.rematch_free_checkpoint(self.handle)
 
     # A second object with this handle would free it twice, so each object has a handle of its own.

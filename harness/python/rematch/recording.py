@@ -29,7 +29,6 @@ class _Notes:
     num_left = 0  # passes that left the plan, when they were last looked at
     types_told: frozenset[tuple[int, int]] = frozenset()  # shape and type
     num_steps = 0  # that were recorded under verify_every
-    ops_told: frozenset[str] = frozenset()  # that gave other results when they were recomputed
 
 
 _notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionary()
@@ -89,8 +88,9 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     Without grad mode, as in an evaluation, nothing is recorded. Where the model runs other ops than the plan was made
     for, it does as the checkpoint's `on_mismatch` says, and warns once for each type of region that left the plan.
 
-    `verify_every=N` hashes what ops compute in the first of N steps, and compares what is recomputed. The step after it
-    warns, once for each op, if an op gave other results than in forward. Such a step is slow."""
+    `verify_every=N` hashes what ops compute in the first of N steps, and compares what is recomputed. The next step, or
+    else checkpoint.report() or the end of the program, warns once for each op that gave other results than in forward.
+    Such a step is slow."""
     require_checkpoint(checkpoint)
     checkpoint.warn_of_missing_names()
     notes = _notes.setdefault(checkpoint, _Notes())
@@ -117,31 +117,17 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
 
 
 def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
-    """Whether the step that begins is. Says what the last such step found."""
+    """Whether the step that begins is. Warns of what the last such step found."""
     if every < 0:
         raise ValueError(f"verify_every is {every}; it is the number of steps of which one is verified, or 0 for none")
     if every == 0 or not torch.is_grad_enabled():
         return False
-    for each in checkpoint.recompute_differences():
-        if each["op"] not in notes.ops_told:
-            notes.ops_told |= {each["op"]}
-            warnings.warn(f"rematch: {what_differs(each)}. {how_to_keep(each['op'])}", stacklevel=5)
+    checkpoint.warn_of_differences(stacklevel=5)
     notes.num_steps += 1
-    return notes.num_steps % every == 1 or every == 1
-
-
-def what_differs(difference: dict[str, Any]) -> str:
-    """In words, what recompute_differences() of a checkpoint found."""
-    return (f"op {difference['index']} of region {difference['region']}, {difference['op']} in {difference['scope'] or 'its layer'}, "
-            "gave other results when it was recomputed than in forward")
-
-
-def how_to_keep(op: str) -> str:
-    """What to do where an op is not repeatable."""
-    if op.startswith("aten::"):
-        return ("Either its kernel does not repeat its bits (torch.use_deterministic_algorithms(True)), or a kernel of a library "
-                "wrote to what it reads; make that kernel's call rematch.opaque()")
-    return f"It has a state or random numbers of its own: call rematch.keep_op({op!r}) before rematch.trace"
+    verifies = notes.num_steps % every == 1 or every == 1
+    if verifies:
+        checkpoint.expect_differences()
+    return verifies
 
 
 def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:

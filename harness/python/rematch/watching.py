@@ -168,7 +168,7 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
 def _differences_of(model: torch.nn.Module, step: Callable[[], torch.Tensor],
                     checkpoint: Checkpoint) -> list[dict[str, Any]]:
     _run(model, step, recording(checkpoint, verify_every=1))
-    return checkpoint.recompute_differences()
+    return checkpoint.take_differences()
 
 
 def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], plan: dict[str, Any],

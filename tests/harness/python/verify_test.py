@@ -1,5 +1,8 @@
 """Tests the comparison of recomputed results with those of forward."""
 
+import gc
+import subprocess
+import sys
 import unittest
 import warnings
 
@@ -129,6 +132,36 @@ class TrainingTest(Case):
                                       r"results .* rematch.keep_op\('rematch_verify_test::counted'\)")
             self.assertNotIn("\n", said[0])
 
+    def test_the_last_step_is_reported_too(self):
+        """By report(), or else when nobody can record with the checkpoint any more. Each op is said once."""
+        self.put(counted)
+        for end in ("report", "death", "both"):
+            checkpoint = self.checkpoint()
+            with rematch.scopes(self.model, checkpoint):
+                self.assertEqual(self.train(checkpoint, 1, 1), [])
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                if end != "death":
+                    checkpoint.report()
+                    self.assertEqual((len(said), said[0].filename), (1, __file__))
+                    checkpoint.report()
+                if end != "report":
+                    del checkpoint
+                    gc.collect()
+            self.assertEqual(len(said), 1, end)
+            self.assertIn("rematch_verify_test::counted in layers.1.feed_forward.0, gave other results", str(said[0].message))
+
+    def test_the_last_step_is_reported_when_the_program_ends(self):
+        done = subprocess.run([sys.executable, __file__, "train"], text=True, capture_output=True, check=True)
+        self.assertEqual(done.stderr.count("gave other results when it was recomputed than in forward"), 1, done.stderr)
+
+    def test_what_check_returns_is_not_said(self):
+        self.put(counted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(len(rematch.check(self.model, self.step, self.checkpoint())["recompute_differences"]), 1)
+            gc.collect()
+
     def test_nothing_is_said_without_a_difference_or_without_verification(self):
         checkpoint = self.checkpoint()
         with rematch.scopes(self.model, checkpoint):
@@ -142,5 +175,19 @@ class TrainingTest(Case):
             pass
 
 
+def train_to_the_end():
+    """A program whose last step is verified, and whose checkpoint lives until it ends."""
+    case = TrainingTest()
+    case.setUp()
+    case.put(counted)
+    globals()["kept"] = checkpoint = case.checkpoint()
+    with rematch.scopes(case.model, checkpoint), rematch.recording(checkpoint, verify_every=1):
+        loss = case.step()
+    loss.backward()
+
+
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["train"]:
+        train_to_the_end()
+    else:
+        unittest.main()
