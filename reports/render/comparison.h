@@ -16,12 +16,12 @@ namespace rematch {
 // The pointers point into the report, which must outlive this.
 struct ComparedPoint {
   const PointRecord* point = nullptr;
-  const PointRecord* none = nullptr;         // same schedule if possible, else any; null if absent
-  const PointRecord* full = nullptr;         // same schedule only
+  const PointRecord* none = nullptr;         // same schedule if possible; null if absent
+  const PointRecord* full = nullptr;         // with the same schedule; null if absent
   std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;
   std::string schedule;      // empty if the policy occurs once, so its name suffices
-  bool is_on_front = false;  // no other finished point is as good in both, better in one
+  bool is_on_front = false;  // no other point is as good in both and better in one
   // True if another finished point has no higher peak and is faster by more than the noise of both.
   bool is_dominated = false;
 

@@ -19,7 +19,7 @@ struct SweepCell {
   const ComparedPoint* compared = nullptr;  // null if the comparison lacks the policy
   std::optional<double> peak_ratio;
   std::optional<double> step_ratio;
-  bool is_step_sure = true;  // noise alone does not explain the ratio
+  bool is_step_sure = true;  // false if noise alone may explain the ratio
 };
 
 // A property that the sweep varies, such as "tokens", with its values sorted. Numbers are sorted by
@@ -32,7 +32,7 @@ struct SweepAxis {
 // A comparison and its place in the sweep.
 struct SweepShape {
   const Comparison* comparison = nullptr;
-  std::vector<std::size_t> place;  // its value's index on each axis
+  std::vector<std::size_t> place;  // index of its value on each axis
   const PointRecord* reference = nullptr;
   std::vector<SweepCell> cells;  // one for each policy of the model
 };
@@ -41,8 +41,8 @@ struct SweepShape {
 struct SweepModel {
   std::string heading;  // "wan_small on cpu"
   std::string common;   // shared by all its comparisons: "dim 256, float32, seed 1"
-  // The axis with most values comes first, the seed last. A property that follows from another is
-  // no axis.
+  // The axes by number of values, most first, but the seed last. A property that follows from
+  // another one is not an axis.
   std::vector<SweepAxis> axes;
   std::vector<std::string> policies;  // with the schedule if the model has several
   std::vector<SweepShape> shapes;     // in the order of the report

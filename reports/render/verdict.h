@@ -10,17 +10,17 @@
 namespace rematch {
 
 enum class VerdictKind : std::uint8_t {
-  kFailed,       // did not finish
+  kFailed,       // the point did not finish
   kDifferent,    // its bits differ from the reference, or equality is unproven
   kMiscounted,   // executed ops differ from those that its plan predicts
-  kReference,    // the others are compared with it
-  kNoReference,  // nothing to compare with
+  kReference,    // the point with which the others are compared
+  kNoReference,  // the report has no point to compare with
   kFits,         // finished where the reference did not
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
   kNothingAgainstFull,  // lowers the peak, but full does the same for no more ops
-  kSavesNothing,        // the same peak, though activations hold part of it
-  kCannotLower,         // the same peak, and no policy can lower it
+  kSavesNothing,        // the peak is the same, although activations hold part of it
+  kCannotLower,         // the peak is the same, and no policy can lower it
   kRaisesPeak,
 };
 

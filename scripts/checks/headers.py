@@ -143,5 +143,5 @@ def compile_chain(tree, chain, torch, common):
 
 
 def blamed(line, chain):
-    """Returns the header that the compiler's line names, else the last of the chain."""
+    """Returns the header that the compiler's message names, or else the last header of the include chain."""
     return next((name for name in chain if line.startswith(f"{name}:")), chain[-1])

@@ -9,8 +9,8 @@ from driving.case import FOLDER, Case, FrontPoint, PlanOf, words_of
 from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
-LONG_BLOCKS = ("wan", "ltx")  # these have so many ops that a search takes many seconds without --hull
-DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # cpu: its times are measured
+LONG_BLOCKS = ("wan", "ltx")  # models with so many ops that a search without --hull takes many seconds
+DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # the times of a cpu are measured
 
 
 def draw_case(seed, attempt, catalogue, tool):
@@ -32,7 +32,7 @@ def draw_case(seed, attempt, catalogue, tool):
 
 
 def file_drawer(rng, case, tool, layers):
-    """Returns None if the model has no trace. The run then says why, and is judged for it."""
+    """Returns None if the model has no trace. The case's run must then say why."""
     done = tool.start("trace", *words_of(case.model, ""))
     return FileDrawer(rng, json.loads(done.out), layers) if done.code == 0 else None
 

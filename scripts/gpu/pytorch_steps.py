@@ -32,7 +32,7 @@ TURN_SECONDS = 180
 MAX_CHILDREN = 6
 POLL_SECONDS = 0.2
 STDERR_LINES = 3
-CRASH = "Fatal Python error"  # of faulthandler; the lines after it say where
+CRASH = "Fatal Python error"  # first line of faulthandler's output; the lines after it say where
 
 
 def settings_of(report):

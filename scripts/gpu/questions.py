@@ -13,7 +13,7 @@ KINDS = ("h100", "h200", "a100", "l40s")
 
 
 def kind_of_card(name):
-    """Returns "h200" for "NVIDIA H200"; None for an unknown card."""
+    """Returns the kind of card, such as "h200" for "NVIDIA H200". Returns None for an unknown card."""
     return next((kind for kind in KINDS if kind in (name or "").lower()), None)
 
 
@@ -22,7 +22,7 @@ def is_of_kind(card, kind):
     return kind is None or kind_of_card(card) == kind
 
 
-# Changes of documents beside the code do not change an answer.
+# Changes of documents next to the code do not affect an answer.
 NOT_DOCUMENTS = ":(exclude)*.md"
 
 
@@ -122,7 +122,7 @@ class Repository:
         return self.git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
     def changed(self, commit, paths):
-        """Returns the files below `paths`, without documents, that differ between the commit and HEAD."""
+        """Returns the files below `paths`, except documents, that differ between the commit and HEAD."""
         done = self.git("diff", "--name-only", commit, "HEAD", "--", *paths, NOT_DOCUMENTS)
         if done.returncode:
             raise QueueError(f"git diff {commit}: {done.stderr.strip()}")

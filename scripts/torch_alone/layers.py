@@ -29,9 +29,9 @@ def _is_block_list(modules):
 
 
 class ModuleScopes:
-    """Calls enter(name, index) and leave() around each call of a block, of the modules inside blocks, and of other
-    modules, in a `with` block. `index` is a block's place in its list, and NO_INDEX for other modules. Modules that
-    contain a list of blocks open no scope, so that blocks are top-level."""
+    """A context manager. While it is active, it calls enter(name, index) before and leave() after every call of a block,
+    of a module inside a block, and of any other module. `index` is a block's position in its list; for other modules it
+    is NO_INDEX. A module that contains a list of blocks opens no scope, so that blocks are top-level."""
 
     def __init__(self, model, blocks, enter, leave):
         self._enter, self._leave = enter, leave

@@ -82,8 +82,8 @@ class Regions:
         return runs
 
     def blocks(self, stretch, function, moved, *context):
-        """Calls `function(layers, moved, *context)`, checkpointed if the stretch is chosen. `moved` holds the only
-        reference to the input, so that a block can free it, as in C++ after a move."""
+        """Calls `function(layers, moved, *context)`, checkpointed if the stretch of layers is chosen. `moved` holds the
+        only reference to the input, so that a block can free the input, as in C++ after a move."""
         layers = stretch.layers
         if not stretch.chosen:
             return function(layers, moved, *context)

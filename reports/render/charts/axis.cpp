@@ -47,7 +47,7 @@ int last_at_most(double value, int stride) {
   return index;
 }
 
-// Returns the first of these numbers that is at least `least`.
+// Returns the first number of the sequence 1, 2, 5, 10, ... that is at least `least`.
 double round_step(double least) {
   int index = last_at_most(least, 1);
   if (one_two_five(index) < least * (1 - kTolerance)) ++index;
@@ -92,7 +92,7 @@ Axis decades_axis(double low, double high, int most_ticks) {
 }
 
 Axis ratio_axis(double low, double high, int most_ticks) {
-  // Below this ratio of its ends a logarithmic axis looks linear.
+  // A logarithmic axis looks linear if the ratio of its ends is smaller.
   constexpr double kRoundNumbersBelow = 2.5;
   for (double* end : {&low, &high}) *end = std::clamp(*end, kSmallestRatio, 1 / kSmallestRatio);
   if (high / low < 1 + kTolerance) {

@@ -12,8 +12,8 @@
 
 namespace rematch::chart {
 
-// kBytes is counted in bytes, kDuration in nanoseconds. kRatio has a logarithmic axis that never
-// reaches 0, so half and twice are equally far from 1.
+// kBytes is counted in bytes, and kDuration in nanoseconds. kRatio has a logarithmic axis, so half
+// and twice are equally far from 1. Such an axis never reaches 0.
 enum class Quantity : std::uint8_t { kBytes, kDuration, kCount, kNumber, kRatio };
 
 struct Tick {
@@ -61,8 +61,8 @@ struct Estimate {
 // `most_room`. Longer intervals would squeeze the values together, so they are cut off.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
-// Draws the bar of an interval at `across` of the other axis. An end beyond the axis becomes an
-// arrow.
+// Draws the bar of an interval. `across` is its position on the other axis. If an end of the
+// interval lies beyond the axis, an arrow marks it.
 enum class Direction : std::uint8_t { kAcross, kUpright };
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint);
@@ -70,8 +70,8 @@ void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 
 // Returns the room that a y axis needs left of its plot.
 double y_labels_width(const Axis& axis, double growth = 1);
 
-// Place the axis along `area` and draw its grid lines and labels. Labels that would touch are left
-// out. Labels of an x axis are below `area`, those of a y axis left of it.
+// Both functions place the axis along `area` and draw its grid lines and labels. They leave out
+// labels that would touch. Labels of an x axis are below `area`, those of a y axis left of it.
 enum class GridLines : std::uint8_t { kNone, kDrawn };
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
 void draw_y_axis(Picture& picture, Axis& axis, const Box& area);

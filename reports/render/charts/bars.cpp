@@ -14,10 +14,11 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The parts of a bar, one per look; absent if they were not measured.
+// The sizes of a bar's parts, one for each look. Absent if the parts were not measured.
 using Parts = std::optional<std::vector<double>>;
 
-// Saturates, because a file may contain any number, and sums of them are larger still.
+// Limits the value, because a file may contain any number, and sums of such numbers are larger
+// still.
 std::int64_t whole(double value) {
   constexpr double kLargest = 9e18;
   return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
@@ -37,7 +38,7 @@ Row row_of(const ComparedPoint& compared) {
           {}};
 }
 
-// Adds a row for each point, and a legend entry for each look that some row shows.
+// Adds a row for each point. Adds a legend entry for each look that occurs in some row.
 void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, std::span<const Look> looks,
               const std::function<Parts(const PointRecord&)>& parts_of,
               std::string (*text_of)(double)) {
@@ -226,7 +227,7 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   };
   add_bars(chart, points, kPhaseLooks, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    const auto step = measured_step(*points[index].point);  // not the sum of the phases' medians
+    const auto step = measured_step(*points[index].point);  // differs from the phases' medians
     if (step) chart.rows[index].value = format_duration(*step);
   }
   return chart;

@@ -92,14 +92,14 @@ std::string words_of(const Band& band) {
   return runs + ", which differ by " + widest.data() + " at most";
 }
 
-// If there are more curves than hues, the last hue is used for the rest.
+// If there are more curves than hues, all further curves get the last hue.
 constexpr std::array kHues = {Paint::kBlue,   Paint::kOrange, Paint::kTeal,
                               Paint::kPurple, Paint::kPink,   Paint::kGrey};
 
 Paint hue_of(std::size_t curve) { return kHues.at(std::min(curve, kHues.size() - 1)); }
 
-// Draws the loss at each step minus that of `reference`. With null it draws the loss itself. Hints
-// always show the loss.
+// Draws the loss at each step minus the loss of `reference` at that step. If `reference` is null,
+// draws the loss itself. Hints always show the loss.
 Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band,
                  const std::vector<StepRecord>* reference) {
   const auto offset = [&](std::size_t step) -> std::optional<double> {
@@ -124,7 +124,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  const auto flush = [&] {  // one stretch without a gap, closed along its lower edge
+  const auto flush = [&] {  // adds one stretch without a gap, closed along its lower edge
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);
     area.corners.clear();

@@ -36,7 +36,7 @@ void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds hol
 }
 
 Spot spot_of(const ComparedPoint& compared) {
-  // At a smaller distance the measured marker would hide the predicted one.
+  // If the distance were smaller, the measured marker would hide the predicted one.
   constexpr double kVisible = 0.002;
   const PointRecord& record = *compared.point;
   Spot spot;

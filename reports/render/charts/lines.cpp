@@ -10,10 +10,10 @@ namespace {
 constexpr double kPanelGap = 24;         // between panels
 constexpr double kAxisTitleHeight = 24;  // height of the y axis' title
 constexpr double kPanelRight = 8;
-constexpr double kBottom = 40;  // the x axis
+constexpr double kBottom = 40;  // room for the x axis
 constexpr double kStripHeight = 5;
 constexpr double kStripGap = 3;
-// With more samples than this, markers would touch.
+// If there were more samples than this, their markers would touch.
 constexpr std::size_t kMostMarkers = 60;
 
 double foot_of(const Panel& panel) { return panel.strip.empty() ? 0 : kStripHeight + kStripGap; }

@@ -12,7 +12,7 @@
 namespace rematch::chart {
 
 struct Sample {
-  std::optional<double> y;  // absent: a cross on the x axis, and a gap in the curve
+  std::optional<double> y;  // if absent, draws a cross on the x axis and leaves a gap in the curve
   std::string hint;
 };
 
@@ -71,7 +71,7 @@ struct Lines {
 
 // Draws two lines above a panel: its name and note, and its words.
 void draw_head(Picture& picture, const Panel& panel, const Box& frame);
-inline constexpr double kHead = 34;  // their height
+inline constexpr double kHead = 34;  // height of these two lines
 
 // Draws the panels side by side in num_columns columns. Panels of one column share their x
 // positions.

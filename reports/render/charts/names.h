@@ -1,6 +1,5 @@
-// Names beside the markers of a chart. A name may have no room there once text has grown, or it
-// would have to be cut. Then a letter stands at the marker, and the legend has the name. So every
-// point has a name.
+// Writes names beside the markers of a chart. Where a name has no room, or would have to be cut, a
+// letter stands at the marker and the legend has the name. So every point has a name.
 #pragma once
 
 #include <optional>
@@ -12,11 +11,11 @@ namespace rematch::chart {
 
 struct Name {
   Label label;
-  Position at;  // its marker's middle
+  Position at;  // the middle of the name's marker
 };
 
 struct NamePlaces {
-  Box area;              // names stay inside
+  Box area;              // area in which names must stay
   double clearance = 0;  // distance from a marker's middle to its name
   double longest = 0;    // longest allowed width of a name beside its marker
 };

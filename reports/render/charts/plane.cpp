@@ -20,9 +20,10 @@ constexpr double kRight = 14;
 constexpr double kRadius = 5;
 constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // distance from a marker's middle to its name
-// A limit further out than this many times the spots' peaks would squeeze them together.
+// If a limit is further out than this many times the spots' peaks, it is not drawn, because it
+// would squeeze the spots together.
 constexpr double kNearLimit = 1.6;
-// A fraction of the plot's width.
+// The longest name, as a fraction of the plot's width.
 constexpr double kLongestName = 0.45;
 
 Range peaks_of(const Plane& chart) {

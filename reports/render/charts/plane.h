@@ -15,7 +15,7 @@ namespace rematch::chart {
 
 // A plan on the plane. Positions are in bytes and nanoseconds.
 struct Spot {
-  std::optional<Position> predicted;  // a hollow marker, joined to the measured one
+  std::optional<Position> predicted;  // drawn as a hollow marker with a line to the measured one
   std::optional<Position> measured;
   std::optional<std::array<double, 2>> interval;  // interval of the measured step time
   MarkerKind kind = MarkerKind::kCircle;
@@ -31,7 +31,7 @@ struct Spot {
 };
 
 struct Limit {
-  std::string name;  // "Device limit"
+  std::string name;  // such as "Device limit"
   Bytes bytes;
 };
 
@@ -65,7 +65,7 @@ struct FrontPanel {
 struct FrontPanels {
   std::string title;
   std::vector<FrontPanel> panels;
-  Range peaks;  // over all panels on the same axes, shown or not
+  Range peaks;  // over all panels on the same axes, including panels that are not shown
   Range steps;
 };
 

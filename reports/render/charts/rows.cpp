@@ -23,7 +23,7 @@ double logarithm(double ratio) {
 }
 
 Axis ratio_axis(const Rows& chart) {
-  std::vector<Estimate> estimates = {{0, {0, 0}}};  // puts 1 on the axis
+  std::vector<Estimate> estimates = {{0, {0, 0}}};  // makes sure that the axis contains 1
   for (const Row& row : chart.rows) {
     if (!row.dot) continue;
     const auto [low, high] = row.dot->interval.value_or(std::array{row.dot->value, row.dot->value});

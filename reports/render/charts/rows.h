@@ -33,7 +33,7 @@ struct Row {
   std::string value;  // at the right end
   std::string hint;
   bool is_bold = false;
-  std::vector<Segment> segments;  // without segments and dot it was not measured
+  std::vector<Segment> segments;  // a row with neither segments nor a dot was not measured
   std::optional<Dot> dot;
 
   double total() const;  // sum of the segments
@@ -46,10 +46,10 @@ struct Rows {
   Quantity quantity = Quantity::kCount;
   std::vector<Row> rows;
   std::vector<Key> legend;
-  std::optional<double> reference;  // a line through all lanes; for ratios at 1
+  std::optional<double> reference;  // position of a line through all lanes; for ratios it is 1
   double at_least = 0;              // the axis extends at least to here, for charts side by side
 
-  bool is_empty() const;  // no row has anything to draw
+  bool is_empty() const;  // true if no row has anything to draw
 };
 
 Picture draw(const Rows& chart);

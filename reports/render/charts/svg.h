@@ -86,7 +86,7 @@ enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
 // All text has one size; see Picture::growth.
 inline constexpr double kTextSize = 12;
-inline constexpr double kCentered = 0.35;  // drops that put text beside, below or above `at`
+inline constexpr double kCentered = 0.35;  // drops: beside, below or above `at`
 inline constexpr double kBelow = 0.78;
 inline constexpr double kAbove = -0.24;
 
@@ -118,8 +118,8 @@ struct Picture {
   double height = 0;
   std::vector<Shape> shapes = {};  // later ones cover earlier ones
   std::vector<Key> legend = {};
-  // Keeps a picture legible that shrinks on a narrow screen: text and markers grow by this factor.
-  // The layout must leave room for that.
+  // Text and markers grow by this factor, so that the picture stays legible when it shrinks on a
+  // narrow screen. The layout must leave room for that.
   double growth = 1;
 
   void add(Shape shape);
@@ -133,8 +133,9 @@ inline constexpr double kGrowth = 1.6;
 // Returns the box of a shape. The width of text is estimated.
 Box extent(const Shape& shape, double growth = 1);
 
-// Returns the boxes that a shape's strokes, bars and markers cover; slanted lines become small
-// boxes. Empty for text, areas and grid lines, which run below text.
+// Returns the boxes that a shape's strokes, bars and markers cover. A slanted line becomes several
+// small boxes. The list is empty for text, and for areas and grid lines, because text may cover
+// them.
 std::vector<Box> covered_by(const Shape& shape, double growth = 1);
 
 // Estimates the width of text without a font engine. It uses DejaVu Sans, the widest of the usual

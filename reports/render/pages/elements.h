@@ -48,7 +48,7 @@ std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std
 // Converts text to markup. "+-" becomes a plus-minus sign, and no line breaks before a unit.
 std::string prose(const std::string& words);
 
-std::string paragraph(const char* css_class, const std::string& words);  // empty without words
+std::string paragraph(const char* css_class, const std::string& words);  // "" if there are no words
 std::string legend(const std::vector<chart::Key>& keys);
 std::string picture(const chart::Picture& picture);  // includes its legend
 std::string list(const std::vector<std::string>& lines);
@@ -57,11 +57,12 @@ std::string list(const std::vector<std::string>& lines);
 // row wraps instead of scrolling.
 enum class CellTitles : std::uint8_t { kAbove, kBesideOnNarrow };
 
-// The words of a row are in a row below it. A table that is too wide scrolls sideways and keeps its
-// first column. No word is broken.
+// Writes a table. The words of a row are in a second row below it. A table that is too wide scrolls
+// sideways and keeps its first column visible. No word is broken.
 std::string grid(const table::Grid& grid, CellTitles titles = CellTitles::kAbove);
 
-// Arranges parts in columns. The parts after the first `most_open` are folded: "12 more fronts".
+// Arranges parts in columns. Parts after the first `most_open` are folded under a title such as "12
+// more fronts".
 std::string some_open(const std::vector<std::string>& parts, std::size_t most_open,
                       const std::string& others);
 

@@ -87,7 +87,8 @@ std::string ranks_words(const FrontRecord& record);
 // number, its figures and what it keeps. Says so if there is none. Empty if no limit is known.
 std::string lead_words(const FrontRecord& record);
 
-// Returns text such as "The knee, point 5: peak 41.6 GiB, step 785 ms". The file has what it keeps.
+// Returns text such as "The knee, point 5: peak 41.6 GiB, step 785 ms". The text omits what the
+// point keeps; the front's file has that.
 std::string knee_words(const Front& front);
 
 // Returns text such as "6 of 56 plans worth having".

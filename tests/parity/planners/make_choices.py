@@ -104,7 +104,7 @@ def tradeoffs(dice):
             continue
         try:
             fit = estimator._get_sac_tradeoff_pwlf_stats(stats, estimator._get_greedy_order_meta(stats))
-        except Exception:  # too few points for its piecewise-linear fit
+        except Exception:  # PyTorch's piecewise-linear fit needs more points
             continue
         points = [list(point) for point in fit.tradeoff_curve.items()]
         found.append({"memory_bytes": stats.memory, "runtimes_ms": stats.runtimes,
@@ -171,7 +171,7 @@ def choices_of_modules(dice):
     found = []
     for number in range(16):
         nodes, order = random_model(dice, 2 + number % 6)
-        nodes[0]["is_leaf"] = True  # keeps the root from becoming a unit; PyTorch has a list of units for that
+        nodes[0]["is_leaf"] = True  # keeps the root from becoming a unit, as PyTorch's list of units does
         most = max(node["act_total"] + node["act_grad_per_module"] + node["grad_total"] for node in nodes)
         budget = (2 * GIB + most * dice.uniform(0.25, 1.0)) / GIB
         case = {"modules": nodes, "post_order": order, "budget_gib": budget}

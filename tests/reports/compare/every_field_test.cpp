@@ -191,7 +191,8 @@ TEST_CASE("no value of a report changes without a word", "[property]") {
   }
 }
 
-// If nothing were at such a path any more, the path could hide whatever is added there later.
+// Each listed path must still exist. Otherwise the path could hide a field that is added there
+// later.
 TEST_CASE("what may change in silence is there and gives its reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {

@@ -70,7 +70,8 @@ TEST_CASE("what was not compared is not passed") {
   CHECK(open(FailOn::kCounts, bare, bare).empty());
 }
 
-// Rounds of 7 to 48 ms are compared with 10 ms, so the ratio may be less than half or up to eight.
+// Rounds of 7 to 48 ms are compared with rounds of 10 ms. The ratio may be less than half or up to
+// eight.
 TEST_CASE("a time that may be slower for all that its noise lets be told is not passed") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
@@ -134,7 +135,7 @@ TEST_CASE("a failed point that the base lacks is found, and reports without poin
         std::vector<std::string>{"missing (the base has no points)",
                                  "failed (the candidate has no points)"});
   CHECK(undecided(compare(base, base, settings)).empty());
-  // If no condition is requested, a comparison of nothing says so.
+  // If no condition is requested, a comparison of nothing is reported.
   CHECK(undecided(compare(base, report_of({}))) ==
         std::vector<std::string>{"no point is in both reports and finished in both"});
   CHECK(undecided(compare(base, base)).empty());

@@ -57,7 +57,7 @@ TEST_CASE("T0 between two reports names the gradient that differs") {
   };
   CHECK(first_tensor(0) == "head.weight");
   CHECK(first_tensor(1) == "head.weight");
-  report.points[1].parity->gradient_bits_equal = false;  // then its own hashes are unknown
+  report.points[1].parity->gradient_bits_equal = false;  // the point's own hashes are then unknown
   CHECK(first_tensor(1) == "gradient norm");
   report.points[1].steps[0].gradient_hashes = {{"embed.weight", "ff"}, {"head.weight", "dd"}};
   CHECK(first_tensor(1) == "embed.weight");

@@ -53,9 +53,9 @@ TEST_CASE("noise stands once below the table, with what to do about it") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   CHECK(occurrences(text, "spread by") == 1);
   CHECK(occurrences(text, "idle machine") == 1);
-  CHECK(occurrences(text, "time unsure") == 3);               // a word in each row
-  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);          // and its interval
-  CHECK(occurrences(text, "; too noisy to time here") == 1);  // if the interval says nothing
+  CHECK(occurrences(text, "time unsure") == 3);               // each row has one word
+  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);          // and the interval of its ratio
+  CHECK(occurrences(text, "; too noisy to time here") == 1);  // unless the interval says nothing
   CHECK_THAT(text,
              Catch::Contains("4 of 4 step times are unsure beside the reference's. Times not "
                              "to be trusted: 1 with few rounds, 3 noisy (first_n(4) on_demand, "

@@ -152,7 +152,7 @@ std::size_t num_arrows(const Picture& picture) {
   return shapes_of<Path>(picture, [](const Path& path) { return path.corners.size() == 3; }).size();
 }
 
-// Labels below a plot are centred at the tick. Labels beside it end there.
+// Labels below a plot are centred on their tick. Labels to the left of a plot end at their tick.
 std::vector<double> numbers_on_axis(const Picture& picture, Anchor anchor) {
   std::vector<double> numbers;
   for (const Label& label : shapes_of<Label>(picture, [&](const Label& one) {
@@ -228,7 +228,8 @@ TEST_CASE("the front is what nothing dominates") {
   CHECK(on_front == std::vector<bool>{true, true, false, true, false});
 }
 
-// All have one peak. The times are 10 ms in [9, 12], 11 in [10, 13] and 20 in [18, 22].
+// All points have one peak. Their times are 10 ms in [9, 12], 11 ms in [10, 13] and 20 ms in [18,
+// 22].
 TEST_CASE("a point is dominated only beyond the noise of its time") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, int step, int low, int high) {
@@ -366,8 +367,8 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   CHECK(drawn().panels.size() == 1);
 }
 
-// The same policy occurs again with another plan, 50 above. Minus the repeated run's own loss it is
-// 50, and nothing is far below 0.
+// The policy occurs a second time with another plan, whose losses are 50 higher. The differences
+// must be taken from the repeated run, so that none is far below 0.
 TEST_CASE("losses are held against the run that was repeated, not another of its name") {
   Report report = telling_report();
   PointRecord other = report.points.front();
@@ -386,7 +387,7 @@ TEST_CASE("panels of memory share their axis and mark their peaks") {
   const Report report = telling_report();
   const auto kept = compare_policies(report);
   const Lines chart = memory_timelines(kept.front().points);
-  REQUIRE(chart.panels.size() == 10);  // all but the one that ran out of memory
+  REQUIRE(chart.panels.size() == 10);  // all points except the one that ran out of memory
   double highest = 0;
   for (const Panel& panel : chart.panels) {
     REQUIRE(panel.peak);
@@ -412,8 +413,8 @@ TEST_CASE("a label goes where nothing is, else nowhere") {
     return label ? std::optional(extent(*label)) : std::nullopt;
   };
   CHECK(place({})->left == 55);
-  // The right is taken, so the label goes left. If everything near the point is taken, it goes
-  // further right. If everything is taken, it is left out.
+  // If the right side is taken, the label goes to the left. If all places near the point are taken,
+  // it goes further right. If every place is taken, the label is left out.
   CHECK(place({{54, 40, 100, 60}})->right == Approx(45));
   CHECK(place({{0, 0, 64, 100}})->left == 65);
   CHECK_FALSE(place({bounds}));

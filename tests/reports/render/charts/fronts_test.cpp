@@ -160,7 +160,7 @@ TEST_CASE("every point of a searched front has its number beside its marker or i
   }
 }
 
-// Medians of 100 and 104 ms. One of them is known to 60 ms either way.
+// The medians are 100 and 104 ms. One of them has an interval of 60 ms to either side.
 TEST_CASE("medians fill the axis of time, and an interval beyond it ends in an arrow") {
   Plane plane{"noisy"};
   plane.spots.resize(2);
