@@ -188,8 +188,8 @@ TEST_CASE("models open the scopes of scope/names.h, all of them and no others") 
   std::set<std::string> opened;
   for (const Shape& shape : shapes()) {
     const ModelSpec spec = spec_of(shape.preset, shape.overrides);
-    const auto model = make_model(spec, at::kMeta);
-    const Batch batch = make_data(spec, "", 1, at::kMeta)->batch(0);
+    const auto model = make_model(spec, at::kCPU);
+    const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
     ScopeNames names;
     model->loss(batch);
     opened.insert(names.single.begin(), names.single.end());
