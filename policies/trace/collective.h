@@ -1,4 +1,4 @@
-// Tells which ops start a collective and which complete one.
+// Decides which ops start a collective and which ops complete one.
 //
 // Note [A collective and its wait]
 // A functional collective consists of two ops. The first starts the exchange and returns a tensor
@@ -25,7 +25,8 @@ enum class CollectivePart : std::uint8_t {
   kNothing,
   kStart,
   kWait,
-  kStartWithHandle,  // returns a handle to wait on; no op shows whether or when it is done
+  // starts a collective and returns a handle; no op shows whether or when the collective is done
+  kStartWithHandle,
 };
 
 // Collectives by what they do. Reports count them by kind.
@@ -49,7 +50,7 @@ std::optional<CollectiveKind> collective_kind(std::string_view name);
 // outside the step. Models gather activations too, but an op produces those.
 bool is_parameter_gather(const Trace& trace, const TracedOp& op);
 
-// Returns the parameter gathers of a block in order. FSDP issues such gathers.
+// Returns the parameter gathers of a block, in order. FSDP issues such gathers.
 std::vector<OpId> parameter_gathers(const Trace& trace, const TracedBlock& block);
 bool blocks_gather_parameters(const Trace& trace);
 

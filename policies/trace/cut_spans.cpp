@@ -7,7 +7,7 @@
 namespace rematch {
 namespace {
 
-// The end of one span and the beginning of the next, in every table.
+// A place between two spans: the position in every table where one span ends and the next begins.
 struct Cut {
   OpId op;
   ValueId value;
@@ -23,8 +23,8 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the cut that belongs to an op: the tables grow in the order of ops. Joining would work with
-// any cut; these cuts make equal layers equal.
+// Finds the cut that belongs to an op. All tables grow in the order of ops. Joining would work with
+// any cut, but these cuts make equal layers equal.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
@@ -42,8 +42,8 @@ class Cutter {
   }
 
  private:
-  // Outside values that are first read after these outputs have higher ids. They therefore belong
-  // to the span that reads them.
+  // An outside value that is first read after these outputs has a higher id than they have. It
+  // therefore belongs to the span that reads it.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[op].outputs) {
       value_ = std::max(value_, output + 1);
@@ -104,7 +104,8 @@ std::vector<SpanBounds> bounds_of_spans(const Trace& trace) {
   return all_bounds;
 }
 
-// Turns ids of one table into ids of a span, and collects the ids that lie outside.
+// Converts ids of one table to ids relative to a span, and collects the ids that lie outside the
+// span.
 template <class AnyId>
 class Relative {
  public:
@@ -159,7 +160,7 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   return type;
 }
 
-// Cuts backward where it moves on to the packs of another span.
+// Cuts backward at each event that belongs to another span than the event before it.
 class BackwardCutter {
  public:
   BackwardCutter(const Trace& trace, const std::vector<SpanBounds>& all_bounds,
@@ -206,7 +207,7 @@ class BackwardCutter {
   SpannedTrace& result_;
   const SpanBounds* at_ = nullptr;
   std::vector<BackwardEvent> events_;
-  BackwardEvent previous_;  // the last event that has bytes
+  BackwardEvent previous_;  // latest event that has bytes
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 namespace rematch {
 namespace {
 
-// A step of the largest models has about 100,000 entries.
+// The limit on entries in a file. A step of the largest models has about 100,000.
 constexpr std::size_t kMostEntries = 8'000'000;
 
-// Turns ids of a span back into ids of the trace.
+// Converts ids relative to a span back to ids of the trace.
 template <class AnyId>
 class Absolute {
  public:

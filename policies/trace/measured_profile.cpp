@@ -27,8 +27,8 @@ Value most(const std::vector<Value>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// Returns for each op figure(samples). The samples are the op's values in every step and in all
-// layers of its type.
+// Computes for each op a figure of its samples. The samples are the op's values in every step and
+// in all layers of its type.
 template <class Step, class Value, class Figure>
 std::vector<Value> figures_by_op(const std::vector<TypedSpan>& spans,
                                  const std::vector<Step>& steps,
@@ -60,7 +60,7 @@ Duration above(const std::vector<Duration>& whole, const std::vector<Duration>& 
                   median(whole) - std::accumulate(parts.begin(), parts.end(), Duration{}));
 }
 
-// Throws std::invalid_argument unless each watched or weighed step has the trace's ops.
+// Throws std::invalid_argument unless each of the steps has the trace's ops.
 template <class Step>
 void require_ops(const std::vector<Step>& steps, std::size_t num_forward,
                  std::size_t num_backward) {
@@ -113,8 +113,8 @@ Profile measured_profile(const Trace& trace, const std::string& device, const Ti
     profile.backward_temporary =
         figures_by_op(backward, steps.weighed, &Temporaries::backward, most<Bytes>);
   }
-  // Equal layers and all steps launch the same kernels, except where a library may choose one
-  // kernel or two. The maximum covers both.
+  // Equal layers launch the same kernels in all steps, unless a library may choose between one
+  // kernel and two. The maximum covers both cases.
   if (!steps.watched.front().kernels.empty()) {
     profile.forward_kernels =
         figures_by_op(forward, steps.watched, &Ops::kernels, most<std::int32_t>);

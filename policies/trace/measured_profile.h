@@ -10,16 +10,16 @@
 
 namespace rematch {
 
-// Measurements. Timing every op slows a step down as a whole. The time of a step beyond its ops is
-// therefore measured in steps without observers.
+// Measurements of several steps. Timing every op slows a step down. The time that a step takes in
+// addition to its ops is therefore measured in steps without observers.
 struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // indexed by OpId
     std::vector<Profile::Duration> backward;  // indexed by op of backward
-    // Kernels that forward launched, by OpId; empty: not counted.
+    // Number of kernels that each op of forward launched, indexed by OpId; empty: not counted.
     std::vector<std::int32_t> kernels;
   };
-  // Bytes that kernels allocate internally, on top of the bytes at the op boundary.
+  // Bytes that kernels allocate internally, in addition to the bytes at the op boundary.
   struct Temporaries {
     std::vector<Bytes> forward;   // indexed by OpId
     std::vector<Bytes> backward;  // indexed by op of backward
@@ -33,13 +33,13 @@ struct TimedSteps {
   std::vector<Profile::Duration> optimizer;
 };
 
-// Throws std::invalid_argument unless there are watched and unwatched steps, and every watched and
-// weighed step has the trace's ops.
+// Throws std::invalid_argument unless there are watched steps and steps without observers, and
+// every watched and weighed step has the trace's ops.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
-// Completes a profile that has an ops_sha256 and no trace_sha256: it gets the trace's hash, and
-// equal layers get the median of their times. Returns any other profile unchanged, and also one
-// whose ops differ from the trace's.
+// Completes a profile that has an ops_sha256 and no trace_sha256. It gets the trace's hash, and
+// equal layers get the median of their times. Returns any other profile unchanged. Also returns a
+// profile unchanged if its ops differ from the trace's.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

@@ -5,8 +5,8 @@
 namespace rematch {
 namespace {
 
-// The dispatcher names of one class, separated by spaces. A name that ends in `_` needs no entry if
-// the name without `_` has one.
+// A class and the dispatcher names of its ops, separated by spaces. A name that ends in `_` needs
+// no entry if the name without `_` has one.
 struct ClassRow {
   OpClass op_class;
   std::string_view names;

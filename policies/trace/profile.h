@@ -29,39 +29,42 @@ struct Profile {
   std::string model;
   std::map<std::string, std::int64_t> dimensions;
   std::string dtype;
-  std::string trace_sha256;  // the trace whose ops these are
+  std::string trace_sha256;  // hash of the trace that has these ops
   // Hash of the ops' names, from a writer that cannot compute the trace's hash. trace_sha256 is
   // then empty, and profile_for_trace() (measured_profile.h) completes the profile.
   std::string ops_sha256;
   std::string device;  // "cpu", "h100"
-  // The measured GPU as its driver names it: "NVIDIA H100 80GB HBM3". Empty: no GPU was measured,
-  // or the file does not say.
+  // The name that the driver gives the measured GPU: "NVIDIA H100 80GB HBM3". Empty: no GPU was
+  // measured, or the file does not say.
   std::string card;
-  // The attention kernel of the measured steps: "flash", "cudnn". Empty: a roofline, or unknown.
+  // The attention kernel of the measured steps: "flash", "cudnn". Empty for a roofline, or if
+  // unknown.
   std::string attention_backend;
-  // Whether the steps were measured with kernels whose results are bitwise repeatable. Absent: a
-  // roofline, unknown, or a device whose kernels are all repeatable.
+  // Whether the steps were measured with kernels whose results are bitwise repeatable. Absent for a
+  // roofline, if unknown, or for a device whose kernels are all repeatable.
   std::optional<bool> repeatable_bits;
   ProfileSource source = ProfileSource::kMeasured;
   int num_steps = 0;  // number of measured steps; 0 for a roofline
-  // The times were measured on a model with this many layers (project_profile.h). Absent: on the
-  // whole model.
+  // The number of layers of the model that was measured (project_profile.h). Absent: the whole
+  // model was measured.
   std::optional<int> measured_layers;
-  IdTable<OpId, Duration> forward;  // recomputing the op takes the same time
-  std::vector<Duration> backward;   // indexed by op of backward: the k-th event of kind kOp
-  Duration optimizer{};             // includes gradient_sums, which run before the optimizer
-  Duration gradient_sums{};         // sums of gradients over ranks
-  // The measured links behind the times of collectives. Empty: the times come from the profile's
-  // source.
+  // time of each forward op; recomputing the op takes the same time
+  IdTable<OpId, Duration> forward;
+  std::vector<Duration> backward;  // indexed by op of backward: the k-th event of kind kOp
+  Duration optimizer{};            // includes gradient_sums, which run before the optimizer
+  Duration gradient_sums{};        // sums of gradients over ranks
+  // The measured links from which the times of collectives come. Empty: these times come from the
+  // profile's source, like all others.
   std::string links;
-  // Time of a step without checkpointing beyond its ops: autograd, and the program between ops.
+  // The time that a step without checkpointing takes in addition to its ops, in autograd and in the
+  // program between ops.
   Duration forward_between_ops{};
   Duration backward_between_ops{};
-  // Bytes that a kernel allocates internally, on top of the bytes at the op boundary. Indexed like
-  // the times. Absent: not measured.
+  // Bytes that a kernel allocates internally, in addition to the bytes at the op boundary. Indexed
+  // like the times. Absent: not measured.
   std::optional<IdTable<OpId, Bytes>> forward_temporary;
   std::optional<std::vector<Bytes>> backward_temporary;
-  // Number of kernels that a forward op launches; recomputing it launches as many. Absent: the
+  // Number of kernels that a forward op launches; recomputing the op launches as many. Absent: the
   // device has no kernels, or they were not counted.
   std::optional<IdTable<OpId, std::int32_t>> forward_kernels;
   bool operator==(const Profile&) const = default;
@@ -72,20 +75,21 @@ struct Profile {
   Duration step_time() const { return forward_time() + backward_time() + optimizer; }
 };
 
-// Returns the most that one kernel allocates internally, or nullopt if that was not measured.
+// Returns the most bytes that a single kernel allocates internally, or nullopt if that was not
+// measured.
 std::optional<Bytes> most_temporary(const Profile& profile);
 
-// The note on a GPU prediction that has no temporaries. Bytes at op boundaries are exact, but
-// memory inside kernels comes on top.
+// The note on a GPU prediction without measured temporaries. Such a prediction is exact at op
+// boundaries, but lacks memory that kernels allocate internally.
 inline constexpr std::string_view kTemporariesNotMeasured =
     "temporaries not measured: a bound, kernels may hold more inside";
 
-// Returns the SHA-256, in hex, of the names of forward's ops and then backward's ops. Names are
-// separated by newlines, without one at the end.
+// Returns the SHA-256, in hex, of the names of forward's ops followed by backward's ops. Names are
+// separated by newlines, and none follows the last name.
 std::string ops_sha256(const Trace& trace);
 
-// Explains in one line why the profile does not belong to this trace, and what to do. Returns
-// nullopt if it belongs.
+// Returns nullopt if the profile belongs to this trace. Otherwise explains in one line why it does
+// not, and what to do.
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace);
 
 }  // namespace rematch

@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-// A step of the largest models has about 100,000 ops.
+// The limit on ops in a file. A step of the largest models has about 100,000.
 constexpr std::size_t kMostOps = 8'000'000;
 
 OpFigures span_of(const OpFigures& all, const TypedSpan& place) {
@@ -95,7 +95,8 @@ Profile profile_from_json(const Json& json) {
   const JsonField root(json);
   Profile profile;
   read_fields(root, profile);
-  if (profile.ops_sha256.empty()) root.at("trace_sha256");  // requires one of the two hashes
+  // a file must have one of the two hashes
+  if (profile.ops_sha256.empty()) root.at("trace_sha256");
   if (profile.measured_layers) root.at("measured_layers").integer32(1);
   OpFigures forward = pass_from_json(root.at("forward"));
   OpFigures backward = pass_from_json(root.at("backward"));

@@ -12,10 +12,10 @@
 
 namespace rematch {
 
-// One span's part of every table of a trace. An id is counted from the span's first, or is
-// outside_id(k) for the k-th entry of the span's list of outside ids. Op positions (first_op,
-// end_op, at_op, dropped_at) are counted from the span's first op. The span's own path is ".";
-// paths below it begin with a dot.
+// The part of a trace's tables that belongs to one span. An id counts from the first id of the
+// span, or is outside_id(k), which stands for the k-th entry of the span's list of outside ids. Op
+// positions (first_op, end_op, at_op, dropped_at) count from the first op of the span. The path of
+// the span itself is "."; paths below it begin with a dot.
 struct SpanType {
   std::vector<TracedOp> ops;
   std::vector<TracedValue> values;
@@ -53,7 +53,8 @@ inline bool has_bytes(const BackwardEvent& event) {
   return event.kind == BackwardEvent::Kind::kDemand || event.kind == BackwardEvent::Kind::kOp;
 }
 
-// One occurrence of a type in the trace, with the meaning of the type's outside ids there.
+// One occurrence of a span type in the trace. It states what the type's outside ids mean at this
+// occurrence.
 struct TraceSpan {
   int type = 0;
   std::string path;  // path of the block's scope; empty between blocks
@@ -63,8 +64,9 @@ struct TraceSpan {
   std::vector<ScopeId> outside_scopes;
 };
 
-// A span of backward. Its packs are counted from `first_pack` and its scopes from `first_scope`; a
-// scope may precede `first_scope`. Its bytes are changes from the previous event that has bytes.
+// A span of backward. Its packs count from `first_pack` and its scopes from `first_scope`; a scope
+// may precede `first_scope`. An event's bytes are stored as the change from the previous event that
+// has bytes.
 struct BackwardRun {
   int type = 0;
   PackId first_pack;
@@ -73,7 +75,7 @@ struct BackwardRun {
 
 struct SpannedTrace {
   std::vector<SpanType> types;
-  std::vector<TraceSpan> spans;  // ordered; together they cover all of the trace's tables
+  std::vector<TraceSpan> spans;  // in order; together, the spans cover all tables of the trace
   std::vector<std::vector<BackwardEvent>> backward_types;
   std::vector<BackwardRun> backward;
 };
@@ -82,8 +84,8 @@ struct SpannedTrace {
 SpannedTrace cut_into_spans(const Trace& trace);
 
 // Fills ops, values, storages, scopes, packs and backward of `trace`. Throws FormatError if an id
-// is in no table. Also throws it if there are more entries than any step can have, as in a file
-// that repeats a large type.
+// is in no table. Also throws it if there are more entries than any step can have, because a small
+// file could repeat a large type.
 void join_spans(const SpannedTrace& spanned, Trace& trace);
 
 // A span as a range of ops: [first, first + length) of forward, or of the ops of backward. Spans of

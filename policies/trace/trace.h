@@ -28,15 +28,15 @@ using PackId = Id<struct PackTag>;
 struct TracedStorage {
   Bytes bytes;
   // The program holds the storage until this op has begun. From the next op boundary on, only
-  // autograd or a region can still hold it. If this is the end of the ops, the program holds it
-  // until forward returns. Absent: the program holds it to the end of the step, like the loss and
-  // everything that comes from outside.
+  // autograd or a region can still hold it. If this is one past the last op, the program holds the
+  // storage until forward returns. Absent: the program holds it to the end of the step. Examples
+  // are the loss and everything that comes from outside.
   std::optional<OpId> freed_at;
   bool operator==(const TracedStorage&) const = default;
 };
 
-// One output of an op, or a tensor from outside that ops read, which has no producer. Views are
-// values that share a storage.
+// An output of an op, or a tensor from outside that an op reads. A tensor from outside has no
+// producer. Views are values that share a storage.
 struct TracedValue {
   std::optional<OpId> producer;
   StorageId storage;
@@ -46,7 +46,8 @@ struct TracedValue {
   bool operator==(const TracedValue&) const = default;
 };
 
-// A read of a value. `version` is the number of in-place writes to its storage before the read.
+// A read of a value. `version` is the number of in-place writes to the value's storage before the
+// read.
 struct TracedUse {
   ValueId value;
   std::int32_t version = 0;
@@ -54,17 +55,19 @@ struct TracedUse {
 };
 
 struct TracedOp {
-  std::string name;  // "aten::mm", "aten::add.Tensor": overload after a dot, default omitted
+  // "aten::mm", "aten::add.Tensor": the overload follows a dot; `default` is omitted
+  std::string name;
   OpClass op_class = OpClass::kOther;
   std::optional<ScopeId> scope;   // innermost scope open at the call
   std::vector<TracedUse> inputs;  // tensor arguments in schema order
-  // Fresh outputs only; a value that an in-place op returns is an input.
+  // Fresh outputs only. If an in-place op returns a value, the value is an input and not an output.
   std::vector<ValueId> outputs;
-  std::vector<StorageId> writes;  // storages it mutates
-  bool is_view = false;           // outputs share an input's storage; nothing is computed
-  bool draws_random = false;      // advances a generator
-  std::int64_t flops = 0;         // matmul and attention ops; 0 elsewhere
-  std::string group;              // process group of a collective, "tp"; empty for other ops
+  std::vector<StorageId> writes;  // storages that the op mutates
+  bool is_view = false;           // true: outputs share an input's storage, and nothing is computed
+  bool draws_random = false;      // true: the op advances a random generator
+  // floating-point operations of matmul and attention ops; 0 for other ops
+  std::int64_t flops = 0;
+  std::string group;  // process group of a collective, "tp"; empty for other ops
   bool operator==(const TracedOp&) const = default;
 };
 
@@ -81,12 +84,12 @@ struct TracedScope {
 struct TracedBlock {
   ScopeId scope;
   std::string list;  // "blocks"
-  int index = 0;     // layer index in that list
+  int index = 0;     // index of the layer in that list
   bool operator==(const TracedBlock&) const = default;
 };
 
-// A tensor saved for backward. `at_op` is the number of ops that had run when it was packed. A
-// saved input is packed before its consumer runs, a saved output after its producer.
+// A tensor saved for backward. `at_op` is the number of ops that had run when autograd packed it. A
+// saved input is packed before its consumer runs. A saved output is packed after its producer.
 struct TracedPack {
   ValueId value;
   std::int32_t version = 0;
@@ -97,25 +100,25 @@ struct TracedPack {
   bool operator==(const TracedPack&) const = default;
 };
 
-// The events of backward in a run without checkpointing, in order. They state which saved tensors
-// backward demands and releases. They also state, after each op, the bytes that backward allocated
-// (gradients, temporaries).
+// An event of backward in a run without checkpointing. The events state, in order, which saved
+// tensors backward demands and releases. After each op, they also state the bytes that backward
+// allocated (gradients, temporaries).
 struct BackwardEvent {
   // kPutAway: no code holds the demanded tensor any more, but another op runs before the release.
-  // Without this event, the release implies it.
+  // If no op runs in between, the release implies this event.
   enum class Kind : std::uint8_t { kDemand, kPutAway, kRelease, kOp };
   Kind kind = Kind::kOp;
-  std::optional<PackId> pack;  // for all kinds but kOp
-  std::string op;              // for kOp: its name
+  std::optional<PackId> pack;  // absent only for kOp
+  std::string op;              // name of the op; only for kOp
   // For kDemand and kOp: bytes that backward allocated and that are live before the demand or after
-  // the op. gradient_bytes is the part of other_bytes that belongs to gradients of parameters.
+  // the op. gradient_bytes is the part of them that belongs to gradients of parameters.
   Bytes other_bytes;
   Bytes gradient_bytes;
   // For kDemand and kOp: the innermost scope that was open in forward when autograd created the
   // node that is running.
   std::optional<ScopeId> scope;
-  // For a kOp that starts a collective: its process group, and the larger of its total input and
-  // total output bytes.
+  // For a kOp that starts a collective. `group` is its process group. `collective_bytes` is the
+  // larger of its total input and total output bytes.
   std::string group;
   Bytes collective_bytes;
   bool operator==(const BackwardEvent&) const = default;
@@ -140,9 +143,9 @@ struct TracedParameters {
 
 struct Trace {
   std::string model;                               // preset name
-  std::map<std::string, std::int64_t> dimensions;  // every dimension that shaped the model
+  std::map<std::string, std::int64_t> dimensions;  // all dimensions that shaped the model
   std::string dtype;
-  IdTable<OpId, TracedOp> ops;  // forward, in dispatch order, loss included
+  IdTable<OpId, TracedOp> ops;  // ops of forward in dispatch order, including the loss
   IdTable<ValueId, TracedValue> values;
   IdTable<StorageId, TracedStorage> storages;
   IdTable<ScopeId, TracedScope> scopes;
@@ -152,15 +155,15 @@ struct Trace {
   std::vector<TracedCollective> gradient_sums;
   Bytes parameter_bytes;
   std::vector<TracedParameters> parameters;  // one entry per size and type
-  // Other bytes held from before the step to its end, such as frozen weights, tables and the batch.
-  // Does not include the optimizer's state.
+  // Bytes of other tensors that are held from before the step to its end, such as frozen weights,
+  // tables and the batch. Does not include the optimizer's state.
   Bytes constant_bytes;
-  Bytes gradient_bytes;  // gradients of all parameters when backward ends
-  HiddenEffects hidden;  // of the functions and ops that the step ran
+  Bytes gradient_bytes;  // bytes of all parameters' gradients when backward ends
+  HiddenEffects hidden;  // hidden effects of the functions and ops that the step ran
   bool operator==(const Trace&) const = default;
 };
 
-// Counts the events that are ops.
+// Returns the number of events that are ops.
 std::size_t num_ops(const std::vector<BackwardEvent>& events);
 
 // Returns the SHA-256, in hex, of the trace's canonical JSON. A plan identifies its model by this

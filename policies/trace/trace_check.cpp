@@ -14,8 +14,8 @@ using Problem = std::optional<std::string>;
 
 bool is_count(std::int64_t number) { return number >= 0 && number <= kLargestInteger; }
 
-// Names an entry in a problem: "op 3 (aten::mm): refers to value 9 of 5". Keeps a reference to the
-// entry's name, and makes text only if there is a problem.
+// Names an entry in an error message: "op 3 (aten::mm): refers to value 9 of 5". Keeps a reference
+// to the entry's name, and makes the text only if there is a problem.
 class Place {
  public:
   template <class Tag>
@@ -29,7 +29,7 @@ class Place {
     if (!name_.empty()) text.append(" (").append(name_).append(")");
     return text.append(": ").append(problem);
   }
-  // Returns nullopt if the table has the entry.
+  // Returns the problem of a reference. Returns nullopt if the table has the entry.
   template <class AnyId, class T>
   Problem refers(std::string_view what, std::optional<AnyId> id,
                  const IdTable<AnyId, T>& table) const {
@@ -71,8 +71,8 @@ Problem check_values(const Trace& trace) {
   return std::nullopt;
 }
 
-// Recognizes boolean indexing, x[x > 0]. PyTorch turns a mask of bool or uint8 into as many rows as
-// the mask has ones. The first input is the indexed tensor.
+// Returns whether an op is boolean indexing, such as x[x > 0]. PyTorch turns a mask of bool or
+// uint8 into as many rows as the mask has ones. The op's first input is the indexed tensor.
 bool indexes_by_mask(const Trace& trace, const TracedOp& op) {
   if (op.name != "aten::index.Tensor" && op.name != "aten::_unsafe_index.Tensor") return false;
   for (std::size_t input = 1; input < op.inputs.size(); ++input) {

@@ -1,6 +1,6 @@
-// Checks conditions that every trace must satisfy before other code relies on it: ids that exist,
-// order, ranges. Readers check because files may come from anywhere. Writers check so that they
-// never write a broken file.
+// Checks conditions that every trace must satisfy, such as existing ids, order and ranges. Readers
+// check them because a file may come from anywhere. Writers check them so that they never write a
+// broken file.
 #pragma once
 
 #include <optional>

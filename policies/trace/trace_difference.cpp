@@ -10,7 +10,8 @@
 namespace rematch {
 namespace {
 
-// A part of a trace as text rows, which are equal if the traces do the same.
+// A part of a trace as rows of text. The rows of two traces are equal if the traces do the same in
+// this part.
 using Rows = std::vector<std::string>;
 
 std::string scope_words(const Trace& trace, std::optional<ScopeId> scope) {
@@ -54,7 +55,8 @@ Rows saved_tensors(const Trace& trace) {
   return rows;
 }
 
-// A row for each storage that an op allocates: when it is made and freed.
+// Makes a row for each storage that an op allocates. The row states when the storage is allocated
+// and when it is freed.
 Rows lifetimes(const Trace& trace) {
   Rows rows;
   IdTable<StorageId, bool> is_seen(trace.storages.size());
@@ -90,7 +92,8 @@ Rows backward_ops(const Trace& trace) {
   return rows;
 }
 
-// Lists the saved tensors that backward demands and releases, and before which of its ops.
+// Makes rows for the saved tensors that backward demands and releases. A row states how many ops of
+// backward run before it.
 Rows demands(const Trace& trace) {
   Rows rows;
   std::int64_t num_ops = 0;

@@ -1,4 +1,4 @@
-// Compares two recordings of one step, made by two recorders or by two versions of one recorder.
+// Compares two recordings of one step. Two recorders, or two versions of one recorder, made them.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace rematch {
 
-// Returns one line for each part that differs, with its first difference: sizes of the model, ops,
-// saved tensors, lifetimes, backward. Ignores the numbering of values and storages, and treats the
-// two names of one op (trace_op.h) as equal. If the result is empty, both traces give the same
-// plans and predictions.
+// Returns one line for each part that differs, with the first difference in it. The parts are the
+// sizes of the model, ops, saved tensors, lifetimes and backward. Ignores the numbering of values
+// and storages, and treats the two names of one op (trace_op.h) as equal. If the result is empty,
+// both traces give the same plans and predictions.
 std::vector<std::string> trace_differences(const Trace& a, const Trace& b);
 
 }  // namespace rematch

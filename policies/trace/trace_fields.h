@@ -10,7 +10,7 @@
 
 namespace rematch {
 
-// Writes the references inside a span (spans.h). A negative id refers outside the span.
+// Writes the references of a span (spans.h). A negative id refers outside the span.
 template <class Tag>
 Json to_value(Id<Tag> id) {
   return id.index;
@@ -31,7 +31,8 @@ void read_value(const JsonField& field, BackwardEvent& event);
 template <RecordOf<TracedOp> Op, class Visit>
 void visit_fields(Op& op, Visit visit) {
   visit("name", op.name);
-  visit({"class", kLater}, op.op_class);  // absent: the class of its name
+  // if absent, a reader derives the class from the op's name
+  visit({"class", kLater}, op.op_class);
   visit("scope", op.scope);
   visit("inputs", op.inputs);
   visit("outputs", op.outputs);
@@ -67,8 +68,8 @@ void visit_fields(Pack& pack, Visit visit) {
   visit({"dropped_at", kLater | kOmitIfEmpty}, pack.dropped_at);
 }
 
-// Lists all fields except the storages, which a file holds by column: "storage_bytes",
-// "storage_freed_at".
+// Lists all fields except those of storages. A file stores these as two columns: "storage_bytes"
+// and "storage_freed_at".
 template <RecordOf<SpanType> Type, class Visit>
 void visit_fields(Type& type, Visit visit) {
   visit("ops", type.ops);

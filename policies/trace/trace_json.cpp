@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// A use is a reference, or [reference, version] if its storage was written before.
+// A use is written as a reference, or as [reference, version] if its storage was written before.
 Json to_value(const TracedUse& use) {
   if (use.version == 0) return to_value(use.value);
   return Json::array({to_value(use.value), use.version});
@@ -112,8 +112,8 @@ SpannedTrace spanned_from_json(const JsonField& root) {
 
 bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("class"); }
 
-// Computes flops that the writer did not state. If some op of a type has no class, the writer
-// stated no flops for the ops of this type.
+// Computes flops for the types whose writer stated none. A writer that states no class for some op
+// of a type has stated no flops for the ops of this type.
 void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
   OpId first;
   for (const TraceSpan& span : spanned.spans) {

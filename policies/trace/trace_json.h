@@ -1,5 +1,6 @@
-// Traces as files, "rematch.trace/1.1". A file stores each distinct block type once, the spans that
-// say where a type occurs, and the rest of the step. Nothing is lost: reading restores every id.
+// Reads and writes traces as files, "rematch.trace/1.1". A file stores each distinct block type
+// once, the spans that say where a type occurs, and everything else about the step. Nothing is
+// lost: reading restores every id.
 //
 // A reference inside a type is one of three things: an index into the type's own list; -1, -2, ...
 // for the first, second, ... entry of the span's `outside_*` list; or null for no reference.
@@ -14,7 +15,7 @@ namespace rematch {
 Json trace_to_json(const Trace& trace);
 
 // Throws FormatError, with the JSON path if a single place is wrong. Ignores unknown keys. If the
-// file does not state the class of ops, computes their class and flops here.
+// file does not state the classes of ops, computes classes and flops.
 Trace trace_from_json(const Json& json);
 
 }  // namespace rematch

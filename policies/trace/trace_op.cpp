@@ -11,14 +11,14 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-// Returns the shape of the op's input at `index`, or an empty shape if it has no such input.
+// Returns the shape of the op's input at `index`, or an empty shape if the op has no such input.
 const Shape& shape_of(const Trace& trace, const TracedOp& op, std::size_t index) {
   static const Shape kNoShape;
   if (index >= op.inputs.size()) return kNoShape;
   return trace.values[op.inputs[index].value].shape;
 }
 
-// `right_size` is the dimension of the right operand that is not summed over.
+// `right_size` is the size of the right operand's dimension that is not summed over.
 std::int64_t product(const Shape& left, std::int64_t right_size) {
   std::int64_t flops = 2 * right_size;
   for (const std::int64_t size : left) flops *= size;

@@ -1,4 +1,4 @@
-// Computes what one op of a trace costs and allocates, and tells whether two ops are the same.
+// Computes what one op of a trace costs and allocates, and decides whether two ops are the same.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@ namespace rematch {
 
 // Returns the floating-point operations of a matmul or an attention forward op, and 0 for other
 // ops. Uses the op's name, class and inputs, and the shapes in `trace`. A multiply-add counts as
-// two. Attention forward counts two products of [tokens, keys] by head width, masked or not, so
-// work that a kernel skips is counted too.
+// two. Attention forward counts two products of [tokens, keys] by head width. A mask does not
+// reduce the count, so it includes work that a kernel skips.
 std::int64_t flops_of(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that the op newly allocates: its outputs in storages that none of its inputs
 // uses. Views and in-place writes count 0.
 Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
-// Note [One op, two names]
-// LibTorch runs a reshape that copies nothing as `aten::view` on a contiguous tensor, on meta and
-// under a Python dispatch mode. Elsewhere it runs `aten::_reshape_alias`. Both make the same view,
-// so a trace may name one while a step runs the other. Code that compares op names must use these
-// functions. Code that runs ops again must run the op that ran. An op that allocates or writes
-// where another does not is a different op: `add.Tensor` is not `add_.Tensor`.
+// Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` if the
+// tensor is contiguous, on meta, and under a Python dispatch mode. Otherwise it runs
+// `aten::_reshape_alias`. Both make the same view. A trace may therefore name one of them while a
+// step runs the other. Code that compares op names must use these functions. Code that runs ops
+// again must run the op that ran originally. If only one of two ops allocates or writes, they are
+// different ops: `add.Tensor` is not `add_.Tensor`.
 
 // Returns the name under which an op is counted and compared. Names include the overload, like
 // TracedOp::name.
 std::string_view one_name(std::string_view op);
 bool is_same_op(std::string_view a, std::string_view b);
 
-// Merges the counts of ops that have two names.
+// Adds up the counts of ops that have two names.
 std::map<std::string, std::int64_t> with_one_name(
     const std::map<std::string, std::int64_t>& counts);
 
