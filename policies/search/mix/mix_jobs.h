@@ -35,11 +35,11 @@ std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 
 // Sorts a sequence of jobs that starts at `first_layer` into the order with the lowest peak.
 //
-// Note [The order of options on equal layers]
-// Each layer's gradients have G bytes. Subtract G from what each layer holds and from its
-// transient. The peak is then the sum of the layers before plus the layer's own transient, as in
-// scheduling with release and delivery times. Layers that then hold nothing or less come first, by
-// increasing transient. The others follow by decreasing transient minus held bytes (Jackson;
+// Note [The order of options on equal layers] Each layer's gradients have G bytes. Subtract G from
+// what each layer holds and from its transient. The peak is then the largest value of the bytes
+// held by the layers before plus the layer's own transient. This is a scheduling problem with
+// release and delivery times. After the subtraction, layers that hold nothing or less come first,
+// by increasing transient. The others follow by decreasing transient minus held bytes (Jackson;
 // Abdel-Wahab and Kameda).
 void order_jobs(const MixProblem& problem, int first_layer, std::vector<MixJob>& jobs);
 
