@@ -99,8 +99,8 @@ TEST_CASE("layers that only one shape checkpoints") {
   CHECK(first_scopes(plan.other_shapes[0]) == all);
 }
 
-// The engine may open a region of the other shape at a block. In this shape, parts of the block are
-// regions.
+// The engine may open a region of the other shape at a block, although parts of the block are
+// regions in this shape.
 TEST_CASE("regions inside a scope where another shape has one become parts of it") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),

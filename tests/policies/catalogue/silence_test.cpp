@@ -1,6 +1,6 @@
-// Tests each input that a system silently accepts, or answers with a crash far from its cause. Here
-// such input is rejected with a correction, or gets a warning. Comments with "there" describe the
-// system's behaviour.
+// Tests each input that a system silently accepts, or answers with a crash far from its cause.
+// Here, such input is rejected with a correction, or gets a warning. Comments that mention
+// the system describe what it does.
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/ids.h"
@@ -52,8 +52,9 @@ TEST_CASE("a mode that a system does not have is refused with those it has") {
       {{"titan:selectiv", "titan has no mode 'titan:selectiv'; did you mean"},
        {"titen:full", "unknown policy 'titen:full'; did you mean 'titan:full'?"},
        {"titan(memory_policy=fulll)", "titan has no mode"},
-       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // prints FULL as allowed there
-       {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},  // no AC there
+       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // the system's message allows FULL
+       // the system does not checkpoint
+       {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},
        {"torchtune(ac_mod=full)", "torchtune has no mode"},
        {"modalities:op", "known: modalities:full, modalities:selective_layer"},
        {"diffusers(skip=2)", "diffusers has no mode"},
@@ -65,7 +66,7 @@ TEST_CASE("a mode that a system does not have is refused with those it has") {
 
 TEST_CASE("settings that cancel each other, or lack their other half, are refused") {
   check_refused({
-      // Neither branch runs there.
+      // In the system, neither branch runs.
       {"torchtune(enable_activation_checkpointing=true,ac_mode=full)", "neither branch runs"},
       {"torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)",
        "neither branch runs"},
@@ -75,21 +76,21 @@ TEST_CASE("settings that cancel each other, or lack their other half, are refuse
       {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
       {"modalities:selective_op()", "needs save_ops_keys"},
       {"modalities:selective_op", "needs save_ops_keys"},
-      // There, this ends in an AttributeError about another variant's parameters.
+      // In the system, this ends in an AttributeError about another variant's parameters.
       {"modalities:selective_layer", "ac_freq=N from 1"},
       {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
       {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},
       {"megatron(recompute_granularity=full)", "megatron has no mode"},
       {"megatron(recompute_granularity=selective,recompute_num_layers=2)", "megatron has no mode"},
       {"deepspeed:contiguous_memory_optimization", "needs partition_activations"},
-      // There, the flag is parsed and never read.
+      // The system parses this flag and never reads it.
       {"fastvideo(selective_checkpointing=0.5)", "read nowhere"},
   });
 }
 
 TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or counts backwards") {
-  check_refused({{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // ZeroDivisionError there
-                 {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // behaves as 2 there
+  check_refused({{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // system: ZeroDivisionError
+                 {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // system: behaves as 2
                  {"diffusers(every=0)", "from 1"},
                  {"diffusers(every=-2)", "from 1"},
                  {"titan(selective_ac_option=-1)", "from 1"},
@@ -97,12 +98,12 @@ TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or c
                  {"torchtune(ac_mode=selective,ac_option=-1)", "from 1"},
                  {"megatron(recompute_granularity=full,recompute_method=uniform,"
                   "recompute_num_layers=0)",
-                  "from 1"},  // an endless loop there
+                  "from 1"},  // the system loops endlessly
                  {"megatron(recompute_granularity=full,recompute_method=block,"
                   "recompute_num_layers=-1)",
                   "from 1"},
                  {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
-  // Zero has a meaning in these.
+  // In these settings, zero has a meaning.
   for (const char* all : {"titan(selective_ac_option=0)",
                           "torchtune(ac_mode=selective,"
                           "ac_option=0)"}) {
@@ -113,16 +114,17 @@ TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or c
 
 TEST_CASE("an N beyond the layers is refused: there it checkpoints none, one or all, in silence") {
   check_refused_by_model(
-      {{"titan(selective_ac_option=5)", "use 1 to 4"},              // none there
-       {"torchtune(ac_mode=selective,ac_option=5)", "use 1 to 4"},  // none there
-       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},     // none there
-       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},      // block 0 there
-       {"diffusers(every=5)", "use 1 to 4"},                        // block 0 there
-       {"diffusers(skip_every=5)", "use 1 to 4"},                   // all but block 0 there
+      {{"titan(selective_ac_option=5)", "use 1 to 4"},              // system: checkpoints no block
+       {"torchtune(ac_mode=selective,ac_option=5)", "use 1 to 4"},  // system: checkpoints no block
+       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},     // system: checkpoints no block
+       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},      // system: checkpoints block 0
+       {"diffusers(every=5)", "use 1 to 4"},                        // system: checkpoints block 0
+       // system: checkpoints all except block 0
+       {"diffusers(skip_every=5)", "use 1 to 4"},
        {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=5)",
-        "use 1 to 4"},  // all there
+        "use 1 to 4"},  // system: checkpoints all blocks
        {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=5)",
-        "use 1 to 4"},  // one segment there
+        "use 1 to 4"},  // system: makes a single segment
        {"deepspeed(activation_checkpoint_interval=5)", "use 1 to 4"}});
 }
 
@@ -132,8 +134,10 @@ TEST_CASE("names that nothing has are refused where there they are passed over")
                           {"megatron(recompute_modules=[moe_act])", "toy_llama has no moe_act"},
                           {"modalities:selective_op(ops.aten.max.default)", "nothing in its"}});
   check_refused({
-      {"megatron(recompute_modules=[moe_layer])", "unknown module 'moe_layer'"},  // its own advice
-      {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},  // KeyError in forward
+      {"megatron(recompute_modules=[moe_layer])",
+       "unknown module 'moe_layer'"},  // the system advises this
+      // system: KeyError in forward
+      {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},
       {"titan:selective_2025(llama5)", "unknown model"},
       // An op packet instead of an overload silently never matches in a function policy.
       {"full_except(aten.mm)", "selector 'aten.mm'"},
@@ -194,8 +198,8 @@ TEST_CASE("a plan that is full or none under another name is refused unless that
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
 }
 
-// The same 2 means layers 1 3 in one system and 0 2 in another. Only the first includes the last
-// layer.
+// The setting 2 selects layers 1 and 3 in one system, but layers 0 and 2 in another. Only the first
+// selection includes the last layer.
 TEST_CASE("the phase of every N-th layer is shown, and the last layer's price said") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {

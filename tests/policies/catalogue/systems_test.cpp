@@ -153,7 +153,8 @@ TEST_CASE("what a system does in silence is said") {
   CHECK_THAT(rejection_of("modalities:selective_layer_activation_checkpointing"),
              Catch::Contains("give ac_freq=N from 1"));
   CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
-  // N exceeds the number of layers. Those systems checkpoint nothing and continue.
+  // N exceeds the number of layers. The systems with these modes then checkpoint nothing and
+  // continue.
   const auto resolved = resolve(policy_of("torchtune(ac_mode=selective,ac_option=9)"), toy_llama());
   REQUIRE(std::holds_alternative<Rejected>(resolved));
   CHECK_THAT(std::get<Rejected>(resolved).message, Catch::Contains("toy_llama has 4 layers"));

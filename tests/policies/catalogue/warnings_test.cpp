@@ -53,7 +53,7 @@ TEST_CASE("a system's spelling says what that system does in silence") {
 
 TEST_CASE("a trap of other arguments than those given is in the list alone") {
   CHECK(warnings_of("fastvideo(type=block_skip,n_layer=1)", toy_llama()).empty());
-  // about the last layer
+  // the warning about the last layer
   CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);
 }
 
@@ -97,8 +97,8 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
   }
 }
 
-// First the model has no biases, experts or draws; then it has one of them. The warning of veomni
-// depends on the plan.
+// At first, the model has no biases, experts or random draws. Then it has one of these three. The
+// warning of the system veomni depends on the plan.
 TEST_CASE("a trap that cannot apply to the model is not said") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;

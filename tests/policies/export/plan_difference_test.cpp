@@ -29,7 +29,7 @@ TEST_CASE("the first op that differs is named with its layer") {
   const auto kept = difference_of(trace, plan_of("attn_only", trace), full);
   CHECK_THAT(kept->first, Catch::StartsWith("the plan keeps rematch::attention (op ") &&
                               Catch::EndsWith(" of blocks.0), and it recomputes it"));
-  CHECK(kept->num_ops == 4);  // one per layer
+  CHECK(kept->num_ops == 4);  // one op per layer
 }
 
 TEST_CASE("early stop counts where all else is equal") {

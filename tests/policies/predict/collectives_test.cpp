@@ -50,7 +50,8 @@ TEST_CASE("the closure of a collective's result has its wait") {
   const Names all_but_last = {"aten::mul.Tensor", kGather, kWait};
   CHECK(executed(trace, nothing, Schedule::kOnDemand) == all_but_last);
   CHECK(executed(trace, nothing, Schedule::kWholeRegion) == all_but_last);
-  // A kept result is complete: no collective is issued, and only a re-run of the region waits.
+  // A kept result is already complete, so no collective is issued. The wait runs again only if the
+  // whole region is re-run.
   const RegionType kept = recompute_all(trace, {1});
   CHECK(executed(trace, kept, Schedule::kOnDemand) == Names{});
   CHECK(executed(trace, kept, Schedule::kWholeRegion) == Names{"aten::mul.Tensor", kWait});

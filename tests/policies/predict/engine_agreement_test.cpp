@@ -1,5 +1,5 @@
-// Compares the simulator with the engine, on the small models on meta: every recomputed op at its
-// place among backward's ops.
+// Compares the simulator with the engine on the small models, on meta. Every recomputed op must run
+// at the same place among backward's ops.
 #include <optional>
 #include <random>
 #include <string>

@@ -183,8 +183,8 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Usually chooses an eighth of the policies, another eighth with every case. With REMATCH_SEEDS,
-// chooses all.
+// Normally chooses an eighth of the policies, and a different eighth for each case. With
+// REMATCH_SEEDS set, chooses all policies.
 bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   constexpr std::size_t kShare = 8;
   const bool all = testing::num_seeds(1) > 1;

@@ -100,7 +100,7 @@ TEST_CASE("an op whose shape depends on data is named, in a trace that is valid"
   trace.ops[2_op].name = "aten::nonzero";
   CHECK(trace_problem(trace) == std::nullopt);
   CHECK_THAT(data_dependence(trace).value_or(""), Catch::StartsWith("op 2 (aten::nonzero): "));
-  // a number repeats every row equally often
+  // repeat_interleave with a single number repeats every row equally often
   trace.ops[2_op].name = "aten::repeat_interleave.self_int";
   CHECK(data_dependence(trace) == std::nullopt);
 }

@@ -142,10 +142,10 @@ TEST_CASE("a write waits for planned readers of what it overwrites") {
   TraceBuilder build("writes", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});    // 0
-  const ValueId early = build.call("aten::sum", {y}, {3});  // 1 reads version 0
+  const ValueId early = build.call("aten::sum", {y}, {3});  // op 1 reads y at version 0
   build.in_place("aten::add_.Tensor", {y, x});              // 2
-  build.call("aten::silu", {early}, {1}, {{0}, {}});        // 3, pack 0: early
-  build.call("aten::silu", {y}, {1}, {{0}, {}});            // 4, pack 1: y
+  build.call("aten::silu", {early}, {1}, {{0}, {}});        // op 3 packs `early` as pack 0
+  build.call("aten::silu", {y}, {1}, {{0}, {}});            // op 4 packs y as pack 1
   Trace trace = build.finish();
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};

@@ -28,7 +28,7 @@ std::int64_t recomputed(std::string_view policy, const std::string& op_class,
 TEST_CASE("forward and backward counts are those of the model, whatever the policy") {
   const PredictedCounts none = counts("none", Schedule::kWholeRegion);
   CHECK(none.classes(Phase::kForward).at("attention_forward") == 4);
-  // There are seven in a block, and one in the head.
+  // Each block has seven matmuls, and the head has one.
   CHECK(none.ops(Phase::kForward).at("aten::mm") == 4 * 7 + 1);
   CHECK(none.ops(Phase::kRecompute).empty());
   CHECK(none.ops(Phase::kOptimizer).empty());

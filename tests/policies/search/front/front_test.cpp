@@ -234,8 +234,8 @@ TEST_CASE("a model that has one plan has no gap, however coarse the search") {
   CHECK(front.points.front().step_time_gap().count() == 0);
 }
 
-// Each block gathers 64 bytes. At the peak, in the backward of the last block, `none` has gathered
-// that block's.
+// Each block gathers 64 bytes. The peak is in the backward of the last block. There, `none` holds
+// only the 64 bytes that this block has gathered.
 TEST_CASE(
     "where blocks gather their parameters, none is the policy's plan and not what holds them") {
   const Trace trace = testing::toy_sharded();

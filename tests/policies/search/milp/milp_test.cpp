@@ -23,8 +23,8 @@ Json read_optima() {
   return read_json_file(testing::in_tree("tests/policies/search/milp/optima.json"));
 }
 
-// The block as a region of a trace. Backward demands a value through an additional op that reads
-// it. That op itself never runs again.
+// Builds the region of a trace that corresponds to a block. Backward demands a value through an
+// additional op that reads it. That op itself never runs again.
 class BlockGraph {
  public:
   explicit BlockGraph(const Json& block) : build_("milp", "bool") {
@@ -61,7 +61,7 @@ class BlockGraph {
     costs_.op_times.emplace_back(op.at("time_ns").get<std::int64_t>());
   }
 
-  // Returns the values of pairs of op and output.
+  // Returns the values that pairs of op and output stand for.
   std::vector<ValueId> values_of(const Json& pairs) const {
     std::vector<ValueId> values;
     for (const Json& pair : pairs) {

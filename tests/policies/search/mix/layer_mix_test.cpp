@@ -239,7 +239,7 @@ TEST_CASE("the front of mixes that offload is that of all assignments") {
     const std::vector<BoundCorner> bound = mix_lower_bound(problem);
     for (const auto& [peak, time] : all) CHECK(bound_at(bound, {peak}).count() <= time);
   }
-  CHECK(num_offloading > 20);  // bringing values back raises the peak
+  CHECK(num_offloading > 20);  // bringing offloaded values back raises the peak
 }
 
 TEST_CASE("the bound is below every mix, and meets the front at its ends") {
@@ -281,7 +281,7 @@ TEST_CASE("the order rule gives the lowest peak of all permutations") {
     std::vector<int> mix = mix_layers(problem).points[0].options;
     Dice dice(seed + 1);
     int layer = 0;
-    for (int& option : mix) {  // any other options of the same number of layers
+    for (int& option : mix) {  // replaces each option by any other of the same number of layers
       const int other = dice.below(static_cast<int>(problem.lists[0].size()));
       const int same = problem.lists[0][option].num_layers;
       if (problem.lists[0][other].num_layers == same) option = other;

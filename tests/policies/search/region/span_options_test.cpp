@@ -224,8 +224,8 @@ TEST_CASE("any mix of options that offload needs what the step needs", "[propert
   CHECK(seen.num_offloading > 300);
 }
 
-// Removes adds from backward, as in autograd, where an add needs no op in backward. A block's
-// backward then begins with a demand, while the bytes are still those of the next block.
+// Removes the ops that adds have in backward, because autograd needs none for an add. Backward of a
+// block then begins with a demand, before any op has changed the bytes that the next block left.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;
