@@ -68,8 +68,8 @@ TEST_CASE("best_knapsack spares what PyTorch's integer program spares, within th
   }
 }
 
-// The answer holds 5 + 22 + 26 of 72. In float32, 2^25 + 1 is 2^25, so the dynamic program drops
-// the 1.
+// The best items take 5 + 22 + 26 of 72 bytes. In float32, 2^25 + 1 is 2^25, so PyTorch's dynamic
+// program drops the item that is worth 1.
 TEST_CASE("the knapsack that others get wrong, and the one that float32 gets wrong") {
   const std::vector<KnapsackItem> issue = {{25, 25}, {5, 2}, {22, 27}, {26, 28}};
   CHECK(best_knapsack(issue, 72) == std::vector<int>{1, 2, 3});

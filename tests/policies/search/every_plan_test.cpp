@@ -185,8 +185,8 @@ std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, const SearchS
   const Schedule schedule = space.schedule;
   Ways ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
-    // A region that saves nothing for backward demands nothing, and so brings back nothing early.
-    // The search has no such region.
+    // A region that saves nothing for backward has no demand, so it brings back no values early.
+    // The search never uses such a region.
     const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
                                      [&](OpRange range) { return packs_of(trace, range).empty(); });
     if (is_idle && space.offload) continue;
@@ -414,9 +414,9 @@ FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
   return search.fastest_within(Bytes{all->begin()->first}).value();
 }
 
-// Block 0 reads 256 bytes and keeps 1 KiB. The 1 KiB waits on the host while block 2 runs backward.
-// The peak is then block 0's own backward, when all of it is back on the device. Copying the 256
-// bytes as well takes longer and lowers nothing.
+// Block 0 reads 256 bytes and keeps 1 KiB. The 1 KiB is on the host while block 2 runs backward.
+// The peak is then the backward of block 0 itself, when all of its bytes are back on the device.
+// Copying the 256 bytes too would take longer and lower nothing.
 TEST_CASE("a block may offload what it keeps and hold its inputs") {
   testing::TraceBuilder builder("three_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

@@ -60,7 +60,7 @@ TEST_CASE("a rank holds its share, the gathered scope, and all of its activation
       CHECK(rank.peak_bytes() < previous);
       previous = rank.peak_bytes();
     }
-    // The gathered parameters and the activations stay, for any number of ranks.
+    // For any number of ranks, a rank still holds gathered parameters and all activations.
     CHECK(previous > whole.after_forward - whole.before);
   }
 }

@@ -103,8 +103,9 @@ TEST_CASE("without early stop whole_region runs the tail, on_demand does not") {
         std::vector<OpId>{1_op, 2_op, 3_op});
 }
 
-// Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too, so at the
-// demand of a only a is alive. The kept b (20) is released at once: 20, then 0, then a: 10.
+// Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too. At the
+// demand of a, only slot a is therefore alive. The kept b (20) is released at once: 20, then 0,
+// then a: 10.
 TEST_CASE("a slot that is dropped without being asked for lets go of its value") {
   Trace trace = chain();
   trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
