@@ -1,5 +1,5 @@
-// The five questions of reports/README.md: the command of each, what it prints, and a line that
-// reads it.
+// The five questions of reports/README.md. Checks the command for each question, what the command
+// prints, and the README's line that reads the answer.
 #include <sstream>
 #include <vector>
 
@@ -13,8 +13,9 @@ namespace rematch::testing {
 namespace {
 
 struct Answer {
-  std::string reading;    // the paragraph before it: a question in bold, and how to read the answer
-  std::string arguments;  // the typed arguments, on one line
+  std::string
+      reading;  // the paragraph before the command: a question in bold, and how to read the answer
+  std::string arguments;  // the arguments as typed, on one line
   std::vector<std::string> lines;
 };
 
@@ -79,7 +80,7 @@ TEST_CASE("the answers about models are what is printed") {
       continue;
     }
     CAPTURE(answer.arguments);
-    const ScratchFolder folder;  // for a file of -o
+    const ScratchFolder folder;  // for files that -o writes
     const Outcome printed = rematch(answer.arguments, "cd " + folder.file("") + " && COLUMNS=100 ");
     CHECK(printed.code == 0);
     std::vector<std::string> wanted = answer.lines;
@@ -88,7 +89,7 @@ TEST_CASE("the answers about models are what is printed") {
   }
 }
 
-// The time of this policy file's step, compared with that of none, is the engine's own cost.
+// A step under this policy file, compared with a step of none, shows the engine's own cost.
 TEST_CASE("a plan that keeps everything records every block and runs nothing again") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +

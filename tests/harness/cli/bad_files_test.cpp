@@ -16,12 +16,12 @@ namespace rematch::testing {
 namespace {
 
 constexpr std::size_t kHuge = 100'000'000;
-constexpr std::size_t kLong = 10'000'000;  // length of one text; far beyond any line
+constexpr std::size_t kLong = 10'000'000;  // length of one text, far longer than any line
 
 struct BadFile {
   const char* name;
   std::string text;
-  const char* message;  // part of the message
+  const char* message;  // a part of the error message
 };
 
 Json report_json() {
@@ -105,7 +105,7 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
     CAPTURE(bad.name);
     const std::string file = write(scratch, bad.text);
     for (std::string reader : kReaders) {
-      // Render accepts other kinds of files as well.
+      // Render also accepts other kinds of files.
       if (reader.rfind("render", 0) == 0 && std::string(bad.name) == "other kind") continue;
       reader = replaced(reader, "{bad}", file);
       if (reader.find("{good}") != std::string::npos) reader = replaced(reader, "{good}", good);

@@ -17,8 +17,8 @@ const char* binary();
 
 std::string text_of(const std::string& file);
 
-// `arguments` are as typed in a shell after the program's name. `before` precedes the program's
-// name.
+// Runs the program. `arguments` are as typed in a shell after the program's name. `before` precedes
+// the program's name.
 Outcome rematch(const std::string& arguments, const std::string& before = "");
 
 // Does the same with another program.
@@ -28,7 +28,7 @@ Outcome run_program(const std::string& program, const std::string& arguments,
 // Drops the progress lines, which appear only if a command takes longer than two seconds.
 std::string without_progress(const std::string& err);
 
-// Returns whether the only output is one line of this tool on stderr.
+// Returns whether the only output is one line on stderr, written by this tool.
 bool is_one_clear_line(const Outcome& outcome);
 
 // Requires exit code 2, and one clear line that contains `part`.

@@ -22,7 +22,7 @@ class Reports {
         *report_.points[1].memory->peak_allocated + Bytes{4096};
     write_json_file(other, report_to_json(report_));
   }
-  // The other report, measured with another LibTorch.
+  // The second report, measured with another LibTorch.
   std::string with_other_library() {
     report_.provenance.environment.libtorch_version = "2.12.0";
     const std::string file = scratch_.file("mixed.json");
@@ -36,7 +36,7 @@ class Reports {
     report.points[1].memory->peak_allocated.reset();
     return written(report, "bare.json");
   }
-  // full takes between less than half and eight times as long.
+  // The step time of full is between less than half and eight times that of none.
   std::string with_noise() {
     Report report = report_;
     report.points[1].time->samples.clear();

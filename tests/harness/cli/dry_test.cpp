@@ -1,5 +1,5 @@
-// The command on the dry CUDA device: what it counts and weighs, how it ends, and how it describes
-// itself.
+// The command on the dry CUDA device: which counts and bytes it reports, how it ends, and how it
+// describes itself.
 #include <algorithm>
 #include <filesystem>
 
@@ -21,8 +21,8 @@ Json report_of(const Outcome& outcome) {
   return Json::parse(outcome.out);
 }
 
-// Runs the program that is linked without CUDA. Asked for the dry device, it starts the dry
-// program.
+// Runs the program that is linked without CUDA. When that program is asked for the dry device, it
+// starts the dry program.
 Outcome rematch_beside(const std::string& arguments) {
   const std::filesystem::path dry = binary();
   const std::filesystem::path plain = dry.parent_path().parent_path() / dry.filename();
@@ -91,8 +91,8 @@ TEST_CASE("a dry run on the second of two devices, and none on a third") {
   CHECK_THAT(third.err, Catch::Contains("the devices here are cuda:0 to cuda:1"));
 }
 
-// A context takes 520 MiB. The model's weights and its optimizer's state fit into the rest, but its
-// activations do not.
+// A context takes 520 MiB. The model's weights and its optimizer's state fit into the remaining
+// memory, but its activations do not.
 TEST_CASE("a device that is too small is a result with its phase") {
   const Outcome outcome = rematch(
       "run --model llama_small --layers 8 --dim 512 --ffn 2048 --tokens 4096 --batch 16 --policy "
@@ -177,7 +177,8 @@ TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside 
     const bool offloads = point.at("policy").get<std::string>().starts_with("offload");
     REQUIRE(memory.contains("host") == offloads);
     if (!offloads) continue;
-    CHECK(memory.at("host").at("hidden_time_ns").is_null());  // dry copies take no time
+    CHECK(
+        memory.at("host").at("hidden_time_ns").is_null());  // copies take no time on the dry device
     CHECK(memory.at("host").at("exposed_time_ns").is_null());
   }
   const Json& full = report.at("points").at(1);
@@ -185,7 +186,7 @@ TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside 
   CHECK(report.at("points").at(2).at("ranks").at("collectives").at("recompute").empty());
 }
 
-// Each rank has its own allocator, and neither overwrites the other's file.
+// Each rank has its own allocator. No rank overwrites another rank's file.
 TEST_CASE("two ranks leave a snapshot each") {
   const ScratchFolder scratch;
   const std::string run =
@@ -208,7 +209,8 @@ TEST_CASE("two ranks leave a snapshot each") {
   CHECK(std::filesystem::exists(scratch.file("full.pickle")));
 }
 
-// The times were not measured. The file claims that the card here, or another one, measured them.
+// The times were not measured. The file claims that this machine's card, or another card, measured
+// them.
 TEST_CASE("times of another card than the one that is here are refused") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("profile.json");

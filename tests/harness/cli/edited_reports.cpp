@@ -12,8 +12,9 @@ namespace rematch::testing {
 namespace {
 
 constexpr std::array kLosses = {1.5F, 1.25F, 1.0F, 0.75F};
-constexpr std::array kNoise = {0.0F, 0.001F, -0.001F, 0.0005F};  // one per run
-constexpr std::int64_t kAttentions = 8;                          // recomputed per step
+constexpr std::array kNoise = {0.0F, 0.001F, -0.001F,
+                               0.0005F};  // noise of the loss, one value per run
+constexpr std::int64_t kAttentions = 8;   // number of recomputed attentions per step
 constexpr Bytes kLess{std::int64_t{1} << 20};
 
 std::vector<StepRecord> steps_with(float noise) {

@@ -1,4 +1,4 @@
-// A report of a small run, and ways to edit it. The edits imitate somebody who wants a command to
+// A report of a small run, and ways to edit it. The edits imitate a person who wants a command to
 // pass, or a broken disk or build. Tests of gate and compare use them.
 #pragma once
 
@@ -18,7 +18,7 @@ Json measured_report(RunNoise noise);
 Json& point_of(Json& report, const std::string& policy);
 Json& full_of(Json& report);
 
-// Makes the point's key match its identity again.
+// Makes the point's key match the point's identity again after an edit.
 void make_key(Json& point);
 
 void set_loss(Json& step, float loss);
@@ -26,7 +26,7 @@ void set_loss(Json& step, float loss);
 // Sets one sample per round, in microseconds, and the matching median.
 void set_rounds(Json& point, const std::vector<std::int64_t>& microseconds);
 
-// Changes the last digit of bits or of a hash.
+// Changes the last digit of a number's bits, or of a hash.
 void change_last_digit(Json& text);
 
 }  // namespace rematch::testing

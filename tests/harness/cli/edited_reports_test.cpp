@@ -1,5 +1,5 @@
-// A table of what gate and compare report for edited reports: each command's exit code and words.
-// If no command reacted to a row, somebody could change that fact unnoticed.
+// A table of what gate and compare report for edited reports: the exit code and words of each
+// command. If no command reacted to a row, a person could change that fact unnoticed.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -14,7 +14,8 @@
 namespace rematch::testing {
 namespace {
 
-// B is the original report, E the edited one. With an n, the report's runs vary.
+// B is the original report, and E is the edited report. In Bn and En, the losses vary between the
+// runs of a policy.
 struct Command {
   const char* name;
   const char* line;
@@ -45,7 +46,7 @@ struct Row {
   // Exit codes in the order of the commands: four for losses, three for limits, then compare and
   // its --fail-on.
   const char* codes;
-  std::map<std::string, const char*> says;  // for some commands, part of their output
+  std::map<std::string, const char*> says;  // a part of the output of some commands
   bool edits_base = false;                  // if true, the original report is the second argument
 };
 

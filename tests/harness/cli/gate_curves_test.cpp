@@ -1,5 +1,5 @@
-// rematch gate --losses as a user calls it: a table of edited loss curves. At least one command
-// must react to every row.
+// rematch gate --losses as a user calls it: a table of edited loss curves. For every row, at least
+// one of the commands must react.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ std::string exact(double number) {
 
 std::string row_of(int step, double loss) { return std::to_string(step) + "," + exact(loss); }
 
-// Steps 0 to 7 have losses 4, 3.75, ... 2.25. Run k is k thousandths higher at odd steps.
+// Steps 0 to 7 have losses 4, 3.75, ... 2.25. At odd steps, run k is k thousandths higher.
 double loss_of(int step, int run) { return 4 - 0.25 * step + (step % 2 == 1 ? 0.001 * run : 0); }
 
 Lines curve(int run) {
@@ -50,7 +50,7 @@ class Curves {
     write_file_atomically(file(name), text);
   }
   std::string file(const std::string& name) const { return scratch_.file(name + ".csv"); }
-  // Replaces E, and names of a letter and a digit, by their files.
+  // Replaces E, and each name of a letter and a digit, by the path of its file.
   std::string expand(const std::string& line) const {
     std::istringstream words(line);
     std::string expanded;
@@ -81,7 +81,7 @@ constexpr std::array kGateCommands = {
 struct CurveRow {
   const char* what;
   void (*edit)(Lines&);
-  const char* codes;  // one per command, in their order
+  const char* codes;  // one exit code per command, in the order of the commands
   std::map<std::string, const char*> says;
 };
 
@@ -95,7 +95,7 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
      {{"exact", "(step 3, "}, {"equal", "differs by 4.441e-16 at most (step 3, "}}},
-    // T2 sees a sixteenth of it, because it averages four steps and four runs.
+    // T2 sees a sixteenth of the change, because it averages four steps and four runs.
     {"a loss by a tenth at one step",
      [](Lines& lines) { lines[7] = row_of(6, 2.6); },
      "330333",
@@ -186,7 +186,7 @@ const std::vector<CurveRow> kRows = {
 
 TEST_CASE("the gate on edited loss curves says what the edit is worth") {
   const Curves curves;
-  // Compares without blanks and line ends, because tables are wrapped and paths are long.
+  // Compares without blanks and line breaks, because tables are wrapped and paths are long.
   const auto dense = [](std::string text) {
     std::erase_if(text, [](unsigned char letter) { return std::isspace(letter) != 0; });
     return text;
@@ -208,7 +208,7 @@ TEST_CASE("the gate on edited loss curves says what the edit is worth") {
   }
 }
 
-// Five runs whose optimizer does nothing. A candidate like them proves nothing.
+// Five runs whose optimizer does nothing. A candidate that equals them proves nothing.
 TEST_CASE("curves that do not move are inconclusive and say what to do") {
   const Curves curves;
   Lines dead = {"step,loss"};

@@ -1,5 +1,5 @@
-// The binary on several ranks: real ones on the CPU, or one of many ranks in a process that
-// pretends the others.
+// The binary on several ranks: real ranks on the CPU, or one of many ranks in a process that
+// simulates the other ranks.
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace rematch::testing {
 namespace {
 
-// kTinyLlama with heads that two ranks can share.
+// kTinyLlama with heads that two ranks can share equally.
 const std::string kSplitLlama =
     "--model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 --batch "
     "1 ";
@@ -83,7 +83,7 @@ TEST_CASE("sharded parameters are gathered again in backward, even where nothing
   const Json report =
       report_of(kTinyLlama + "--parallel fsdp=2 --policy none,full,no_reshard\\(none\\)");
   check_holds(report, 2);
-  // One per block and step.
+  // one gather per block and step
   CHECK(issued(point_of(report, "none"), "recompute", "all_gather") == 4);
   CHECK(issued(point_of(report, "full"), "recompute", "all_gather") == 4);
   CHECK(issued(point_of(report, "no_reshard(none)"), "recompute", "all_gather") == 0);
@@ -130,7 +130,8 @@ TEST_CASE("none is one plan for predict, for run, and for search under fsdp") {
   check_same(front["nothing_recomputed"], 1);
   check_same(front["points"].back(), 1);
   check_same(front["baselines"][1], 1);
-  CHECK(issued(point_of(run, "none"), "recompute", "all_gather") == 4);  // one per block and step
+  CHECK(issued(point_of(run, "none"), "recompute", "all_gather") ==
+        4);  // one gather per block and step
 }
 
 TEST_CASE("a pretended rank executes and holds what the real ranks do") {
@@ -153,8 +154,8 @@ TEST_CASE("predict says which layout its ranks have") {
   CHECK_THAT(outcome.out, Catch::Contains("each of 8 ranks: tp=2,fsdp=4"));
 }
 
-// The front of --world comes from traced ranks. It equals that of the layout for which --world
-// stands.
+// The front of --world comes from a trace of one rank. It equals the front of the layout for which
+// --world stands.
 TEST_CASE("a search over --world is one of fsdp, and what it says would fit does") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
@@ -195,7 +196,8 @@ TEST_CASE("a search over --world is one of fsdp, and what it says would fit does
              !Catch::Contains("--world"));
 }
 
-// Between two real ranks. A median of one call each is enough to read.
+// Measures between two real ranks. One call per size is enough, because the test only checks that
+// the result can be read.
 TEST_CASE("links are measured between ranks and taken by predict and search, with their name") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("two.links.json");

@@ -107,11 +107,11 @@ TEST_CASE("predict tells peak, place and executed ops without data") {
   CHECK(peak(0) > peak(2));
   CHECK(json[0]["predicted_ops"]["recompute"].empty());
   CHECK(json[1]["predicted_ops"]["recompute"]["aten::mm"] ==
-        192);  // 7 per layer, the last not needed
+        192);  // 7 per layer, except the last, whose result backward does not need
 }
 
-// On a GPU, kernels also allocate inside. A profile derived from a data sheet's states how much: 64
-// bytes in every op.
+// On a GPU, kernels also allocate memory while they run. A profile from a data sheet assumes 64
+// bytes for every op.
 TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is in it") {
   constexpr const char* kNote = "temporaries not measured: a bound";
   const std::string predict = "predict " + kTinyLlama + "--policy full ";
@@ -248,7 +248,7 @@ TEST_CASE("a prediction for a device says what a rank sends, and between what a 
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {
-    // Wide enough that no phrase is wrapped.
+    // The terminal is wide enough that no phrase is wrapped.
     const Outcome outcome = rematch(predict + flags, "COLUMNS=200 ");
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -269,7 +269,7 @@ TEST_CASE("a prediction for a device says what a rank sends, and between what a 
     for (const auto& [phase, kinds] : step["predicted_sent_bytes"].items()) {
       for (const auto& [kind, bytes] : kinds.items()) sent += bytes.get<std::int64_t>();
     }
-    // Each time is rounded up to a nanosecond, in which 450 bytes are sent.
+    // Each time is rounded up to whole nanoseconds. 450 bytes are sent in a nanosecond.
     CHECK(number("predicted_communication_ns") >= sent / 450);
     CHECK(number("predicted_communication_ns") <= sent / 450 + 1000);
     CHECK(number("predicted_step_time_ns") ==

@@ -28,10 +28,10 @@ TEST_CASE("a run with repeats of the reference passes the gate, and fails it on 
     CHECK(passed.code == 0);
     CHECK_THAT(passed.out, Catch::Contains("PASS: 1 of 1 points pass."));
   }
-  // Two layers in two steps, in forward and again in recompute.
+  // Two layers in two steps run attention in forward, and again in recompute.
   CHECK(rematch(gate + " --expect attention_forward=8,recompute.attention_forward=4").code == 0);
   CHECK(rematch(gate + " --expect attention_forward=4").code == 3);
-  CHECK(rematch(gate + " --loss equivalence").code == 4);  // full itself ran once
+  CHECK(rematch(gate + " --loss equivalence").code == 4);  // full itself ran only once
   CHECK(rematch("validate " + report).code == 0);
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   REQUIRE(outcome.code == 0);
   CHECK(rematch("validate " + file).code == 0);
   const Json report = read_json_file(file);
-  // Self and cross attention: 2 x 2 layers x 3 steps.
+  // Self and cross attention in 2 layers and 3 steps: 2 x 2 x 3.
   const auto attention = [&](std::size_t point, const char* phase, const char* name) {
     const Json& counts = report["points"][point]["counts"][phase];
     return counts.contains(name) ? counts[name].get<int>() : 0;
@@ -115,8 +115,8 @@ TEST_CASE("a run of a plan file is the run of its policy") {
   CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
 }
 
-// It computes differently, so its bits differ from flash's. With a policy it still has the bits it
-// has without.
+// The other kernel computes differently, so its bits differ from those of flash. Under a policy it
+// has the same bits as without the policy.
 TEST_CASE("another attention kernel is another point, with the same executed ops and bytes") {
   const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
@@ -244,7 +244,8 @@ TEST_CASE("a run that the machine cannot hold is not begun") {
   CHECK_THAT(outcome.err, !Catch::Contains("exact"));
 }
 
-// The points of a share are in the merged report, so the share states why each was not measured.
+// The merged report includes the points of a share that measured nothing. The share therefore
+// states why each was not measured.
 TEST_CASE("a share that the machine cannot hold skips its points") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
@@ -362,13 +363,13 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
   CHECK(std::filesystem::exists(file));
 }
 
-// One pass has ended when the signal arrives. Without a report's name there is no folder to keep
-// it.
+// One pass has ended when the signal arrives. Without a name for the report there is no folder that
+// keeps it.
 TEST_CASE("an interrupted run says what is kept of it, and no more") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
-    // Otherwise the previous run's output would end the wait at once.
+    // otherwise the previous run's output would end the wait at once
     std::filesystem::remove(said);
     rematch(
         "run " + kTinyLlama + "--policy none,full --steps 200 --rounds 0 " + flags + " 2>" + said +
@@ -388,7 +389,7 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
         kept + "without --fresh to resume; " + mine + " is of an earlier run, and stays\n");
 }
 
-// The second of two shares ends. The first is told to stop once its first point has ended.
+// The second of two shares ends. The first share is told to stop after its first point has ended.
 TEST_CASE("the report of an interrupted share has what it finished, and merges with the others") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
@@ -439,7 +440,7 @@ TEST_CASE("rounds that two starts of a command timed are not paired but timed ag
   const Json first = starts_of(0);
   CHECK(first == starts_of(1));
   CHECK(first.size() == 2);
-  // Without the edit, everything is reused.
+  // Without the edit, all rounds are reused.
   CHECK_THAT(rematch(command).err, !Catch::Contains(": ok\n"));
   CHECK(starts_of(0) == first);
   int num_edited = 0;

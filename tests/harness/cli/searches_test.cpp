@@ -1,4 +1,5 @@
-// The binary from a profile to a front: what it measures and searches, and which points it runs.
+// The binary from a profile to a front: what is measured, what is searched, and which points are
+// run.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
@@ -127,12 +128,12 @@ TEST_CASE("a budget is met, or refused with the lowest peak and exit code 3") {
   CHECK_THAT(infeasible.err, Catch::Contains("no plan fits") && Catch::Contains("lowest peak is"));
 }
 
-// Activations make up most of its peak, so it has a front.
+// Activations make up most of this model's peak, so the search finds a front.
 const std::string kSearchedLlama =
     "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 "
     "--optimizer none ";
 
-// 8 billion parameters with AdamW's state, in float32: 128 GiB before any activation.
+// 8 billion parameters with AdamW's state, in float32, need 128 GiB before any activation.
 TEST_CASE("what is measured here is weighed against the memory that there is, before it starts") {
   const std::string model = "--model llama3_8b --tokens 128 --device cpu";
   for (const std::string command : {"profile ", "search "}) {
@@ -145,7 +146,7 @@ TEST_CASE("what is measured here is weighed against the memory that there is, be
   }
 }
 
-// One weight is 256 GiB. The profile was not measured, but claims to be measured on this CPU.
+// One weight is 256 GiB. The profile was not measured, but claims that this CPU measured it.
 TEST_CASE("points of a front that the machine cannot hold are not begun") {
   const ScratchFolder scratch;
   const std::string model = "--model llama_small --dim 65536 --ffn 1048576 --layers 2 ";
@@ -173,7 +174,7 @@ TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is p
       "4 --vocab 4096 --dtype bfloat16 ";
   const auto peak_of_full = [&model](const std::string& ops) {
     const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
-    const std::string schedule = "on_demand";  // the cell before the peak's
+    const std::string schedule = "on_demand";  // the table's cell before the peak
     const std::size_t begin = text.find_first_not_of(' ', text.find(schedule) + schedule.size());
     return text.substr(begin, text.find("  ", begin) - begin);
   };
@@ -183,7 +184,7 @@ TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is p
                  Catch::Contains("the peak of full is " + peak_of_full("fused") +
                                  " with it instead of " + peak_of_full("eager")));
   CHECK(rematch("search " + model + how + "--ops fused").err.empty());
-  // The peaks are in a block and in the head, where fused ops do not lower them.
+  // These peaks are in a block and in the head, where fused ops do not lower them.
   const std::string wide =
       "--model llama_small --layers 2 --dim 32 --heads 2 --kv-heads 1 --ffn 2048 --tokens 64 "
       "--batch 4 --vocab 256 --dtype bfloat16 ";
@@ -281,7 +282,7 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
                            Catch::Contains("not even batch 4 fits 1.00 KiB"));
 }
 
-// An H100's 79.1 GiB, minus 0.5 for driver and context, divided by 1.2: tensors get this much
+// An H100 has 79.1 GiB. Tensors get this minus 0.5 GiB for driver and context, divided by 1.2,
 // unless a reserve is given.
 TEST_CASE("the largest batch is searched within what the reserve leaves") {
   const std::string search = "search " + kSearchedLlama +

@@ -22,14 +22,14 @@
 namespace rematch::testing {
 namespace {
 
-// Each round has its own speed.
+// Each round has its own speed of the steps.
 Report large_report(int num_points, std::uint32_t seed) {
   std::mt19937 bits(seed);
   std::normal_distribution<double> noise(0, 0.005);
   Report report{sample_provenance(), {}, {}, {}};
   PointRecord point = sample_point("none");
-  point.steps.resize(1);  // the second step's loss is not finite
-  point.kernels.reset();  // a CPU has none
+  point.steps.resize(1);  // drops the second step, whose loss is not finite
+  point.kernels.reset();  // a report of a CPU has no kernels
   point.time->device_state.reset();
   for (int index = 0; index < num_points; ++index) {
     point.policy = "layers([" + std::to_string(index) + "])";

@@ -32,7 +32,7 @@ const std::string kTwoRanks = kTinyLlama + "--parallel fsdp=2 --threads 1 --opti
 // ten.
 constexpr seconds kSoon{60};
 
-// Returns a port on which nobody listened a moment ago.
+// Returns a port on which no process listened a moment ago.
 int free_port() {
   const int listening = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -45,7 +45,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// A variable in the environment of all processes of a test.
+// Returns a variable that marks all processes of one test in their environment.
 std::string new_mark() {
   static int count = 0;
   return "REMATCH_TEST_MARK=" + std::to_string(getpid()) + "." + std::to_string(++count);
@@ -65,7 +65,7 @@ std::string variables_of(Starter starter, int rank, int world, int port) {
          meeting;
 }
 
-// A program for each of two ranks, and the variables set for it.
+// A program for each of two ranks, and the variables set for both.
 struct TwoCommands {
   std::vector<std::string> programs = {binary(), binary()};
   int port = free_port();
@@ -89,12 +89,12 @@ std::vector<Outcome> start_twice(
   return outcomes;
 }
 
-// `words` are separated by zeros, like a process's arguments and environment in /proc.
+// `words` are separated by zero bytes, like a process's arguments and environment in /proc.
 bool has_word(const std::string& words, const std::string& word) {
   return (std::string(1, '\0') + words).find('\0' + word + '\0') != std::string::npos;
 }
 
-// Returns the test's process with that mark, subcommand and variable.
+// Returns the process of this test that has the mark, subcommand and variable.
 pid_t find_process(const std::string& mark, const std::string& subcommand,
                    const std::string& variable) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -110,7 +110,8 @@ pid_t find_process(const std::string& mark, const std::string& subcommand,
   return 0;
 }
 
-// Sends the signal to that process as soon as it exists. Gives up after a while.
+// Sends the signal to the process with these properties as soon as it exists. Gives up after a
+// while.
 bool signal_process(int signal_number, const std::string& mark, const std::string& subcommand,
                     const std::string& variable) {
   const auto give_up_at = steady_clock::now() + kSoon;
@@ -283,8 +284,8 @@ TEST_CASE("where the command of rank 0 is killed, with it the store, the others 
                                   Catch::Contains("the command of rank 0 has ended"));
 }
 
-// A job that waits for its second rank serves the store here. For the other job it stands for
-// torchrun's agent.
+// A job that waits for its second rank serves the store at this address. To the other job, this
+// store looks like that of torchrun's agent.
 TEST_CASE("a store that is gone ends a job in seconds, with a report that says so") {
   const ScratchFolder scratch;
   TwoCommands two;

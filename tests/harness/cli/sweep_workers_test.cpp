@@ -1,6 +1,6 @@
-// Workers of a sweep as processes on one folder. They are killed at random moments, stopped for
-// longer than others wait, or run on a disk that is full or read-only for a while. A script of a
-// few milliseconds measures the comparisons.
+// Workers of a sweep as processes on one folder. They are killed at random moments, or stopped for
+// longer than others wait. Some run on a disk that is full or read-only for a while. A script that
+// takes a few milliseconds replaces the measurement.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
-// Behaves like `rematch run ... -o FILE`: keeps a finished point beside the report, and replaces
-// the report atomically. Its arguments stand for the measurement.
+// Behaves like `rematch run ... -o FILE`: keeps a finished point next to the report, and replaces
+// the report atomically. Its arguments are treated as the measured result.
 constexpr const char* kMeasuringScript = R"(#!/bin/sh
 for word; do file=$word; done
 mkdir -p "${file%.json}.points" || exit 1
@@ -91,7 +91,7 @@ class WorkerProcess {
     return code_.has_value();
   }
   void send(int signal_number) const { kill(pid_, signal_number); }
-  // Exit code, or 128 plus the signal.
+  // Returns the exit code, or 128 plus the signal.
   int wait() {
     int status = 0;
     if (!code_ && waitpid(pid_, &status, 0) == pid_) {
@@ -127,7 +127,7 @@ struct Sweep {
     return std::make_unique<WorkerProcess>(folder.string(), program(), time, clocks);
   }
 
-  // Every comparison has its own, complete report. No other files exist.
+  // Checks that every comparison has its own, complete report, and that no other files exist.
   void check_complete() const {
     const Json plan = Json::parse(text_of(folder / "plan.json"));
     REQUIRE(plan["comparisons"].size() == kNumComparisons);
@@ -158,7 +158,8 @@ struct Sweep {
   fs::path folder;
 };
 
-// Returns how many generations were measured to the end. Two of one comparison mean repeated work.
+// Returns how many generations were measured to the end. Two generations of one comparison mean
+// that work was repeated.
 int num_finished_generations(const Sweep& sweep) {
   int num_finished = 0;
   for (const auto& entry : fs::directory_iterator(sweep.folder / "work")) {
@@ -174,7 +175,7 @@ TEST_CASE("four workers share a sweep and measure each comparison once") {
   for (const auto& worker : workers) CHECK(worker->wait() == 0);
   sweep.check_complete();
   CHECK(num_finished_generations(sweep) == static_cast<int>(kNumComparisons));
-  // Nothing is left, so this worker ends at once.
+  // No comparison is left, so this worker ends at once.
   CHECK(sweep.worker()->wait() == 0);
 }
 
@@ -184,7 +185,7 @@ bool has_nameless_files(const fs::path& folder) {
   return fd >= 0;
 }
 
-// Processor time of one process in nanoseconds, without its children's.
+// Processor time of one process in nanoseconds, without that of its children.
 double processor_time(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
   double nanoseconds = 0;
@@ -308,7 +309,7 @@ TEST_CASE("a worker that is told to stop gives back what it holds, and says so b
     std::this_thread::sleep_for(Milliseconds(40));
     worker->send(signal_number);
     const int ended = worker->wait();
-    // The signal ends the worker if it arrives before the handlers are set.
+    // If the signal arrives before the handlers are set, it ends the worker.
     CHECK((ended == code || ended == 128 + signal_number || ended == 0));
   }
   CHECK(sweep.worker("1ms")->wait() == 75);
@@ -329,7 +330,7 @@ TEST_CASE(
   const Json json = Json::parse(rematch("sweep status --json " + sweep.folder.string()).out);
   CHECK(json["counts"]["failed"] == 2);
   CHECK(sweep.worker()->wait() == 5);
-  // The cause is fixed, but the comparison is only retried on request.
+  // The cause of the failure is fixed, but the comparison is only retried on request.
   std::ofstream(sweep.program()) << kMeasuringScript;
   CHECK(sweep.worker()->wait() == 5);
   CHECK(
@@ -436,7 +437,7 @@ TEST_CASE("a disk that is read-only for a while loses nothing") {
   const Sweep sweep("3s", scratch.file("disk"));
   const auto worker = sweep.worker();
   bool was_read_only = false;
-  // The system refuses this while a file is open for writing.
+  // The system refuses a read-only remount while a file is open for writing.
   for (int attempt = 0; attempt < 200 && !was_read_only; ++attempt) {
     was_read_only = disk.set_read_only(true);
     std::this_thread::sleep_for(Milliseconds(1));

@@ -42,7 +42,7 @@ TEST_CASE("a stored trace is predicted as the simulator does") {
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json predicted = Json::parse(outcome.out);
-  REQUIRE(predicted.size() == 3);  // none has no schedule
+  REQUIRE(predicted.size() == 3);  // policy none has no schedule
   StepSimulator simulator(stored.trace, OptimizerModel::kNothing);
   const Plan save_mm = plan_of("save_mm", stored.trace);
   const auto peak = [&](std::size_t index) {
@@ -195,7 +195,7 @@ TEST_CASE("a plan for a user's own model says that it needs its trace") {
   check_usage_error("export " + stored.plan_file("full"), "toy_llama, a model of your own");
 }
 
-// Every point can be exported, and so can the answer.
+// Every point of the front can be exported, and so can the answer to the question.
 TEST_CASE("a search for torch finds plans that can be exported, and an on_demand one does not") {
   const StoredTrace stored;
   const std::string front = stored.scratch.file("front.json");

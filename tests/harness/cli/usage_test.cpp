@@ -97,8 +97,8 @@ TEST_CASE("unknown subcommands and flags get the nearest known one") {
   check_usage_error("list extra", "'extra' is one argument too many");
 }
 
-// Thirty names without a space. The message quotes 120 letters, up to the end of a name, followed
-// by the advice.
+// Thirty names without a space between them. The message quotes at most 120 letters, up to the end
+// of a name. The advice follows.
 TEST_CASE("a long value is cut between its names, and the advice stays") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";

@@ -179,7 +179,7 @@ struct ToldMoves final : MoveObserver {
   CopyTimer timer;
 };
 
-// The first layer's product is copied out and back, with a join behind each copy.
+// The first layer's product is copied out and back. A join follows each copy.
 TEST_CASE("on CUDA copies are timed on a stream of their own and joins on the step's", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
@@ -208,10 +208,10 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// The place where an op switches to the side stream and back.
+// The pass in which an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
-// In backward it may read its saved tensor on another stream than the one autograd chose.
+// In backward this op may read its saved tensor on a stream other than the one that autograd chose.
 struct Sine final : torch::autograd::Function<Sine> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             bool switches) {

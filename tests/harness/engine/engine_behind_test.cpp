@@ -1,5 +1,5 @@
 // The autograd engine that the process used before its first recording still runs every backward.
-// It is LibTorch's own engine, or one that another library installed.
+// That engine is LibTorch's own engine, or one that another library installed.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -25,7 +25,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Engine;
 using torch::autograd::variable_list;
 
-constexpr int kDepth = 100;  // deeper than one thread allows, so that the engine's pool takes over
+constexpr int kDepth =
+    100;  // deeper than one thread allows, so that the engine's pool of threads is used
 
 // Stands for an engine that another library installs, as Python's torch does. Counts the calls it
 // receives.
@@ -66,7 +67,8 @@ struct OtherEngine final : Engine {
 };
 
 OtherEngine& other_engine() {
-  static auto* engine = new OtherEngine;  // leaked: worker threads may outlive static objects
+  static auto* engine =
+      new OtherEngine;  // the engine is leaked, because worker threads may outlive static objects
   return *engine;
 }
 
@@ -118,7 +120,7 @@ TEST_CASE("outside regions the engine that was there is asked for hooks, inside 
   const int checkpointed = growth(asked, [&] { run_engine(network(), plan, Schedule::kOnDemand); });
   CHECK(plain > 0);
   CHECK(checkpointed < plain);
-  // The remaining requests come from the loss, which is outside all regions.
+  // The other requests come from the loss, which is outside all regions.
   const at::Tensor output = at::ones({6, 8}).requires_grad_();
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }

@@ -1,6 +1,6 @@
-// Tests that the gate fails planted faults. Each is a known fault of checkpointing elsewhere,
-// planted in the engine or in a closure oracle. Every tier must fail it, T0 by step 2. Print the
-// table with build/dev/tests/harness/engine/faults_test '[table]'
+// Tests that the gate detects planted faults. Each fault is known from checkpointing elsewhere. It
+// is planted in the engine or in a closure oracle. Every tier must detect it, T0 by step 2. Print
+// the table with build/dev/tests/harness/engine/faults_test '[table]'
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 
@@ -28,7 +28,8 @@ using Layer =
 struct PlantedFault {
   const char* name;
   Fault engine = Fault::kNoFault;
-  ClosureFault closure = ClosureFault::kNoFault;  // kNoFault if the fault is in the engine
+  ClosureFault closure = ClosureFault::kNoFault;  // fault planted in the closure oracle; kNoFault
+                                                  // if the fault is planted in the engine
   Layer layer;
   bool keep_all = false;  // the plan saves every op that can be saved
   int micro_batches = 1;

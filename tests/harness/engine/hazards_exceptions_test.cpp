@@ -1,5 +1,5 @@
-// Ops that fail. Wherever in a step an op throws, memory returns to the baseline and generators and
-// buffers stay as forward left them. The next step is correct.
+// Ops that fail. At any op that throws, memory returns to the baseline, and generators and buffers
+// stay as forward left them. The next step is correct.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// In usual runs, every op fails for one hazard in kOneIn, and about kFew ops fail for each other
-// hazard.
+// By default, every op fails in turn for one hazard in kOneIn. For each other hazard, about kFew
+// ops fail.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 
@@ -49,12 +49,12 @@ class FailsAt final : public OpObserver {
 struct Subject {
   const Hazard& hazard;
   const Checkpoint& checkpoint;
-  const Facts& plain;  // facts of one step
+  const Facts& plain;  // facts of one plain step
   bool backward_changes_state;
 };
 
-// Fails a step at op `number`. Returns an empty string if the error came out and the state is as
-// forward left it.
+// Runs a step in which op `number` fails. Returns an empty string if the error reached the caller
+// and the state is as forward left it.
 std::string fail_at(const Subject& subject, int number) {
   Model model = model_of(subject.hazard);
   Facts facts;

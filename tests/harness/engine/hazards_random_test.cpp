@@ -21,7 +21,8 @@ std::vector<Plan> plans_of(const Trace& trace, std::uint32_t seed) {
   return plans;
 }
 
-// Bytes that plain autograd leaks: it leaves a cycle if a value is written in place from itself.
+// Returns the bytes that plain autograd leaks. It leaves a cycle of references if a value is
+// written in place from itself.
 std::int64_t left_by_plain(const Hazard& hazard) {
   const std::int64_t before = cpu_bytes();
   try_to_train(hazard, nullptr);
@@ -35,7 +36,7 @@ TEST_CASE("random layers under random plans", "[property]") {
   for (std::uint32_t seed = 0; seed < seeds; ++seed) {
     const Hazard hazard = random_program(seed);
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // it wrote to a tensor that autograd saved
+    if (!plain.facts.has_value()) continue;  // the program wrote to a tensor that autograd saved
     ++num_plain;
     const std::int64_t left = left_by_plain(hazard);
     const std::vector<Plan> plans = plans_of(trace_of(hazard), seed);

@@ -51,7 +51,7 @@ class Examination {
 
   const Trial& plain() const { return plain_; }
 
-  // Returns what is wrong, or an empty string.
+  // Returns a description of what is wrong, or an empty string.
   std::string verdict(const Plan& plan, Schedule schedule) {
     for (const Tried& tried : tried_) {
       if (tried.schedule == schedule && same_work(tried.plan, plan)) return tried.verdict;
@@ -59,7 +59,7 @@ class Examination {
     const std::int64_t before = cpu_bytes();
     const Checkpoint checkpoint = strict(plan, schedule);
     std::string verdict = verdict_on(plain_, try_to_train(hazard_, &checkpoint, backward_, steps_));
-    // Autograd's own queue holds the rest of a pass that failed.
+    // After a failed pass, autograd's own queue holds the nodes that did not run.
     const bool is_clean = !plain_.facts.has_value() || cpu_bytes() <= before;
     if (verdict.empty() && !is_clean) verdict = "memory is left";
     tried_.push_back({plan, schedule, verdict});

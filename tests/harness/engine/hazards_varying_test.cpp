@@ -26,7 +26,7 @@ std::int64_t passes_left(const Checkpoint& checkpoint) {
 }
 
 // Runs the steps of `hazard` under a plan that was made for other ops. Returns how many passes left
-// the plan. Plain autograd may leak `left_by_plain` bytes.
+// the plan. `left_by_plain` is the number of bytes that plain autograd may leak.
 std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan& plan, int steps,
                            std::int64_t left_by_plain = 0) {
   std::int64_t left = 0;
@@ -62,7 +62,9 @@ TEST_CASE("steps that vary under every family of plans") {
       CAPTURE(family.name);
       left += check_follows(hazard, plain, *plan, kVaryingSteps);
     }
-    num_left += left > 0 ? 1 : 0;  // other hazards vary sizes, or the order of whole regions
+    num_left += left > 0
+                    ? 1
+                    : 0;  // the hazards that stay on plan vary sizes, or the order of whole regions
   }
   CHECK(num_left >= 60);
 }
@@ -74,7 +76,7 @@ TEST_CASE("random programs under the plans of other programs", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(kStrangers); ++seed) {
     const Hazard hazard = random_program(seed);
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // it wrote to a tensor that autograd saved
+    if (!plain.facts.has_value()) continue;  // the program wrote to a tensor that autograd saved
     ++num_plain;
     const std::int64_t before = cpu_bytes();
     try_to_train(hazard, nullptr);

@@ -132,7 +132,7 @@ TEST_CASE("recordings after each other and several alive do not mix") {
   seed_generator();
   const Network second_network = f.named.make();
   {
-    Recording second(mixed);  // active while it lives
+    Recording second(mixed);  // active while this object lives
     const at::Tensor second_loss = loss_of(forward_with_scopes(second_network));
     first_loss.backward();
     second_loss.backward();
@@ -141,7 +141,7 @@ TEST_CASE("recordings after each other and several alive do not mix") {
   CHECK(first_difference(expected, outcome_of(first_network, first_loss)) == "");
   seed_generator();
   const Network third_network = f.named.make();
-  // Recorded by `first` again.
+  // The recording `first` records this pass again.
   const at::Tensor third_loss = loss_of(forward_with_scopes(third_network));
   third_loss.backward();
   CHECK(first_difference(expected, outcome_of(third_network, third_loss)) == "");

@@ -81,7 +81,7 @@ TEST_CASE("the refusal names region, op and tensor") {
 TEST_CASE("a saved tensor written to later is an error, as in plain autograd") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     at::Tensor y = at::mm(x, w);
-    const at::Tensor z = at::sin(y);  // saves y
+    const at::Tensor z = at::sin(y);  // autograd saves y for the backward of sin
     y.mul_(2);
     return z + y;
   });
@@ -187,7 +187,8 @@ TEST_CASE("a stream that differs from the plan is followed, counted and warned o
 // recomputed.
 TEST_CASE("an op that runs under its other name is the op of the plan") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
-    return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2), {2, 2, 2}));  // rows with gaps
+    return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2),
+                               {2, 2, 2}));  // the slice has gaps between its rows
   });
   const Trace trace = trace_of(network);
   const auto alias = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
@@ -224,7 +225,7 @@ TEST_CASE("inference mode inside a region, and a recording inside an open region
   Recording recording(strict(plan, Schedule::kOnDemand));
   {
     const c10::InferenceMode inference;
-    const at::AutoGradMode grad(true);  // without grad mode, ops of the region pass through
+    const at::AutoGradMode grad(true);  // without grad mode, ops of the region are not recorded
     CHECK_THROWS_WITH(Scope("blocks", 1), Contains("region blocks.1 runs in inference mode"));
   }
   {

@@ -146,7 +146,7 @@ TEST_CASE("the more layers between two checkpointed ones, the more is held") {
   }
 }
 
-// Ops of a block behind the last tensor that backward needs. Early stop leaves them out.
+// Ops of a block after the last tensor that backward needs. Early stop leaves these ops out.
 std::map<std::string, int> tails(const Trace& trace) {
   std::map<std::string, int> ops;
   for (const TracedBlock& block : trace.blocks) {
@@ -187,7 +187,7 @@ TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
   CHECK(after("first_n(3)") == full + 5 * per_block);
   // Recompute needs the modulation computed from the time. Without any region nothing keeps it
   // alive.
-  const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch, tables, dim, float32
+  const std::int64_t modulation = 2 * 6 * 48 * 4;  // batch, tables, width, bytes of a float32
   CHECK(after("none") == full + 8 * per_block - modulation);
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("random programs under plans of two shapes", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(kPairs); ++seed) {
     const Hazard hazard = alternating(random_program(seed), random_program(seed + 1000));
     const Trial plain = try_to_train(hazard, nullptr);
-    if (!plain.facts.has_value()) continue;  // it wrote to a tensor that autograd saved
+    if (!plain.facts.has_value()) continue;  // the program wrote to a tensor that autograd saved
     const std::int64_t before = cpu_bytes();
     try_to_train(hazard, nullptr);
     const std::int64_t left_by_plain = cpu_bytes() - before;

@@ -93,7 +93,8 @@ ToyStep run(const std::string& policy, Schedule schedule) {
   for (const at::Tensor* leaf : {&toy.input, &toy.gate, &toy.wq, &toy.output}) {
     step.outcome.gradients.push_back(leaf->grad());
   }
-  CHECK(units.backward_products == 6);  // two per linear, each as large as forward's: 8 units
+  CHECK(units.backward_products ==
+        6);  // two products per linear, each as large as forward's: 8 units
   step.backward_units = 8 + units.recomputed;
   return step;
 }

@@ -1,5 +1,5 @@
-// Writes and draws that the engine is not told about: those that OutsideCheck::kHashes finds, and
-// those that nothing detects.
+// Writes and random draws that the engine does not see. Some are found by OutsideCheck::kHashes,
+// and some are not detected at all.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
@@ -55,7 +55,8 @@ TEST_CASE("a write through .data is seen by its content") {
   check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
-    CHECK_NOTHROW(given.run_engine(strict(plan, schedule)));  // documented as not detected
+    CHECK_NOTHROW(
+        given.run_engine(strict(plan, schedule)));  // this write is documented as not detected
   }
 }
 

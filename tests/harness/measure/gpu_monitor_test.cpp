@@ -23,7 +23,8 @@ struct Driver {
   unsigned active_links = 18;
   bool has_mig_mode = false;
   std::string known_uuid = "MIG-5f7a";
-  bool lists_whole_gpu = true;             // only for privileged users
+  bool lists_whole_gpu =
+      true;  // whether the driver lists processes of the whole GPU, as it does for privileged users
   std::vector<NvmlProcess> mig_processes;  // processes of all instances
   int open_sessions = 0;
 };
@@ -32,7 +33,7 @@ Driver driver;
 int refuse(NvmlDevice*, unsigned*) { return 3; }
 
 constexpr unsigned kOwnInstance = 9;
-// Stands for the MIG instance's handle. The GPU's own handle is null.
+// A made-up handle of the MIG instance. The handle of the GPU itself is null.
 NvmlDevice* const kInstanceHandle = reinterpret_cast<NvmlDevice*>(&driver);
 
 int list_mig_processes(NvmlDevice* device, unsigned* count, NvmlProcess* processes) {
@@ -161,8 +162,8 @@ TEST_CASE("the environment gets what the driver says, and nothing for what it re
   open_monitor()->describe(environment);
   CHECK(environment.cpu_model == "Made-up CPU");
   CHECK(environment.pcie_generation == 5);
-  CHECK(environment.pcie_current_generation == std::nullopt);  // the driver refuses
-  CHECK(environment.pcie_width == std::nullopt);               // an old driver lacks it
+  CHECK(environment.pcie_current_generation == std::nullopt);  // the driver refuses the query
+  CHECK(environment.pcie_width == std::nullopt);               // an old driver lacks the function
   CHECK(environment.ecc == std::nullopt);
   CHECK(environment.power_limit_mw == 700000);
   CHECK(environment.default_power_limit_mw == 650000);
@@ -213,11 +214,12 @@ TEST_CASE("of a MIG instance only its own processes count") {
     return monitor->read(GpuMonitor::OwnContext::kYes).other_processes;
   };
   CHECK(others(driver.known_uuid) == 0);
-  driver.mig_processes.push_back({104, 0, kOwnInstance, 1});  // shares the instance's bandwidth
+  driver.mig_processes.push_back(
+      {104, 0, kOwnInstance, 1});  // this process shares the instance's bandwidth
   CHECK(others(driver.known_uuid) == 1);
   driver.lists_whole_gpu = false;
   CHECK(others(driver.known_uuid) == 1);
-  CHECK(others("GPU-5f7a") == std::nullopt);  // it is unknown which instance this is
+  CHECK(others("GPU-5f7a") == std::nullopt);  // it is unknown which MIG instance the device is
   Environment environment;
   GpuMonitor::open(functions(), driver.known_device, driver.known_uuid)->describe(environment);
   CHECK(environment.mig == true);

@@ -106,7 +106,7 @@ TEST_CASE("a stop can be requested while a reading takes its time") {
   busy_gpu.blocks = true;
   sampler.start();
   while (!busy_gpu.is_blocked) std::this_thread::sleep_for(milliseconds(1));
-  sampler.request_stop();  // a stop that waited would hang here
+  sampler.request_stop();  // if stop waited for the answer, the test would hang here
   busy_gpu.blocks = false;
   CHECK(sampler.stop().size() == 1);
 }

@@ -1,4 +1,4 @@
-// A machine's memory, read from invented proc and sys folders and from this machine's.
+// Reads a machine's memory, from invented proc and sys folders and from those of this machine.
 #include "harness/measure/machine_memory.h"
 
 #include <filesystem>
@@ -36,8 +36,8 @@ TEST_CASE("without control groups the machine's own memory counts") {
   CHECK(machine.memory().oom_kills == 3);
 }
 
-// The job may use 8 GiB. It holds 5, of which 1 is pages of files. The slice above it has 6 of 16
-// left.
+// The job may use 8 GiB. It holds 5 GiB, of which 1 GiB is pages of files. The slice above the job
+// has 6 of 16 GiB left.
 TEST_CASE("the least of a process's control groups limits it") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "0::/slice/job\n");

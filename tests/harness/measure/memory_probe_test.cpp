@@ -105,7 +105,7 @@ TEST_CASE("meta gives the bytes of the CPU at every op boundary") {
   CHECK(meta.timeline->op_index == cpu.timeline->op_index);
   auto meta_bytes = meta.timeline->bytes;
   auto cpu_bytes = cpu.timeline->bytes;
-  meta_bytes.erase(Holder::kOther);  // leftovers of other tests differ between devices
+  meta_bytes.erase(Holder::kOther);  // other tests leave bytes that differ between devices
   cpu_bytes.erase(Holder::kOther);
   CHECK((meta_bytes == cpu_bytes));
   CHECK(meta.peak_allocated->count - meta.baseline->count ==
@@ -174,12 +174,13 @@ TEST_CASE("a second forward of a step begins with what the first one left") {
   second.backward();
   const MemoryTimeline line = probe.finish_step().timeline.value();
   const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
-  const std::size_t num_ops = line.op_index.size() / 2;  // ops of one forward and backward
-  CHECK(saved[3] == 256 + 512);                          // equal to a single step
-  CHECK(saved[num_ops + 3] == saved[3] + 4);             // the first loss, which the caller holds
+  const std::size_t num_ops =
+      line.op_index.size() / 2;               // number of ops of one forward and backward
+  CHECK(saved[3] == 256 + 512);               // same as in a single step
+  CHECK(saved[num_ops + 3] == saved[3] + 4);  // plus the first loss, which the caller holds
 }
 
-// The previous listener must receive everything too.
+// The listener that was set before must also receive everything.
 struct CountingListener final : ScopeListener {
   int entered = 0;
   int left = 0;

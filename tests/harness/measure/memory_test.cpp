@@ -22,7 +22,7 @@ TEST_CASE("CPU bytes are what tensors asked for, and go with the last of them") 
   const std::int64_t before = cpu_bytes();
   {
     const at::Tensor a = at::empty({10, 10});        // 400 bytes
-    const at::Tensor view = a.view({100});           // shares them
+    const at::Tensor view = a.view({100});           // shares the 400 bytes
     const at::Tensor b = at::empty({3}, at::kLong);  // 24 bytes
     CHECK(cpu_bytes() - before == 424);
   }
@@ -44,8 +44,8 @@ TEST_CASE("rounding applies to every block, as a caching allocator's granularity
   install_counting_allocators(512);
   const std::int64_t before = meta_bytes();
   {
-    const at::Tensor a = at::empty({1}, kMeta);    // 4 -> 512
-    const at::Tensor b = at::empty({129}, kMeta);  // 516 -> 1024
+    const at::Tensor a = at::empty({1}, kMeta);    // 4 bytes, rounded to 512
+    const at::Tensor b = at::empty({129}, kMeta);  // 516 bytes, rounded to 1024
     install_counting_allocators(1);
     CHECK(meta_bytes() - before == 1536);
   }

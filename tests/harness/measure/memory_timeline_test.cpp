@@ -70,7 +70,8 @@ TEST_CASE("each part of the step has its own peak") {
 
 TEST_CASE("each phase's peak names who holds it, and they sum to it") {
   const MemoryRecord record = summarize(two_blocks());
-  REQUIRE(record.holders_by_phase.size() == 3);  // forward, loss, backward; no single block
+  REQUIRE(record.holders_by_phase.size() ==
+          3);  // parts forward, loss and backward; no single block
   for (const auto& [phase, holders] : record.holders_by_phase) {
     CAPTURE(phase);
     Bytes sum;
@@ -109,7 +110,8 @@ TEST_CASE("a long timeline keeps the highest boundary of each stretch") {
   const std::vector<std::int64_t>& other = record.timeline->bytes.at(Holder::kOther);
   const auto peak = std::max_element(other.begin(), other.end());
   CHECK(*peak == 8);
-  CHECK(record.timeline->op_index[peak - other.begin()] == 778);  // ops executed by then
+  CHECK(record.timeline->op_index[peak - other.begin()] ==
+        778);  // number of ops executed up to each sample
 }
 
 TEST_CASE("a step without ops has no peak") {

@@ -59,7 +59,7 @@ TEST_CASE("a child that is killed while memory is free is told from one that ran
   CHECK_FALSE(killed.memory_was_short);
 }
 
-// The grandchild holds the same stderr and would outlive a plain kill of its parent.
+// The grandchild uses the same stderr. It would survive if only its parent were killed.
 TEST_CASE("a child that takes too long is ended with its whole process group") {
   const testing::ScratchFolder scratch;
   const std::string pid_file = scratch.file("pid");

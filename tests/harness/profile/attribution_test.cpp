@@ -151,7 +151,7 @@ TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass inv
 
   Device device = device_of_a_step();
   device.run(kGemm, 0);
-  device.run(kGemm, 99);  // an op call that does not exist
+  device.run(kGemm, 99);  // there is no such op call
   use = attribute(device.activity, calls_of_a_step());
   CHECK(use.unattributed == 2);
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were launched by no op"));
@@ -175,7 +175,7 @@ TEST_CASE("a kernel that was lost makes the pass invalid, whatever its class") {
   Device complete;
   complete.run(kGemm, 1);
   complete.run("elementwise_kernel", 2);
-  complete.launch(0);  // no op call launched it
+  complete.launch(0);  // no op call launched this kernel
   complete.launch(kBatchOfStep);
   CHECK_FALSE(attribute(complete.activity, calls).invalid);
 }
@@ -191,7 +191,7 @@ TEST_CASE("a launch by the runtime and the driver's inside it are one") {
   device.activity.links.push_back({999, 4});
   device.activity.launches.push_back(inner);
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 0);
-  device.activity.kernels.back().correlation = 999;  // the kernel belongs to the inner call
+  device.activity.kernels.back().correlation = 999;  // this kernel belongs to the inner call
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 0);
   device.activity.launches.back().thread = 2;
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 1);

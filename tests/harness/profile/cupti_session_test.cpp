@@ -1,4 +1,4 @@
-// An invented CUPTI: a table of functions that returns the records a test requested.
+// An invented CUPTI: a table of functions that return the records that a test requested.
 #include "harness/profile/cupti_session.h"
 
 #include <dlfcn.h>
@@ -28,8 +28,9 @@ struct FakeCupti {
   bool broken_buffer = false;
   std::size_t dropped = 0;
   std::vector<Record> pending;   // records that the next flush delivers
-  std::vector<Record> withheld;  // their buffer has an unfinished record; needs a forced flush
-  // Runs once on CUPTI's thread while it reads a buffer.
+  std::vector<Record> withheld;  // records whose buffer has an unfinished record, so that only a
+                                 // forced flush delivers them
+  // Runs once, on CUPTI's thread, while that thread reads a buffer.
   std::function<void()> while_reading;
   int subscribers = 0;
   std::vector<CUpti_ActivityKind> enabled;
@@ -104,7 +105,7 @@ CUptiResult result_string(CUptiResult result, const char** text) {
 
 constexpr auto kLaunchOfCuda13 = CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000;
 
-// A few calls have the names that matter here, in both domains.
+// Gives a few calls, in both domains, the names that matter in this test.
 CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const char** name) {
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
     *name =
@@ -125,15 +126,15 @@ CUptiResult call_name(CUpti_CallbackDomain domain, std::uint32_t call, const cha
       *name = "cudaLaunchHostFunc_v10000";
       break;
     case 7:
-      return CUPTI_ERROR_INVALID_PARAMETER;  // a number without a call
+      return CUPTI_ERROR_INVALID_PARAMETER;  // there is no call with this number
     default:
       *name = "cudaGetDevice_v3020";
   }
   return CUPTI_SUCCESS;
 }
 
-// Switches a call of a kind that must be enabled already, because enabling the kind later would
-// trace all its calls.
+// Switches tracing for one call of a kind. The kind must be enabled before, because enabling it
+// later would trace all its calls.
 CUptiResult switch_call(CUpti_CallbackDomain domain, CUpti_CallbackId call, bool on) {
   const auto kind = domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
                                                          : CUPTI_ACTIVITY_KIND_RUNTIME;
@@ -174,7 +175,7 @@ CuptiFunctions table_of_recording() {
   table.flush_all = &flush;
   table.next_record = &next_record;
   table.num_dropped = [](CUcontext, std::uint32_t, std::size_t* dropped) {
-    *dropped = std::exchange(fake.dropped, 0);  // since the last call
+    *dropped = std::exchange(fake.dropped, 0);  // number dropped since the last call
     return CUPTI_SUCCESS;
   };
   return table;
@@ -299,7 +300,7 @@ TEST_CASE("kernels, copies, sets and links are read; what only launches is not")
   check_nothing_is_left();
 }
 
-// LibTorch for CUDA 13 launches through __cudaLaunchKernel, cuBLAS through the driver.
+// LibTorch for CUDA 13 launches through __cudaLaunchKernel, and cuBLAS launches through the driver.
 TEST_CASE("every call that gives the device work is traced, and no other") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -322,7 +323,7 @@ TEST_CASE("a record of the warm-up that comes late is known by its stamp") {
   CHECK(activity.kernels[1].symbol == "lost_its_stamp");
 }
 
-// The forced flush comes second. On its own it would return records that could still end.
+// The forced flush comes second. If it came first, it would return records that could still end.
 TEST_CASE("a buffer that is withheld for an unfinished record is asked for by force") {
   fake = {};
   const CuptiFunctions functions = table();
@@ -405,7 +406,7 @@ TEST_CASE("calls that launch a kernel are listed, and no others") {
     give(record);
   };
   const auto runtime = CUPTI_ACTIVITY_KIND_RUNTIME;
-  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // belongs to the warm-up
+  give_call(runtime, kLaunchOfCuda13, 900, 1, 0);  // this record belongs to the warm-up
   give_call(runtime, kLaunchOfCuda13, 1000, 2, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, 1010, 3, 0);
   give_call(runtime, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000, 1020, 4, 0);
@@ -443,7 +444,7 @@ TEST_CASE("dropped records are counted, and what came before a discard is forgot
 }
 
 TEST_CASE("ids of op calls nest and are ours") {
-  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses 0 and 1
+  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses kinds 0 and 1
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);

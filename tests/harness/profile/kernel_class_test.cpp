@@ -18,8 +18,9 @@ struct Row {
   KernelClass expected;
 };
 
-// Names that no library contains as a symbol, because they are compiled on use or come from newer
-// releases. They are spelled as in published profiles and sources, not captured on a device.
+// Names that no library contains as a symbol, because their kernels are compiled on use or come
+// from newer releases. The names are spelled as in published profiles and sources, not captured on
+// a device.
 TEST_CASE("kernel names fall into their class") {
   const std::vector<Row> rows = {
       {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, "
@@ -130,7 +131,7 @@ TEST_CASE("the kernels that the libraries carry fall into their class, as symbol
     CHECK(to_string(kernel_class_of(demangled(name.symbol))) == name.expected);
     classes.insert(name.expected);
   }
-  // All classes but memory, which has no names.
+  // All classes except memory, which has no kernel names.
   CHECK(classes.size() == kWords<KernelClass>.size() - 1);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("what only looks like attention is not") {
   CHECK(kernel_class_of("void at::native::softmax_warp_forward_flash<...>") ==
         KernelClass::kSoftmaxLoss);
   CHECK(kernel_class_of("prefix_nvjet_hsh") == KernelClass::kUnknown);     // anchored
-  CHECK(kernel_class_of("sdpa_sm_flash_fprop") == KernelClass::kUnknown);  // no digits
+  CHECK(kernel_class_of("sdpa_sm_flash_fprop") == KernelClass::kUnknown);  // a name without digits
 }
 
 TEST_CASE("a short name is without template arguments and parameters") {

@@ -35,7 +35,7 @@ TEST_CASE("NVTX's ranges are heard by name, and nest") {
     marker.end();
     marker.end();
     marker.end_region();
-    marker.begin_phase("backward");  // for a step that ends by an exception
+    marker.begin_phase("backward");  // used for a step that ends with an exception
     marker.begin(3, "backward blocks.0 aten::mm");
     marker.end();
   }

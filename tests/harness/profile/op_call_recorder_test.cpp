@@ -89,7 +89,7 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   OpCallRecorder recorder({&notes});
   run_steps(*training, recorder, 1);
   CHECK(notes.open == 0);
-  CHECK(notes.most_open == 1);  // ops inside ops are not calls
+  CHECK(notes.most_open == 1);  // ops that run inside ops are not calls
   REQUIRE(notes.ids.size() == recorder.calls().size() + 1);
   CHECK(notes.ids[0] == kBatchOfStep);  // the input is made before the first op
   for (std::size_t index = 1; index < notes.ids.size(); ++index) CHECK(notes.ids[index] == index);
@@ -102,15 +102,16 @@ TEST_CASE("every op is marked while it runs, by phase, block and name") {
   CHECK(has("optimizer aten::_fused_adamw_"));
 }
 
-// NVTX's functions carry no user pointer, so these are globals. Steps on the CPU run on one thread.
+// NVTX's functions carry no user pointer, so these lists are globals. Steps on the CPU run on one
+// thread.
 struct NvtxRange {
   std::string name;
-  std::string inside;  // the enclosing range of the thread
-  std::string phase;   // the open phase of the process
+  std::string inside;  // the enclosing range on the same thread
+  std::string phase;   // the open phase range of the process
 };
 std::vector<NvtxRange> nvtx_ranges;
 std::vector<std::string> nvtx_open;
-std::vector<std::string> nvtx_phases;  // ranges that ended
+std::vector<std::string> nvtx_phases;  // phase ranges that have ended
 std::string nvtx_phase;
 
 constexpr NvtxFunctions kNotingNvtx = {
@@ -142,7 +143,8 @@ TEST_CASE("NVTX ranges name each op, in its region's and its phase's, and close"
   CHECK(nvtx_phase == "");
   CHECK(nvtx_phases == std::vector<std::string>{"forward", "backward", "optimizer"});
   const auto regions = std::stable_partition(nvtx_ranges.begin(), nvtx_ranges.end(), is_region);
-  CHECK(regions - nvtx_ranges.begin() >= 4);  // two in forward, plus those that backward demands
+  CHECK(regions - nvtx_ranges.begin() >=
+        4);  // two regions in forward, plus the parts that backward demands
   nvtx_ranges.erase(nvtx_ranges.begin(), regions);
   REQUIRE(nvtx_ranges.size() == recorder.calls().size() + 1);
   CHECK(nvtx_ranges[0].name == "batch");

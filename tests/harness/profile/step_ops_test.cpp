@@ -1,4 +1,4 @@
-// Profiles from invented device activity of steps of an invented model.
+// Makes profiles from invented device activity of an invented model's steps.
 #include "harness/profile/step_ops.h"
 
 #include <stdexcept>
@@ -53,7 +53,7 @@ class RecordedSteps {
   std::int64_t clock_ = 1000;
 };
 
-// Three steps with 5, 900 and 7 per kernel: the median is 7, and twice that in backward.
+// Three steps take 5, 900 and 7 per kernel. The median is 7, and in backward twice that.
 TEST_CASE("device activity of some steps becomes a profile's op times") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);

@@ -1,5 +1,5 @@
-// The temporaries inside ops, on the CPU's counting allocator, which sees them as a GPU's allocator
-// does.
+// The temporaries inside ops, measured with the CPU's counting allocator. That allocator sees
+// temporaries as a GPU's allocator does.
 #include "harness/profile/op_call_recorder.h"
 
 #include <ATen/ops/matmul.h>
@@ -30,7 +30,7 @@ TEST_CASE("an op's temporaries are what it holds inside above what stands when i
     const OpObserverGuard observe(&recorder);
     at::sin(x);  // not recorded, because no list is set
     recorder.set_list(&ops);
-    const at::Tensor y = at::sin(x);  // only its output remains: no temporaries
+    const at::Tensor y = at::sin(x);  // only the op's output remains, so there are no temporaries
     const testing::WithBackend math(AttentionBackend::kMath);
     attention(q, q, q, /*causal=*/false);
     recorder.set_list(nullptr);

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Ranks that have joined and run.
+// Returns the states of ranks that have joined and are running.
 std::vector<RankState> running_ranks(int count) {
   std::vector<RankState> ranks(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank) {

@@ -39,8 +39,8 @@ std::string refusal_by_all(CollectiveLog& log, Ranks& ranks) {
   return {};
 }
 
-// Gathers of 4 x 12 floats into 8 x 12, and scatters the other way. The larger side is 384 bytes
-// each time.
+// Gathers of 4 x 12 floats into 8 x 12, and scatters from 8 x 12 into 4 x 12. The larger side has
+// 384 bytes each time.
 TEST_CASE("collectives of a recomputed step are counted by kind, phase and group, with bytes") {
   const PretendedRanks ranks(0, {{kLogged, {0, 1}}});
   const NamedNetwork network = collective_networks(kLogged).at(1);

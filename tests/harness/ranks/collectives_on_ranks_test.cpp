@@ -144,7 +144,7 @@ TEST_CASE("groups of one name on other ranks stay apart") {
   CHECK(failure_of_ranks(4, "rank: two groups of one name") == "");
 }
 
-// Only rank 2 of 4.
+// A group that contains only rank 2 of 4.
 TEST_CASE("a pretended rank has outputs of the real shapes, filled from its own") {
   const PretendedRanks ranks(2, {{kGroup, {0, 1, 2, 3}}});
   const at::Tensor mine = numbers_of(2, 4);

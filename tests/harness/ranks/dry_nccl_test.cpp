@@ -23,7 +23,7 @@ namespace {
 
 using Transport = RanksOptions::Transport;
 
-// Must be set before the device is first used, in the ranks too.
+// This must be set before the device is first used, in the ranks too.
 const bool kTwoCards = setenv("DRY_CUDA_DEVICES", "2", 1) == 0;
 
 at::TensorOptions on_card() { return at::TensorOptions().device(at::kCUDA); }

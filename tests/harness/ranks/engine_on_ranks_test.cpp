@@ -20,7 +20,8 @@ namespace rematch::testing {
 namespace {
 
 constexpr const char* kLate = "late";
-// Longer than the other rank needs to read a value that has not arrived yet.
+// This delay is long enough for the other rank to read a value before the value arrives, if it does
+// not wait.
 constexpr std::chrono::milliseconds kDelay{1};
 
 class LateForCollectives final : public OpObserver {

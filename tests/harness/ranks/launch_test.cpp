@@ -31,7 +31,7 @@ using End = LaunchResult::End;
 constexpr const char* kTraining = "all";
 constexpr int kLaunchSteps = 5;
 
-// Steps of two collectives. `happens` is called between the two of each step.
+// Steps of two collectives each. `happens` is called between the two collectives.
 template <class Happening>
 void train_on_this_rank(const Happening& happens) {
   Ranks ranks = this_rank({group_of_all(kTraining)});
@@ -173,7 +173,7 @@ TEST_CASE("a program that is not there is said to be") {
   CHECK_THAT(result.message, Contains("exit code 127: cannot start the child process"));
 }
 
-// Needs its own process, because a noted signal stays noted.
+// This test needs its own process, because a signal that arrived stays noted.
 TEST_CASE("launcher: gets a signal", "[.rank]") {
   const InterruptGuard interrupts;
   kill(getpid(), SIGINT);

@@ -14,7 +14,7 @@ using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using StartedWork = c10::intrusive_ptr<c10d::Work>;
 
-// Has all forms, and does nothing.
+// A backend that has all forms of all collectives, and does nothing.
 class IdleBackend : public c10d::Backend {
  public:
   IdleBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
@@ -27,7 +27,7 @@ class IdleBackend : public c10d::Backend {
   StartedWork allgather(TensorLists&, Tensors&, const c10d::AllgatherOptions&) override {
     return done();
   }
-  // Implements one form by another, as Gloo does.
+  // A backend that implements one form by another, as Gloo does.
   StartedWork _allgather_base(at::Tensor& output, at::Tensor& input,
                               const c10d::AllgatherOptions& options) override {
     TensorLists outputs = {{output}};
@@ -97,7 +97,7 @@ TEST_CASE("work of a form inside another one is handed over as well") {
   CHECK(notes.calls() == 1);
 }
 
-// Lacks all forms, so c10d's own forms throw.
+// A backend that lacks all forms, so that c10d's own forms throw.
 class LackingBackend : public c10d::Backend {
  public:
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}

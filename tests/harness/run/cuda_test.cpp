@@ -1,5 +1,5 @@
-// Tests a point on CUDA: it executes the CPU's ops, and its peak is the one in its allocator's
-// statistics.
+// Tests a point on CUDA: it executes the same ops as on the CPU, and its peak is the one in the
+// statistics of CUDA's allocator.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -77,7 +77,7 @@ std::vector<testing::MatrixModel> models_to_compare() {
 void check_bits_of_every_policy(const testing::MatrixModel& model) {
   testing::PolicyMatrix matrix(model, kDevice);
   const testing::StepBits none = matrix.bits("none", Schedule::kOnDemand);
-  std::set<std::string> plans;  // policies often make the same plan
+  std::set<std::string> plans;  // skips repeated plans, because policies often make the same plan
   for (const std::string& policy : testing::matrix_policies()) {
     for (const Schedule schedule : matrix.schedules(policy)) {
       if (!plans.insert(plan_sha256(*matrix.plan_of(policy)) + to_string(schedule).data()).second) {
@@ -114,7 +114,7 @@ TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it
   const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
   const at::Tensor a = at::empty({64, 64}, options);
   at::Tensor out = at::empty({64, 64}, options);
-  at::mm_out(out, a, a);  // loads what the first call needs
+  at::mm_out(out, a, a);  // the first call loads what it needs
   synchronize(a.device());
   const std::unique_ptr<ActivityRecorder> recorder = record_activity();
   at::mm_out(out, a, a);

@@ -38,8 +38,8 @@ Plans different_plans(PolicyMatrix& matrix) {
   return found;
 }
 
-// A quick run measures every plan on one model. On the other models it measures none and a
-// sixteenth of the others.
+// A quick run measures every plan on one model. On each other model it measures none and a
+// sixteenth of the other plans.
 Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   constexpr std::size_t kSlice = 16;
   if (every_plan || is_deep()) return all;

@@ -42,7 +42,8 @@ constexpr std::string_view kForwardKernels[] = {"fmha_cutlassF_f32", "16flash_fw
                                                 "24flash_fwd_splitkv_kernel"};
 constexpr std::string_view kBackwardKernels[] = {"fmha_cutlassB_f32", "flash_bwd_dq_dk_dv_loop"};
 
-// Adds up the kernels of these names. Prints them for scripts/test, which repeats such lines.
+// Adds up the launches of kernels with these names. Prints the sum for scripts/test, which repeats
+// such lines.
 template <std::size_t kNum>
 std::int64_t count(const std::string& step, const std::string_view (&names)[kNum]) {
   std::int64_t sum = 0;

@@ -16,7 +16,7 @@ namespace {
 // Shrinks the device until not even the model fits. Returns the phases in which the point failed.
 std::set<Phase> phases_that_run_out(const Point& point) {
   std::set<Phase> phases;
-  // Otherwise the peak would be the previous point's.
+  // Without an empty cache, the peak would include the previous point.
   c10::getDeviceAllocator(at::kCUDA)->emptyCache();
   const PointRecord whole = run(point);
   REQUIRE(whole.status == PointStatus::kOk);
@@ -28,7 +28,7 @@ std::set<Phase> phases_that_run_out(const Point& point) {
     const PointRecord record = run(point);
     c10::cuda::CUDACachingAllocator::setMemoryFraction(1, 0);
     CAPTURE(share, record.reason);
-    if (record.status == PointStatus::kOk) continue;  // freeing the cache was enough
+    if (record.status == PointStatus::kOk) continue;  // it was enough to free the cache
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
@@ -72,8 +72,8 @@ TEST_CASE("memory that a library or the runtime does not get is out of memory as
   CHECK(record.status == PointStatus::kCrash);
 }
 
-// Full size in width and tokens. Two layers cover every kind of layer of the whole model, and the
-// host draws their parameters in a tenth of the time.
+// The model has its full width and number of tokens. Its two layers include every kind of layer of
+// the whole model. The host draws their parameters in a tenth of the time.
 Dimensions full_size(Dimensions dimensions) {
   if (!is_deep()) dimensions["layers"] = 2;
   return dimensions;

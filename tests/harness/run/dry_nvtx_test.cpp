@@ -9,7 +9,8 @@
 namespace rematch::testing {
 namespace {
 
-// A thread's range at the moment it opened, with the enclosing range of that thread and the phase.
+// A range of a thread at the moment it opened, with the enclosing range of that thread and the
+// phase.
 struct Opened {
   std::string name;
   std::string inside;

@@ -85,7 +85,7 @@ std::optional<Point> point_if_not_refused(const std::string& policy) {
 TEST_CASE("every policy of the catalogue launches what is predicted, by class and phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
-  std::set<std::string> plans;  // policies often make the same plan
+  std::set<std::string> plans;  // skips repeated plans, because policies often make the same plan
   for (const std::string& policy : matrix_policies()) {
     std::optional<Point> point = point_if_not_refused(policy);
     if (!point || !plans.insert(plan_sha256(point->variant.plan)).second) continue;
@@ -199,7 +199,8 @@ TEST_CASE("timed steps tell the peaks of the allocator, which are those of the m
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
-  point.settings.timed_as = Determinism::kRepeatableBits;  // the same program as in the memory pass
+  point.settings.timed_as =
+      Determinism::kRepeatableBits;  // the program is the same as in the memory pass
   const PointRecord timed = run(point, Pass::kTime, 2);
   const PointRecord exact = run(point);
   CAPTURE(timed.reason, exact.reason);

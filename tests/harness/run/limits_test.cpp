@@ -1,4 +1,5 @@
-// Tests what a device cannot do, what an allocator's error says, and which allocator a run gets.
+// Tests which rates a device cannot reach, which errors of an allocator are recognized, and which
+// allocator a run gets.
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "harness/run/timing/time_summary.h"
@@ -39,7 +40,7 @@ TEST_CASE("a CPU's limit grows with its threads, and meta has none") {
 TEST_CASE("a rate that no such device has makes the point invalid") {
   PointRecord point;
   point.implied_flops_per_second = 9e14;
-  refuse_impossible_rate(point);  // no limit is known
+  refuse_impossible_rate(point);  // there is no known limit
   CHECK(point.status == PointStatus::kOk);
   point.most_flops_per_second = 9.1e14;
   refuse_impossible_rate(point);

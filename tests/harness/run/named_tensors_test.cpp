@@ -1,5 +1,5 @@
-// MaxText's policies keep tensors by name. They must keep the same tensors whatever ops make them.
-// See Note [MaxText's names] in policies/catalogue/families/maxtext.cpp.
+// MaxText's policies keep tensors by name. They must keep the same tensors regardless of the ops
+// that make them. See Note [MaxText's names] in policies/catalogue/families/maxtext.cpp.
 #include "tests/support/catch.h"
 #include "tests/support/policy_matrix.h"
 

@@ -32,7 +32,7 @@ std::string predicted_matrix(const MatrixModel& model) {
   return text;
 }
 
-// The lines of a file, to look rows up.
+// The lines of a file, in which rows are looked up.
 std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> lines;
   std::size_t begin = 0;

@@ -109,12 +109,12 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   CHECK(moments == Approx(11.97).margin(0.01));
   CHECK(peak(llama.at("none"), kGiB) + moments == Approx(38.3).margin(0.05));
   CHECK(peak(full, kGiB) + moments == Approx(24.8).margin(0.05));
-  // The inputs of 28 layers, with 2 x 4096 tokens, 3072 channels and 2 bytes each. The last one is
-  // not offloaded.
+  // The inputs of 28 layers, with 2 x 4096 tokens, 3072 channels and 2 bytes each. The last layer's
+  // input is not offloaded.
   const auto& offloaded = llama.at("offload_inputs(full)");
   const double inputs = 27.0 * 2 * 4096 * 3072 * 2 / kGiB;
   CHECK(after_forward(full) - after_forward(offloaded) == inputs * kGiB);
-  // At the peak all gradients exist, and no inputs any more. Without gradients, as with an
+  // At the peak all gradients exist, and all inputs have been freed. Without gradients, as with an
   // optimizer that steps in backward, the peak would be at the loss.
   CHECK(peak(offloaded, kGiB) == peak(full, kGiB));
   const auto at_loss = [&](const Variant& variant) {

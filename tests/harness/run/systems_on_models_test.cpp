@@ -11,7 +11,7 @@
 namespace rematch::testing {
 namespace {
 
-// A region as "0" (block), "0..1" (a segment) or "1.moe" (a part of a block).
+// Writes a region as "0" (a block), "0..1" (a segment) or "1.moe" (a part of a block).
 std::string place(const PlannedRegion& region) {
   const auto without_list = [](const std::string& scope) {
     return scope.starts_with("blocks.") ? scope.substr(7) : scope;
@@ -32,9 +32,9 @@ std::string kept(const RegionType& type, OpClass op_class) {
   return text.empty() ? "-" : text;
 }
 
-// "0 2: SrS r": the regions of one type, then its matmuls and attentions in call order. S is kept,
-// r recomputed, o kept on the host. "; to the end" means that early stop is off. Types are
-// separated by " | ".
+// Writes decisions such as "0 2: SrS r": the regions of one type, then its matmuls and attentions
+// in call order. S means kept, r recomputed, o kept on the host. "; to the end" means that early
+// stop is off. Types are separated by " | ".
 std::string decisions(const Plan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.types.size(); ++i) {
@@ -55,13 +55,15 @@ struct Row {
   const char* spelling;  // spelling in the table of systems
   const char* typed;
   const char* model;
-  const char* decisions;  // empty: rejected
+  const char* decisions;  // the expected decisions; empty if the row is rejected
 };
 
-constexpr const char* kLlama = "llama_small";        // wq wk wv wo w1 w3 w2
-constexpr const char* kWan = "wan_small";            // q k v o, cq ck cv co, in, out: all biased
-constexpr const char* kMoe = "moe_small";            // experts in layers 1 and 3
-constexpr const char* kDeepseek = "deepseek_small";  // wq wkv_a wkv_b wo; the first block is dense
+constexpr const char* kLlama = "llama_small";  // matmuls: wq wk wv wo w1 w3 w2
+constexpr const char* kWan =
+    "wan_small";  // matmuls: q k v o, cq ck cv co, in, out; all have biases
+constexpr const char* kMoe = "moe_small";  // layers 1 and 3 have experts
+constexpr const char* kDeepseek =
+    "deepseek_small";  // matmuls: wq wkv_a wkv_b wo; the first block is dense
 constexpr const char* kFull = "0 1 2 3: rrrrrrr r";
 constexpr const char* kFullNoStop = "0 1 2 3: rrrrrrr r; to the end";
 constexpr const char* kFullWan = "0 1 2 3: rrrrrrrrrr rr";
@@ -201,8 +203,8 @@ constexpr Row kRows[] = {
      kLlama, kCore},
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[moe])", kMoe,
      "1.moe 3.moe: rrrrrrr -; to the end"},
-    // Keeps wq and wkv_b, but not wkv_a. Does not keep what backward does not read, such as wo's
-    // product.
+    // The policy keeps wq and wkv_b, but not wkv_a. It does not keep what backward does not read,
+    // such as wo's product.
     {"megatron(recompute_modules=M)", "megatron(recompute_modules=[mla_up_proj])", kDeepseek,
      "0: rSrrSSr S; to the end | 1 2 3: rSrrrSSSSSr S; to the end"},
     {"megatron:recompute_activations", "megatron:recompute_activations", kLlama, kCore},
@@ -213,14 +215,14 @@ constexpr Row kRows[] = {
     {"maxtext:none", "maxtext:none", kLlama, "no region"},
     {"maxtext:full", "maxtext:full", kLlama, kFull},
     {"maxtext:save_out_proj", "maxtext:save_out_proj", kLlama, "0 1 2 3: rrrSrrr r"},
-    // Query and key are kept after the rotary embedding, so their matmuls are not.
+    // Query and key are kept after the rotary embedding, so their matmuls are not kept.
     {"maxtext:save_qkv_proj", "maxtext:save_qkv_proj", kLlama, "0 1 2 3: rrSrrrr r"},
     {"maxtext:save_dot_except_mlp", "maxtext:save_dot_except_mlp", kLlama, "0 1 2 3: rrSSrrr r"},
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kLlama,
      "0 1 2 3: rrSSrrS r"},
     {"maxtext:save_dot_with_context_except_mlp", "maxtext:save_dot_with_context_except_mlp", kLlama,
      "0 1 2 3: rrSSrrr S"},
-    // There is no gate, so mlpwo is the second matmul.
+    // The model has no gate, so mlpwo is the second matmul of its feed-forward.
     {"maxtext:save_dot_except_mlpwi", "maxtext:save_dot_except_mlpwi", kWan,
      "0 1 2 3: rrSSrrSSrS rr"},
     {"maxtext:minimal", "maxtext:minimal", kLlama, "0 1 2 3: rrSSSSS r"},

@@ -31,16 +31,16 @@ struct ModelClaim {
 // The state that all workers of one order share, and every rule that was broken.
 struct Shared {
   std::map<std::string, ModelClaim> claims;
-  std::map<std::string, std::string> reports;  // the path that was linked
+  std::map<std::string, std::string> reports;  // for each report, the path that was linked
   std::set<std::string> finished;              // paths of complete reports
   std::set<std::size_t> killed;
   std::vector<std::string> broken_rules;
   bool links_claims = false;
   int num_measured = 0;
-  int num_takeovers = 0;  // takeovers of claims without an end
+  int num_takeovers = 0;  // number of takeovers of claims that had not ended
 };
 
-// The text that one worker has read of one claim, and the time on its own clock.
+// What one worker last read from one claim, and when it read this text, on the worker's own clock.
 struct Reading {
   Nanoseconds at{};
   std::string text;
@@ -51,9 +51,8 @@ bool ends_with_line(const std::string& text, const std::string& line) {
 }
 
 // The folder as one worker sees it. Each operation is a step and is checked against the rules:
-// - A worker creates generation N+1 only if it knows that N is over. It read N's end, or it read
-// the
-//   same text twice with the stale time between by its own clock, or N's process was killed.
+// - A worker creates generation N+1 only if it knows that N is over: it read N's end, or it read
+//   the same text twice with the stale time between by its own clock, or N's process was killed.
 // - Generations have no gaps. Only its creator writes to a claim.
 // - A report that existed before a claim was created is not measured again.
 // - Only complete reports of a worker's own generation are linked, and the first one is kept.
@@ -219,7 +218,7 @@ struct Totals {
   int num_takeovers = 0;
 };
 
-// After every order one more worker runs undisturbed, and finds or makes all reports.
+// After every order, one more worker runs undisturbed. It must find or make all reports.
 Totals explore(const Case& setting) {
   Interleavings orders(setting.bounds);
   Totals totals;
@@ -311,12 +310,13 @@ TEST_CASE("silence is counted from a worker's last word, by the observer's own c
       folder.append_to_claim("a.g1", beat_line());
       CHECK(look_at(1060) == ClaimState::kHeld);
       CHECK(look_at(1061) == ClaimState::kHeld);
-      CHECK(look_at(1119) == ClaimState::kUnsure);  // silent for almost the stale time
+      CHECK(look_at(1119) ==
+            ClaimState::kUnsure);  // the worker is silent for almost the stale time
       CHECK(look_at(1120) == ClaimState::kStale);
       CHECK_FALSE(folder.has_claim("a.g2"));
       REQUIRE(claims.take("a"));
       CHECK(folder.has_claim("a.g2"));
-      CHECK_FALSE(claims.take("a"));  // the judged generation has been taken
+      CHECK_FALSE(claims.take("a"));  // another worker has taken the judged generation
     }});
   });
 }
@@ -346,7 +346,8 @@ TEST_CASE("a comparison that takes its workers down is given up, one that is giv
   });
 }
 
-// Ends each comparison that it is given in the same way, and lists them.
+// A measurer that ends every comparison in the same way, and lists the comparisons that it was
+// given.
 class SayingMeasurer : public Measurer {
  public:
   explicit SayingMeasurer(MeasureEnd end) : end_(end) {}
@@ -384,7 +385,7 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
       SayingMeasurer small(MeasureEnd::kSkipped);
       WorkEnd end = work_with(on_small, small, milliseconds(50));
       CHECK(small.taken == std::vector<std::size_t>{2, 0});
-      CHECK(end.why == WorkEnd::Why::kTimeIsUp);  // b takes longer
+      CHECK(end.why == WorkEnd::Why::kTimeIsUp);  // b takes longer than a
       CHECK(end.num_left == 1);
       end = work_with(on_small, small, std::nullopt);
       CHECK(small.taken == std::vector<std::size_t>{2, 0, 1});
@@ -399,8 +400,8 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
   });
 }
 
-// Two of three have failed. A worker with retries tries each of them once, even if it fails again.
-// It does not retry what fails during its own run.
+// Two of three comparisons have failed. A worker with retries tries each of the two once, even if
+// it fails again. The worker does not retry comparisons that fail during its own run.
 TEST_CASE("a worker that is to try again what failed does so once") {
   Interleavings alone({0, 0});
   alone.explore([&] {
@@ -440,7 +441,7 @@ TEST_CASE("a claim is read in whole lines, and what is none is refused with its 
   CHECK_FALSE(parse_claim(line.substr(0, line.size() - 1), "c").holder);
   CHECK(parse_claim(line + "beat\nbeat\nrelea", "c").num_beats == 2);
   CHECK(parse_claim(line + "beat\nreleased", "c").end == std::nullopt);
-  // A full disk left a part of a line.
+  // A full disk has left a part of a line in the claim.
   CHECK(parse_claim(line + "reabeat\nbeat\nreleased\n", "c").end == ClaimState::kFree);
   const ClaimText failed = parse_claim(line + end_line(ClaimState::kFailed, "two\nlines"), "c");
   CHECK(failed.end == ClaimState::kFailed);

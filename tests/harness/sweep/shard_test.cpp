@@ -18,7 +18,7 @@ std::variant<Shard, Rejected> slurm(const Variables& variables) {
 
 Shard shard_in(const Variables& variables) { return std::get<Shard>(slurm(variables)); }
 
-// "task 5's": the beginning of a rejection.
+// The beginning of a rejection, such as "task 5's".
 std::string of_task(const char* id) {
   std::string text = "task ";
   return text.append(id).append("'s");
@@ -98,7 +98,8 @@ TEST_CASE("a part of a job array that is run again leaves its shards open") {
 }
 
 TEST_CASE("a Slurm job array with gaps leaves its shards open") {
-  // --array=0,1,5: its second task could be taken for one of three, and its third matches none.
+  // With --array=0,1,5, the second task could be taken for one of three, and the third task matches
+  // no share.
   for (const char* id : {"0", "1", "5"}) {
     CHECK_THAT(
         slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),

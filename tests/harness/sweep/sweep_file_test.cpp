@@ -84,7 +84,7 @@ TEST_CASE("seeds are comparisons, schedules points, and the reference is always 
   REQUIRE(sweep.comparisons.size() == 10);
   CHECK(sweep.comparisons[1].seed == 7);
   CHECK(sweep.comparisons[0].policies == std::vector<std::string>{"none", "full"});
-  CHECK(sweep.comparisons[0].num_points == 3);  // none has no schedule
+  CHECK(sweep.comparisons[0].num_points == 3);  // policy none has no schedule
   CHECK(flag_among(sweep.comparisons[0].arguments, "--repeat-reference") == "3");
 }
 

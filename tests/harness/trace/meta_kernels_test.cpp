@@ -46,7 +46,7 @@ void check_layout(const std::function<Results(at::DeviceType)>& call) {
   }
 }
 
-// Contiguous, transposed, and with a gap between rows.
+// Returns matrices that are contiguous, transposed, and with a gap between rows.
 Results layouts(at::ScalarType dtype) {
   const auto options = at::TensorOptions().dtype(dtype);
   return {at::ones({3, 5, 8}, options), at::ones({3, 8, 5}, options).transpose(1, 2),

@@ -110,7 +110,7 @@ at::Tensor through_data(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(sum + gate);
 }
 
-// Every layer writes to this buffer.
+// A buffer to which every layer writes.
 at::Tensor& buffer() {
   static at::Tensor seen = at::zeros({kDim});
   return seen;
@@ -139,8 +139,8 @@ at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::add(at::mm(x, w), at::native::wrapped_scalar_tensor(1e-5)));
 }
 
-// Computes results that backward never reads. Autograd drops what it saved for them while forward
-// runs, for the second one after half of the layer.
+// Computes two results that backward never reads. Autograd drops the tensors that it saved for them
+// while forward runs. For the second result it does so after half of the layer.
 at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
   at::mm(at::sigmoid(at::mm(x, w.t())), w);
   at::Tensor unread = at::silu(at::sigmoid(at::mm(x, w)));
@@ -150,7 +150,7 @@ at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
 }
 
 std::vector<NamedNetwork> networks() {
-  buffer();  // exists before any network
+  buffer();  // makes the buffer before any network
   return {network_of("rotary embedding in place", &rotate_both),
           network_of("constant let go of", &with_short_lived_constant),
           network_of("parts", &in_parts),
@@ -173,7 +173,7 @@ std::ostream& operator<<(std::ostream& out, const Step& step) {
              << step.recomputed_ops << " ops recomputed";
 }
 
-// Drops the loss before backward, as record_trace() drops what the model leaves behind.
+// Drops the loss before backward, as record_trace() drops all that the model leaves behind.
 Step measured(const NamedNetwork& named, const Plan& plan, Schedule schedule) {
   seed_generator();
   const Network network = named.make();
@@ -217,12 +217,12 @@ TEST_CASE("a step in parts has the trace of the whole one; other orders of the p
 
 TEST_CASE("an op lists a storage that it writes to once") {
   install_counting_allocators();
-  buffer();  // exists before the network
+  buffer();  // makes the buffer before the network
   std::size_t num_writes = 0;
   for (const TracedOp& op : trace_of(network_of("side effect", &with_side_effect)).ops) {
     num_writes += op.writes.size();
   }
-  CHECK(num_writes == 3);  // the buffer, in each of three layers
+  CHECK(num_writes == 3);  // each of three layers writes to the buffer
 }
 
 at::Tensor times_twice_itself(const at::Tensor& x) {
@@ -238,7 +238,7 @@ TEST_CASE("a write into a list of tensors is traced") {
   const Network network = plain.make();
   const Trace trace = record_trace([&] {
     const at::Tensor loss = loss_of(forward_with_scopes(network));
-    const Scope head("head");  // not a block, so not in a region of a policy
+    const Scope head("head");  // this scope is not a block, so no policy makes a region of it
     return loss + times_twice_itself(network.input).sum();
   });
   const auto found = std::find_if(trace.ops.begin(), trace.ops.end(), [](const TracedOp& op) {
@@ -250,7 +250,7 @@ TEST_CASE("a write into a list of tensors is traced") {
   const StorageId cloned = trace.values[clone.outputs[0]].storage;
   CHECK(found->writes == std::vector<StorageId>{cloned});
   const TracedOp& product = *(found + 1);
-  CHECK(product.inputs.back().version == 1);  // reads the content after the write
+  CHECK(product.inputs.back().version == 1);  // the product reads the content after the write
 }
 
 TEST_CASE("what a plain run holds follows from its trace, to the byte") {
@@ -263,7 +263,8 @@ TEST_CASE("what a plain run holds follows from its trace, to the byte") {
   }
 }
 
-// The copy is not an op of the trace, so its memory and the op that it saves are not predicted.
+// The copy is not an op of the trace, so predictions lack its memory. They also lack the op that it
+// makes unnecessary.
 TEST_CASE("a constant that is written to costs a copy that predictions lack") {
   install_counting_allocators();
   const NamedNetwork network = network_of("constant written to later", &with_filled_constant);
@@ -276,7 +277,8 @@ TEST_CASE("a constant that is written to costs a copy that predictions lack") {
     const Step found = measured(network, full, schedule);
     const Step expected = predicted(trace, full, schedule);
     CHECK(found.after_forward_bytes - expected.after_forward_bytes == layers * kDim * 4);
-    CHECK(expected.recomputed_ops - found.recomputed_ops == layers);  // the `empty`
+    CHECK(expected.recomputed_ops - found.recomputed_ops ==
+          layers);  // the op `empty` of each layer
   }
 }
 

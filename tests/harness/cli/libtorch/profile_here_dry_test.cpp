@@ -31,8 +31,8 @@ void profile(const ProfileSettings& settings) {
   profile_here(settings, record_trace(settings.model));
 }
 
-// This file's binary uses an l40s: 45460 MiB, less 512 MiB of context. Of the rest, the allocator
-// usually takes a fifth of what tensors get.
+// This test's card is an l40s: 45460 MiB, minus 512 MiB of context. Gaps of the allocator usually
+// take a fifth of what tensors get.
 TEST_CASE("what tensors can have of a card lacks the context, and usually the gaps", "[device]") {
   REMATCH_NEEDS_CUDA();
   REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);

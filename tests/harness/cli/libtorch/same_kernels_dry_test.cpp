@@ -15,7 +15,7 @@ namespace {
 
 const bool kIsL40s = setenv("DRY_CUDA_CARD", "l40s", 1) == 0;
 
-// A single head is 544 wide; each of seventeen is 32 wide.
+// A single head is 544 wide. With seventeen heads, each is 32 wide.
 std::string model_of_heads(int num_heads) {
   const std::string heads = std::to_string(num_heads);
   return "--model llama_small --layers 1 --dim 544 --heads " + heads + " --kv-heads " + heads +

@@ -116,7 +116,7 @@ TEST_CASE("more ranks hold less each, and the front says how many there are") {
         alone["points"][0]["predicted_step_time_ns"]);
   CHECK(shared["points"][0]["predicted_communication_ns"].is_null());
   CHECK(shared["points"][0]["predicted_overlapped_step_time_ns"].is_null());
-  // A rank's plans are plans of the model itself.
+  // The plans of a rank are also plans of the model itself.
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("a device's memory is the one that doctor found, where there is such a
   check_usage_error(search + " --doctor " + file, "knows no GPU's memory");
 }
 
-// Two ranks each hold half of the parameters and of their state.
+// Two ranks each hold half of the parameters and half of their optimizer state.
 TEST_CASE("a search that fits nothing says so once, with what would fit, and exits 3") {
   const ScratchFolder scratch;
   const std::string search =
@@ -255,7 +255,7 @@ TEST_CASE("a search that fits nothing says so once, with what would fit, and exi
   CHECK(none.err.find('\n') == none.err.size() - 1);
   CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
                            Catch::Contains("what fits: --world 2 ("));
-  // The suggestion must really fit.
+  // The suggested setting must really fit.
   CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
   const Outcome nothing = rematch(search + " --budget 1B");
   CHECK(nothing.code == 3);
@@ -310,7 +310,8 @@ TEST_CASE("a roofline is not held against another device's times") {
              !Catch::Contains("roofline"));
 }
 
-// 44.39 GiB of an L40S minus 0.5 for driver and context, divided by 1.2: 36.6 GiB.
+// An L40S has 44.39 GiB. Minus 0.5 GiB for driver and context, divided by 1.2, this gives 36.6 GiB
+// for tensors.
 TEST_CASE("a search leaves a card's reserve free, and says what it is") {
   const ScratchFolder scratch;
   const std::string search =
@@ -351,7 +352,7 @@ TEST_CASE("a prediction says which plans fit a card beside what is reserved") {
   CHECK_THAT(rematch(predict + " --device l40s").out,
              Catch::Contains("l40s's 44.4 GiB less 512 MiB for the driver and the CUDA context") &&
                  Catch::Contains("These fit: none, full on_demand."));
-  // Leaves exactly what full needs, so none does not fit.
+  // This budget is exactly what full needs, so none does not fit.
   const std::int64_t full = steps[1]["predicted_memory"]["peak_allocated_bytes"];
   const std::string reserve = " --reserve " + std::to_string(47663399567 - full) + "B";
   CHECK_THAT(rematch(predict + " --device l40s" + reserve).out,
@@ -444,7 +445,7 @@ class HeldSearch {
   HeldSearch(const HeldSearch&) = delete;
   HeldSearch& operator=(const HeldSearch&) = delete;
 
-  // Waits until the search handles the signal instead of being ended by it.
+  // Waits until the search has a handler for the signal, so that the signal does not end it.
   bool is_guarded(int signal_number) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < give_up) {
@@ -464,7 +465,8 @@ class HeldSearch {
     pipe << trace_to_json(trace).dump();
   }
 
-  // Returns its exit code, or 128 + signal if the signal itself ended it.
+  // Sends the signal. The result's code is the search's exit code, or 128 + signal if the signal
+  // itself ended the search.
   Outcome end_with(int signal_number, std::chrono::milliseconds after) {
     std::this_thread::sleep_for(after);
     kill(child_, signal_number);
@@ -490,7 +492,8 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
   for (const int wait : {0, 100, 400}) {
     CAPTURE(wait);
     HeldSearch search(scratch, "after" + std::to_string(wait));
-    REQUIRE(search.is_guarded(SIGINT));  // before it has read the trace
+    REQUIRE(
+        search.is_guarded(SIGINT));  // waits for the handler before the search has read the trace
     search.feed(trace);
     const Outcome outcome = search.end_with(SIGINT, std::chrono::milliseconds(wait));
     CAPTURE(outcome.out, outcome.err);

@@ -47,8 +47,8 @@ TEST_CASE("a sweep's plan is the same bytes each time, and stays as it is") {
   CHECK(text_of(scratch.file("one/plan.json")) == plan);
 }
 
-// The flags must be checked before the folder is created, because workers would take a plan that
-// was written.
+// The flags must be checked before the folder is created, because workers would use a plan that was
+// already written.
 TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("folder");
@@ -87,7 +87,7 @@ TEST_CASE("a sweep file that cannot be used is one line with the file and the pa
   check_usage_error("sweep plan a b c", "too many for sweep plan");
 }
 
-// A plan with an invented report for each comparison, as workers would leave them.
+// A plan with an invented report for each comparison, in the form in which workers leave reports.
 struct FinishedSweep {
   explicit FinishedSweep(const std::string& from = "", const std::string& to = "",
                          std::vector<std::string> policies = {"none", "full"})

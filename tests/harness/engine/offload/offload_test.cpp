@@ -47,7 +47,7 @@ NamedNetwork three_layers() {
           }};
 }
 
-// Offloads the results of op `name`. Only the region holds the product 2 x and the tanh's input.
+// Offloads the results of op `name`. Only the region holds the product 2 x and the input of tanh.
 Plan plan_offloading(const Trace& trace, const std::string& name) {
   Plan plan = plan_of_blocks(trace, [](int, int) { return false; });
   for (RegionType& type : plan.types) {
@@ -148,7 +148,7 @@ TEST_CASE("inputs of regions wait on the host") {
 // that its saved tensor was written to. An input cannot be recomputed, so the write is rejected.
 TEST_CASE("a stale value or input is not taken from the host") {
   prepare_process();
-  at::Tensor exposed;  // a result of the second layer
+  at::Tensor exposed;  // this is a result of the second layer
   NamedNetwork named = three_layers();
   const auto make = named.make;
   named.make = [&exposed, make] {

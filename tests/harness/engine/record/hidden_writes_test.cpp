@@ -50,8 +50,8 @@ struct ScalesByPointer : Function<ScalesByPointer> {
   }
 };
 
-// Saves the tensor that it scaled. Autograd asks for it after the version has changed and before
-// any other op.
+// Saves the tensor that it has scaled. Autograd asks for the tensor after the version has changed
+// and before any other op.
 struct SavesWhatItScaled : Function<SavesWhatItScaled> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     scale_by_pointer(x, 0.5F);
@@ -269,7 +269,8 @@ at::Tensor filled(float first) {
   return tensor;
 }
 
-// Declares the pointer that it takes, instead of bumping the version, and then writes through it.
+// Before it writes through a pointer, declares that it has taken the pointer, instead of bumping
+// the version.
 at::Tensor scaled_as_told(const at::Tensor& y, float factor, PointerUse use = PointerUse::kOnce) {
   note_pointer_taken(y, use);
   scale_by_pointer(y, factor);

@@ -23,7 +23,7 @@ namespace {
 
 at::Context& flags() { return at::globalContext(); }
 
-// One piece of state: the value a kernel reads, and functions that change it and reset it.
+// One piece of state: the value that a kernel reads, and functions that change and reset the state.
 struct State {
   std::string name;
   std::function<double()> read;
@@ -134,7 +134,7 @@ const std::vector<State>& all_state() {
   return all;
 }
 
-// Changes the state for its lifetime.
+// Changes the state while it lives.
 class Changed {
  public:
   explicit Changed(const State& state) : state_(state) { state_.change(); }
@@ -194,7 +194,7 @@ void check_kernel(const State& state, const std::function<at::Tensor(const at::T
   CHECK(state.read() == usual);
   const Case around = set_around_backward(state, kernel);
   check_equal(around);
-  CHECK(state.read() != usual);  // still as the program set it
+  CHECK(state.read() != usual);  // the state is still as the program set it
   state.reset();
   REQUIRE(state.read() == usual);
 }
@@ -219,7 +219,7 @@ TEST_CASE("kernels that read state are recomputed under the state of forward") {
   }
 }
 
-// Uses the state on which LibTorch's kernels depend on every machine.
+// Uses those pieces of state on which LibTorch's kernels depend on every machine.
 TEST_CASE("LibTorch's kernels are recomputed under the state of forward") {
   const at::Tensor many = at::sin(at::arange(200'000, at::kFloat));
   check_kernel(state_named("autocast"), [](const at::Tensor& y) {

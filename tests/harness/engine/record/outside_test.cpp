@@ -93,7 +93,7 @@ TEST_CASE("a result of the region whose data is exchanged within the region") {
   check_equal(given);
 }
 
-// Autograd saves the tensor, and reads the data that the tensor has at the end.
+// Autograd saves the tensor object. It therefore reads the data that the tensor has at the end.
 TEST_CASE("a saved result of the region whose data is exchanged within the region") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
@@ -159,7 +159,7 @@ TEST_CASE("a likeness of an outside tensor that is written to after forward") {
                table.doubled(), table.reset()});
 }
 
-// whole_region runs the op all the same.
+// Under whole_region the op runs although no op reads its result.
 TEST_CASE("an op that reads what was changed, and whose result backward does not need") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {

@@ -163,7 +163,7 @@ TEST_CASE("ops write where their schemas or the list of side writes say, and now
   }
 }
 
-// Otherwise scratch memory in place of the argument would change the results.
+// If results depended on the argument's content, scratch memory in its place would change them.
 TEST_CASE("results do not depend on what a side write overwrites") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
@@ -195,7 +195,8 @@ TEST_CASE("every side write names an op and arguments of LibTorch") {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     if (writes == nullptr || !op.has_value()) continue;
     const OpFacts& facts = facts_of(*op);
-    if (facts.side_written.size() != writes->arguments.size()) continue;  // another overload
+    if (facts.side_written.size() != writes->arguments.size())
+      continue;  // this is another overload
     CAPTURE(facts.name);
     found.insert(name.name);
     CHECK((facts.side_if >= 0) == !writes->only_if.empty());
@@ -493,7 +494,7 @@ TEST_CASE("a re-run closure with its buffers put back has the bits of the plain 
   }
 }
 
-// Autograd's formula reads the statistics as they are in backward, in both runs.
+// In both runs, autograd's formula reads the statistics as they are in backward.
 TEST_CASE("statistics that another pass writes do not change what evaluation computed") {
   const NamedNetwork network =
       layers_of("evaluation", &running_statistics, [](const at::Tensor& x, const Parts& p) {

@@ -1,5 +1,5 @@
-// Runs points on a machine with less and less memory. Each must end as a result that names the
-// phase and the requested size.
+// Runs points on a machine with less and less memory. Each point must end with a result that names
+// the phase and the requested size.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
@@ -19,7 +19,7 @@ namespace {
 using Dimensions = std::map<std::string, std::int64_t>;
 
 PointRequest request_for(const std::string& policy, const Dimensions& dimensions) {
-  install_counting_allocators();  // before the first tensor
+  install_counting_allocators();  // called before the first tensor is made
   VariantSettings settings;
   settings.model = std::get<ModelSpec>(make_spec("llama_small", dimensions));
   settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));
@@ -37,13 +37,14 @@ PointRecord run_within(const PointRequest& request, std::optional<Bytes> limit) 
   limit_cpu_memory(limit);
   PointRecord record = run_passes(request);
   limit_cpu_memory(std::nullopt);
-  // After an error, autograd's queue of this thread keeps the nodes it has not reached, and their
+  // After an error, autograd's queue of this thread keeps the nodes that did not run, and their
   // tensors, until the next backward.
   at::ones({1}).requires_grad_().sum().backward();
   return record;
 }
 
-// Returns the phases in which the request fails as memory shrinks from its peak to its parameters.
+// Returns the phases in which the request fails, as memory shrinks from the step's peak to the size
+// of the parameters.
 std::set<Phase> phases_that_fail(const PointRequest& request) {
   const PointRecord whole = run_within(request, std::nullopt);
   REQUIRE(whole.status == PointStatus::kOk);
@@ -59,7 +60,7 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
     CHECK(record.failure->requested.value().count > 0);
-    if (!record.failure->phase) continue;  // the model itself does not fit
+    if (!record.failure->phase) continue;  // even the model does not fit
     CHECK_THAT(record.reason,
                Catch::Contains(std::string(to_string(*record.failure->phase)) + ")"));
     phases.insert(*record.failure->phase);

@@ -109,7 +109,7 @@ TEST_CASE("a point gets the counts of all its steps and the dead saves of all re
   CHECK_FALSE(point.memory->predicted_peak_note.empty());
 }
 
-// 3e9 flops in half a second.
+// 3e9 flops take half a second.
 TEST_CASE("a step time implies a rate, and without one there is none") {
   Variant variant;
   variant.step_flops = 3'000'000'000;
@@ -124,8 +124,8 @@ TEST_CASE("a step time implies a rate, and without one there is none") {
   CHECK_FALSE(point.most_flops_per_second.has_value());
 }
 
-// 8e12 flops in 40 ms, a quarter of them recomputed: 200 TFLOP/s, 150 of them the model's, of
-// 989.5.
+// 8e12 flops take 40 ms, which is 200 TFLOP/s. A quarter of them are recomputed, so 150 TFLOP/s are
+// the model's. The card's peak is 989.5 TFLOP/s.
 TEST_CASE("a step's share of its card's peak is told with and without recompute") {
   Variant variant;
   variant.identity.dtype = "bfloat16";
@@ -136,7 +136,7 @@ TEST_CASE("a step's share of its card's peak is told with and without recompute"
   Environment environment;
   environment.device = "NVIDIA H100 80GB HBM3";
   add_flops(variant, environment, point);
-  CHECK_FALSE(point.model_flops_utilization.has_value());  // no step time
+  CHECK_FALSE(point.model_flops_utilization.has_value());  // there is no step time
   point.time.emplace().step_median = std::chrono::milliseconds(40);
   add_flops(variant, environment, point);
   CHECK(point.sheet_flops_per_second == 989.5e12);
@@ -144,7 +144,7 @@ TEST_CASE("a step's share of its card's peak is told with and without recompute"
   CHECK(point.model_flops_utilization.value() == Catch::Detail::Approx(150 / 989.5));
 }
 
-// Returns the flops of a step without recompute and with that of full.
+// Returns the flops of a step without recompute, and the flops of a step with full recompute.
 std::pair<std::int64_t, std::int64_t> step_flops(
     const std::string& model, const std::map<std::string, std::int64_t>& dimensions) {
   VariantSettings settings;
@@ -174,8 +174,8 @@ TEST_CASE("a step's flops are those of PaLM's formula") {
   CHECK(hardware > model);
 }
 
-// Two of four layers send 128 tokens to two experts each. An expert has three matrices with 32
-// rows.
+// Two of four layers have experts. There, 128 tokens go to two experts each. An expert has three
+// matrices with 32 rows.
 TEST_CASE("experts' products count as often as tokens are sent to them") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},
@@ -186,7 +186,7 @@ TEST_CASE("experts' products count as often as tokens are sent to them") {
         2 * 6 * (2 * 128) * (3 * 32 * 8));
 }
 
-// Other variants of one name have other clocks: NVIDIA H100 PCIe, H100 NVL.
+// Other variants of one card's name have other clocks: NVIDIA H100 PCIe, H100 NVL.
 TEST_CASE("a card has a peak only if its data sheet is known, and a CPU has none") {
   Environment environment;
   environment.device = "NVIDIA L40S";

@@ -1,5 +1,5 @@
-// Turns on invented machines: the order of arms, when rounds end, and how early stopping affects
-// verdicts.
+// Takes turns on invented machines: the order of arms, when rounds end, and how early stopping
+// affects verdicts.
 #include "harness/run/timing/turns.h"
 
 #include <functional>
@@ -43,7 +43,8 @@ class Machine {
 
   std::vector<std::size_t> order;
   std::vector<Turn> turns;
-  std::function<GpuReading(const Arm& arm, const Turn& turn)> monitor;  // none: no GPU
+  std::function<GpuReading(const Arm& arm, const Turn& turn)>
+      monitor;  // no value if the machine has no GPU
   int taken_from_disk = 0;
   std::optional<std::pair<std::size_t, int>> failing;
 
@@ -114,7 +115,7 @@ TEST_CASE("a round is taken from disk whole") {
   CHECK(machine.taken_from_disk == 3);
 }
 
-constexpr std::uint64_t kHwThermalSlowdown = 0x40;  // NVML's bits
+constexpr std::uint64_t kHwThermalSlowdown = 0x40;  // bits of NVML's throttle reasons
 constexpr std::uint64_t kSwPowerCap = 0x4;
 
 GpuReading throttled(std::uint64_t mask) {
@@ -123,7 +124,8 @@ GpuReading throttled(std::uint64_t mask) {
   return reading;
 }
 
-// Two points and the control in three rounds take nine turns, plus those of abandoned attempts.
+// Two points and the control in three rounds take nine turns. The turns of abandoned attempts are
+// added.
 constexpr RoundRule kThreeRounds{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
 
 TEST_CASE("a round in which the GPU throttled is measured again as a whole, and marked") {
