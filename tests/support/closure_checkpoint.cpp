@@ -62,7 +62,7 @@ struct ClosureFrame : std::enable_shared_from_this<ClosureFrame> {
   at::Tensor generator_state;
   Surroundings surroundings;
   std::map<int, std::vector<c10::IValue>> store;
-  std::vector<bool> alive;  // one entry per saved tensor
+  std::vector<bool> alive;  // whether each saved tensor is alive
   std::vector<at::Tensor> recomputed;
   int graph_task = -2;
 

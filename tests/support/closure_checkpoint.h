@@ -24,11 +24,12 @@ struct ClosurePolicy {
     return false;
   };
   bool early_stop = true;
-  bool preserve_generator = true;  // one generator state per region, 5,056 bytes on the CPU
+  bool preserve_generator =
+      true;  // the generator's state is saved once per region; it takes 5,056 bytes on the CPU
   // The closure writes to these buffers. Recompute starts from the contents that forward saw, and
   // restores the current contents afterwards.
   std::vector<at::Tensor> buffers = {};
-  std::vector<at::Tensor> parameters = {};  // read only for kGradientsDropped
+  std::vector<at::Tensor> parameters = {};  // used only for kGradientsDropped
   ClosureFault fault = ClosureFault::kNoFault;
 };
 

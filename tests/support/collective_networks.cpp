@@ -1,4 +1,4 @@
-// T: tokens, C: channels, S: tokens of one rank.
+// Letters of shapes: T is tokens, C is channels, S is the tokens of one rank.
 #include "tests/support/collective_networks.h"
 
 #include <ATen/Functions.h>

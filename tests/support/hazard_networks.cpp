@@ -150,7 +150,8 @@ std::vector<NamedNetwork> in_place_networks() {
       hazard("read before and after a write", kSquare,
              [](const at::Tensor& x, const auto& w) {
                at::Tensor y = at::mm(x, w[0]);
-               const at::Tensor before = y + 1.0;  // reads version 0 and saves nothing
+               const at::Tensor before =
+                   y + 1.0;  // reads version 0 of y, and autograd saves no tensor for it
                y.add_(x);
                return before.sin() * y.cos();
              }),

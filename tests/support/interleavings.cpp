@@ -33,7 +33,7 @@ struct Interleavings::State {
     bool is_killed = false;
     std::exception_ptr error;
   };
-  // A choice of the scheduler: run one step of a program, or end the program there.
+  // A choice of the scheduler: run one step of a program, or end the program at that step.
   struct Choice {
     std::size_t program = 0;
     bool kill = false;
@@ -184,7 +184,7 @@ void Interleavings::run_together(const std::vector<std::function<void()>>& progr
 void Interleavings::step() {
   State& state = *state_;
   State::Program& program = *state.programs[state.current];
-  if (program.is_killed) return;  // the stack is unwinding
+  if (program.is_killed) return;  // the program's stack is unwinding
   state.leave(program, /*for_good=*/false);
   if (program.is_killed) throw Ended{};
 }

@@ -18,7 +18,7 @@ struct Ended {};
 class Interleavings {
  public:
   struct Bounds {
-    int most_switches = 1000;  // switches away from a program that could continue
+    int most_switches = 1000;  // number of switches away from a program that could continue
     int most_kills = 0;
   };
   explicit Interleavings(Bounds bounds);

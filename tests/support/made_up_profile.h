@@ -11,7 +11,7 @@ namespace rematch::testing {
 // times.
 Profile made_up_profile(const Trace& trace, std::uint32_t seed);
 
-// Gives all ops of one name the time of the first of them, so that equal layers also take equal
+// Gives all ops of one name the time of the first op of that name, so that equal layers take equal
 // time.
 Profile with_equal_times(const Trace& trace, Profile profile);
 

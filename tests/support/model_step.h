@@ -32,8 +32,8 @@ struct ModelInstance {
 
 struct ModelStep {
   Outcome outcome;                   // has no generator state, because nothing is drawn
-  std::map<std::string, int> ops;    // executed, all phases
-  std::int64_t after_forward_bytes;  // relative to the bytes held before the step
+  std::map<std::string, int> ops;    // number of executed ops in all phases
+  std::int64_t after_forward_bytes;  // minus the bytes held before the step
   std::int64_t peak_bytes;
   int num_ops() const;
 };

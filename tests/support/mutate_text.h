@@ -1,4 +1,4 @@
-// Damages text and JSON as a disk, an editor, a merge or an attacker might.
+// Damages text and JSON in ways in which a disk, an editor, a merge or an attacker might.
 #pragma once
 
 #include <cstdint>

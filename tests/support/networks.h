@@ -18,7 +18,7 @@ namespace rematch::testing {
 struct Network {
   std::vector<at::Tensor> parameters;  // leaves that require grad
   at::Tensor input;
-  std::vector<Region> layers;            // applied in turn; layer i is scope "blocks.<i>"
+  std::vector<Region> layers;            // applied one after another; layer i is scope "blocks.<i>"
   std::vector<at::Tensor> buffers = {};  // the layers write to these
 };
 
@@ -35,7 +35,8 @@ NamedNetwork reentrant_network(int depth);
 
 struct Outcome {
   at::Tensor loss;
-  std::vector<at::Tensor> gradients;  // for the parameters, then for the input if it is a leaf
+  std::vector<at::Tensor>
+      gradients;  // gradients of the parameters, then of the input if it is a leaf
   std::vector<at::Tensor> buffers;
   at::Tensor generator_state;
 };

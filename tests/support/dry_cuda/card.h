@@ -11,7 +11,7 @@ struct Card {
   std::string_view name;
   int major, minor;  // compute capability
   int multiprocessors;
-  std::size_t memory_bytes;  // the total that CUDA reports; boards differ by some MiB
+  std::size_t memory_bytes;  // total that CUDA reports; boards differ by some MiB
   std::size_t shared_bytes_of_block, shared_bytes_of_multiprocessor;  // maximum
   int threads_of_multiprocessor, blocks_of_multiprocessor;
   std::size_t l2_bytes;
@@ -22,8 +22,9 @@ struct Card {
 // unknown.
 const Card& card();
 int num_devices();
-std::size_t memory_bytes();  // each device has this much
+std::size_t memory_bytes();  // memory of each device
 
-constexpr std::size_t kSharedBytesUnasked = 48 << 10;  // limit without cudaFuncSetAttribute
+constexpr std::size_t kSharedBytesUnasked =
+    48 << 10;  // limit of a block that did not call cudaFuncSetAttribute
 
 }  // namespace dry_cuda

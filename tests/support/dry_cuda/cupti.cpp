@@ -42,9 +42,9 @@ struct Session {
   std::mutex mutex;
   bool has_subscriber = false;
   std::set<CUpti_ActivityKind> kinds;
-  std::bitset<kMostCalls> runtime_calls, driver_calls;  // the traced calls
+  std::bitset<kMostCalls> runtime_calls, driver_calls;  // the calls that are traced
   std::vector<Entry> entries;
-  std::vector<Entry> withheld;  // until a forced flush
+  std::vector<Entry> withheld;  // records that are held back until a forced flush
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 };
@@ -64,7 +64,7 @@ CUpti_ActivityKind kind_of(const DryCudaRecord& record) {
 }
 
 struct Call {
-  const char* name;  // the spelling in records
+  const char* name;  // name of the call, as records spell it
   CUpti_ActivityKind kind;
   CUpti_CallbackId id;
 };
@@ -335,8 +335,8 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
   return CUPTI_SUCCESS;
 }
 
-// Records of calls lie in the buffers of their threads, so they are delivered whatever the fault of
-// the kernel's record.
+// Records of calls lie in the buffers of their threads. They are therefore delivered regardless of
+// a fault of the kernel's record.
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   const bool is_forced = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
   std::vector<Entry> delivered;

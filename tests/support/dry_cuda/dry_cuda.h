@@ -22,25 +22,27 @@ enum DryCudaKind { DRY_CUDA_KERNEL, DRY_CUDA_COPY, DRY_CUDA_SET };
 
 struct DryCudaRecord {
   const char* name;  // a kernel's mangled symbol, or a copy's "HtoD", "DtoH", "DtoD" or "HtoH"
-  const char* call;  // runtime or driver function: "__cudaLaunchKernel", "cudaMemcpyAsync"
+  const char*
+      call;  // runtime or driver function, such as "__cudaLaunchKernel" or "cudaMemcpyAsync"
   enum DryCudaKind kind;
   int device;
   uint32_t grid[3];
   uint32_t block[3];
   uint64_t shared_bytes;  // dynamic
-  uint64_t bytes;         // moved by a copy or a set
+  uint64_t bytes;         // bytes that a copy or a set moved
   uint64_t stream;        // 0 is the default stream
   uint64_t thread;        // launching thread, numbered from 0 in the order of first launches
-  uint64_t start_ns;      // on a clock on which each record takes 1000 ns; never 0
+  uint64_t start_ns;      // time on a clock on which each record takes 1000 ns; never 0
   uint64_t end_ns;
-  uint32_t correlation;  // counts all records, kept or not
+  uint32_t correlation;  // position among all records, including those that were not kept
 };
 
 // Records are kept only after the first call of dry_cuda_reset(). Each call discards the earlier
 // records.
 void dry_cuda_reset(void);
 size_t dry_cuda_size(void);
-const struct DryCudaRecord* dry_cuda_record(size_t index);  // valid until the next reset
+const struct DryCudaRecord* dry_cuda_record(
+    size_t index);  // the pointer is valid until the next reset
 
 // Number of times the host has waited, in cudaDeviceSynchronize and similar functions.
 uint64_t dry_cuda_synchronizations(void);

@@ -19,7 +19,7 @@ constexpr unsigned kMostDepth = 64;
 constexpr unsigned kMostBlocksAcross = 65535;  // limit for the second and third dimension
 
 struct Kernel {
-  const char* symbol;  // in the program's data; never freed
+  const char* symbol;  // the pointer is to the program's data, which is never freed
   std::size_t shared_bytes = kSharedBytesUnasked;
 };
 

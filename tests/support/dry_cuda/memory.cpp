@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMib = std::size_t{1} << 20;
 constexpr std::size_t kGranule = 2 * kMib;  // granularity of cudaMalloc, as cudaMemGetInfo shows it
-constexpr std::size_t kContextBytes = 520 * kMib;  // about what a context takes on an H100
+constexpr std::size_t kContextBytes = 520 * kMib;  // about as much as a context takes on an H100
 
 struct Allocation {
   std::size_t bytes;
@@ -62,7 +62,7 @@ Memory& memory() {
 
 std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-// The caller of the functions below holds the lock.
+// The caller of each function below holds the lock.
 
 Allocations::iterator find(const void* address) {
   Allocations& all = memory().allocations;
@@ -251,7 +251,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = cudaInvalidDeviceId;
   const std::lock_guard lock(memory().mutex);
   const auto found = find(address);
-  if (found == memory().allocations.end()) return cudaSuccess;  // memory that CUDA did not allocate
+  if (found == memory().allocations.end())
+    return cudaSuccess;  // the address belongs to memory that CUDA did not allocate
   const bool is_host = found->second.mapped_bytes == 0;
   attributes->type = is_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   attributes->device = found->second.device;

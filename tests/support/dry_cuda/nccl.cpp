@@ -94,7 +94,7 @@ ncclResult_t add(const char* function, std::string kind, std::size_t count, nccl
                  void* stream) {
   if (const int code = dry_cuda_planted(function)) return static_cast<ncclResult_t>(code);
   if (comm == nullptr) return ncclInvalidArgument;
-  if (count == 0) return ncclSuccess;  // NCCL launches no kernel for it
+  if (count == 0) return ncclSuccess;  // NCCL launches no kernel in this case
   group.calls.push_back({std::move(kind), count, comm, stream});
   if (group.depth == 0) launch_group();
   return ncclSuccess;
@@ -209,7 +209,7 @@ ncclResult_t ncclBcast(void*, std::size_t count, ncclDataType_t type, int, ncclC
                        void* stream) {
   return add("ncclBcast", typed("Broadcast", type), count, comm, stream);
 }
-// NCCL implements it as sends and receives of `count` elements to each rank.
+// NCCL implements this collective as sends and receives of `count` elements to each rank.
 ncclResult_t ncclAlltoAll(Buffer, void*, std::size_t count, ncclDataType_t type, ncclComm_t comm,
                           void* stream) {
   const std::size_t all = comm == nullptr ? 0 : count * static_cast<std::size_t>(comm->size);

@@ -30,7 +30,7 @@ struct Log {
   std::uint64_t clock_ns = kRecordNs;
   std::uint32_t num_records = 0;
   std::set<std::string> names;    // names of the libraries' kernels
-  std::set<std::string> missing;  // functions already reported as missing
+  std::set<std::string> missing;  // functions that were already reported as missing
   std::atomic<DryCudaListener> listener{nullptr};
   std::atomic<bool> any_failure{false};
   std::atomic<std::uint64_t> synchronizations{0};

@@ -14,7 +14,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   bool is_timed;
-  std::uint64_t recorded_at_ns;  // 0 if never recorded
+  std::uint64_t recorded_at_ns;  // time of the event; 0 if it was never recorded
 };
 
 namespace dry_cuda {

@@ -23,8 +23,8 @@ using Watched = std::shared_ptr<std::vector<at::Tensor>>;
 struct Parts {
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> buffers;
-  at::Generator generator;  // this layer's own
-  Watched watched;          // shared by the whole model
+  at::Generator generator;  // buffers of this layer alone
+  Watched watched;          // tensors that all layers of the model share
   int layer = 0;
   const at::Tensor& operator[](std::size_t index) const { return weights[index]; }
 };
@@ -34,13 +34,16 @@ using Layer = std::function<at::Tensor(const at::Tensor& x, const Parts& parts)>
 struct Model {
   std::vector<at::Tensor> parameters;
   at::Tensor input;
-  std::vector<at::Tensor> buffers;        // compared after forward and after backward
-  std::vector<at::Generator> generators;  // in addition to the default one
-  Watched watched = std::make_shared<std::vector<at::Tensor>>();     // emptied after each step
-  std::vector<std::function<at::Tensor(const at::Tensor&)>> layers;  // layer i is "blocks.<i>"
-  std::function<at::Tensor(const at::Tensor& output)> loss;          // empty: loss_of()
-  std::function<void(const at::Tensor& loss)> backward;              // empty: loss.backward()
-  std::function<void()> update;                                      // empty: gradient descent
+  std::vector<at::Tensor> buffers;        // tensors compared after forward and after backward
+  std::vector<at::Generator> generators;  // generators in addition to the default one
+  Watched watched =
+      std::make_shared<std::vector<at::Tensor>>();  // lists that are emptied after each step
+  std::vector<std::function<at::Tensor(const at::Tensor&)>>
+      layers;  // layers in order; layer i is scope "blocks.<i>"
+  std::function<at::Tensor(const at::Tensor& output)>
+      loss;                                              // computes the loss; if empty, loss_of()
+  std::function<void(const at::Tensor& loss)> backward;  // runs backward; if empty, loss.backward()
+  std::function<void()> update;  // runs the optimizer; if empty, gradient descent
   // Used by models whose steps differ. `step` is the number of the step, from 0. `order` returns
   // the layers that run in that step, in order; an empty function runs all layers.
   std::shared_ptr<int> step = std::make_shared<int>(0);
@@ -53,7 +56,8 @@ struct Hazard {
   // If not empty, the engine may reject the model with this message or run it correctly. The
   // outcome depends on where the region ends.
   std::string refusal = {};
-  bool needs_process = false;  // uses state of the whole process: not for two threads at once
+  bool needs_process = false;  // whether the hazard uses state of the whole process, so that two
+                               // threads must not run it at once
 };
 
 using Shape = std::vector<std::int64_t>;

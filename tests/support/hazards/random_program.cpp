@@ -227,7 +227,7 @@ class Program {
         return add(a.clone());
       case 4:
         return add(a.cos() * (a.sum().item<double>() > 0 ? 0.5 : 0.25));
-      default:  // freed at once, so that its address may be reused
+      default:  // freed at once, so that a later tensor may reuse its address
         if (size() > 3) values_.erase(values_.begin() + 1 + below(size() - 2));
         return;
     }

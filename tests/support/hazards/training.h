@@ -17,12 +17,12 @@ inline constexpr int kSteps = 2;
 
 // How a step computes its gradients.
 enum class Backward : std::uint8_t {
-  kOnce,         // runs the model's own backward
-  kTwice,        // runs it twice, over a retained graph
-  kOfGradients,  // differentiates squares of the first gradients, through them
-  kInParts,      // for one parameter over a retained graph, then for all
-  kElsewhere,    // on another thread, after the recording has ended
-  kNever,        // the loss is dropped
+  kOnce,         // runs the model's own backward once
+  kTwice,        // runs backward twice, over a retained graph
+  kOfGradients,  // differentiates squares of the first gradients, through these gradients
+  kInParts,      // runs backward for one parameter over a retained graph, then for all parameters
+  kElsewhere,    // runs backward on another thread, after the recording has ended
+  kNever,        // drops the loss without a backward
 };
 const char* to_string(Backward backward);
 
@@ -32,14 +32,14 @@ Model model_of(const Hazard& hazard);
 // Copies of the results of a run, in the order they were recorded.
 struct Facts {
   struct Fact {
-    std::string name;  // "step 1: gradient 3"
+    std::string name;  // name of a fact, such as "step 1: gradient 3"
     at::Tensor value;
     std::int64_t version = 0;
   };
   std::vector<Fact> all;
-  bool has_gradient = false;  // at least one gradient is not zero
+  bool has_gradient = false;  // whether at least one gradient is not zero
   bool is_finite = true;
-  bool draws = false;  // the default generator advanced
+  bool draws = false;  // whether the default generator advanced
 };
 
 // Names the first fact that differs. Returns an empty string if all facts are bitwise equal.

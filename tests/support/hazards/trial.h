@@ -8,13 +8,13 @@
 
 namespace rematch::testing::hazards {
 
-// Installs the counting allocators and limits each small model to one thread. Call it first.
+// Installs the counting allocators and limits each small model to one thread. Call this first.
 void prepare_process();
 
 // The facts of a run, or the error that ended it.
 struct Trial {
   std::optional<Facts> facts;
-  std::string error;  // without a stack trace
+  std::string error;  // the error's message, without a stack trace
 };
 
 Trial try_to_train(const Hazard& hazard, const Checkpoint* checkpoint,

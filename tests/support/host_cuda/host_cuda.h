@@ -38,7 +38,7 @@ class Block {
  public:
   Block(unsigned num_threads, const std::function<void()>& kernel);
   void run();          // starts all threads and runs them to their end
-  static void wait();  // called by the running thread
+  static void wait();  // called by the thread that is running
 
  private:
   struct Thread {
