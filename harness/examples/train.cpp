@@ -17,8 +17,7 @@
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 
-// The forward pass of the model. A model opens a scope for each layer. Policies and reports use
-// these scopes to name parts of the model.
+// Runs forward. A model opens a scope for each layer. Policies and reports use its name.
 at::Tensor loss_of(const std::vector<at::Tensor>& weights, at::Tensor x) {
   for (std::size_t layer = 0; layer < weights.size(); ++layer) {
     const rematch::Scope block("blocks", static_cast<int>(layer));
