@@ -1,6 +1,7 @@
 #include "harness/engine/recompute_differences.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "harness/engine/record/op_facts.h"
 #include "harness/engine/record/outside.h"
@@ -11,9 +12,7 @@ namespace {
 std::vector<at::Tensor> results_of(const OpFacts& facts, const torch::jit::Stack& stack) {
   std::vector<at::Tensor> results;
   for (std::size_t i = stack.size() - facts.num_returns; i < stack.size(); ++i) {
-    if (stack[i].isTensor()) results.push_back(stack[i].toTensor());
-    if (!stack[i].isTensorList()) continue;
-    for (const at::Tensor& each : stack[i].toTensorVector()) results.push_back(each);
+    for (at::Tensor& each : tensors_in(stack[i])) results.push_back(std::move(each));
   }
   std::erase_if(results, [](const at::Tensor& each) { return !each.defined(); });
   return results;

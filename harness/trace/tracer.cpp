@@ -300,17 +300,10 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t position = 0; position < facts.arguments.size(); ++position) {
       const c10::IValue& argument = stack[base + position];
       const bool is_tensor = argument.isTensor() && argument.toTensor().defined();
-      if (!is_tensor || is_marked(facts, position)) continue;
+      if (!is_tensor || writes_to(facts, position)) continue;
       hashed.push_back({position, argument.toTensor(), hash_of(argument.toTensor())});
     }
     return hashed;
-  }
-
-  static bool is_marked(const OpFacts& facts, std::size_t position) {
-    const auto has = [position](const std::vector<std::uint16_t>& positions) {
-      return std::find(positions.begin(), positions.end(), position) != positions.end();
-    };
-    return has(facts.written) || has(facts.side_written);
   }
 
   void note_tensors(const c10::IValue& argument) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "policies/trace/op_class.h"
 #include "policies/trace/trace_op.h"
@@ -104,7 +105,8 @@ void make_unrepeatable(OpFacts& facts) {
   facts.has_effects = true;
 }
 
-// What plans say of ops, by name: they may be registered later. Leaked, as the table of facts.
+// Marks that plans put on ops. They are stored by name, because an op may be registered later.
+// Leaked, as the table of facts is.
 struct MarkedOps {
   std::mutex mutex;
   std::unordered_set<std::string> unrepeatable;
@@ -125,11 +127,8 @@ void apply_marks(OpFacts& facts) {
   if (written == marked.silently_written.end()) return;
   for (const int argument : written->second) {
     const auto position = static_cast<std::size_t>(argument);
-    const auto is_it = [&](std::uint16_t known) { return known == position; };
     if (position >= facts.arguments.size() ||
-        facts.arguments[position] != OpFacts::ArgumentKind::kTensor ||
-        std::any_of(facts.written.begin(), facts.written.end(), is_it) ||
-        std::any_of(facts.side_written.begin(), facts.side_written.end(), is_it)) {
+        facts.arguments[position] != OpFacts::ArgumentKind::kTensor || writes_to(facts, position)) {
       continue;
     }
     add_silent_write(facts, position);
@@ -174,12 +173,26 @@ std::string group_of_collective(const torch::jit::Stack& stack) {
   return !stack.empty() && stack.back().isString() ? stack.back().toStringRef() : "";
 }
 
-Bytes bytes_of_tensors(const c10::IValue& value) {
+bool writes_to(const OpFacts& facts, std::size_t position) {
+  const auto has = [position](const std::vector<std::uint16_t>& positions) {
+    return std::find(positions.begin(), positions.end(), position) != positions.end();
+  };
+  return has(facts.written) || has(facts.side_written);
+}
+
+std::vector<at::Tensor> tensors_in(const c10::IValue& value) {
+  if (value.isTensor()) return {value.toTensor()};
   std::vector<at::Tensor> tensors;
-  if (value.isTensor()) tensors.push_back(value.toTensor());
-  if (value.isTensorList()) tensors = value.toTensorVector();
+  if (!value.isList()) return tensors;
+  for (const c10::IValue& item : value.toListRef()) {
+    for (at::Tensor& tensor : tensors_in(item)) tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Bytes bytes_of_tensors(const c10::IValue& value) {
   Bytes bytes;
-  for (const at::Tensor& tensor : tensors) {
+  for (const at::Tensor& tensor : tensors_in(value)) {
     if (tensor.defined()) bytes += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
   }
   return bytes;

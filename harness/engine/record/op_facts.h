@@ -54,6 +54,13 @@ bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 // for any other call. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
+// Whether the op writes to this argument, marked by its schema or not.
+bool writes_to(const OpFacts& facts, std::size_t position);
+
+// The tensors in a value: a tensor, or those of a list, of lists as well. Empty for any other
+// value. Tensors may be undefined.
+std::vector<at::Tensor> tensors_in(const c10::IValue& value);
+
 // Bytes of a tensor, or of all tensors in a list; 0 for any other value.
 Bytes bytes_of_tensors(const c10::IValue& value);
 

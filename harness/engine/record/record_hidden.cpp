@@ -40,16 +40,6 @@ bool may_raise_versions_first(const OpFacts& facts) {
          facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
 }
 
-std::vector<at::Tensor> tensors_in(const c10::IValue& argument) {
-  if (argument.isTensor()) return {argument.toTensor()};
-  std::vector<at::Tensor> tensors;
-  if (!argument.isList()) return tensors;
-  for (const c10::IValue& item : argument.toListRef()) {
-    for (at::Tensor& tensor : tensors_in(item)) tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
 }  // namespace
 
 std::size_t Record::program_op(std::size_t index) const {
