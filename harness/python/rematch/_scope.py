@@ -11,10 +11,10 @@ import weakref
 from typing import Any
 
 import torch
-from torch._C._dynamo import eval_frame as _eval_frame
 
 from rematch._in_torch import is_compiled, is_in_recorded_step
 from rematch._library import LIBRARY, last_error
+from rematch._pointers import never_compiled
 
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
@@ -31,8 +31,8 @@ _thread = _Thread()
 
 
 class ScopeGroup:
-    """What the scopes of one model share: the checkpoint that they were set for, if any. A copy of the model gets a group of
-    its own."""
+    """State that the scopes of one model share, such as the checkpoint that they were set for. A copy of the model gets its
+    own group."""
 
     def __init__(self, checkpoint: object = None) -> None:
         self.checkpoint = checkpoint
@@ -128,8 +128,7 @@ class Scope:
 def _never_compile(hook: Any) -> None:
     """Compiled code calls the function as it is. torch._dynamo.disable says the same, and its import takes seconds."""
     hook._torchdynamo_disable = True
-    strategy = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
-    _eval_frame.set_code_exec_strategy(hook.__code__, strategy)
+    never_compiled(hook)
 
 
 for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told_to_stay_closed, Scope._name_in_running_scope,

@@ -66,12 +66,17 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
         searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, **times))
     names = [""] if len(steps) == 1 else [f"step {number} of {len(steps)}: " for number in range(1, len(steps) + 1)]
-    fronts, plan = _fronts_that_fit(searches, names, traces, limit, schedule, optimizer)
+    fronts = [run(budget=limit) for run in searches]
+    for front, name in zip(fronts, names, strict=True):
+        _require_answer(front, limit, name)
+    plan: dict[str, Any] = fronts[0]["answer"]["plan"]
+    peaks: list[int] = []
+    if len(steps) > 1:
+        plan, peaks = _plan_for_all(searches, fronts, traces, limit, schedule, optimizer)
     checkpoint = SearchedCheckpoint(fronts[0], plan, schedule, fronts)
     for front, name in zip(fronts, names, strict=True):
         _say_what_was_chosen(front, name)
-    if len(steps) > 1:
-        peaks = [each["peak_bytes"] for each in predict(traces, plan, schedule, optimizer=optimizer)]
+    if peaks:
         say(f"one plan for all steps, predicted peaks: {', '.join(size_text(peak) for peak in peaks)}")
     for each, traced, name in zip(steps, traces, names, strict=True):
         with announced("running the plan once"):
@@ -108,30 +113,25 @@ def _say_which_layers(model: torch.nn.Module) -> None:
         "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
-def _fronts_that_fit(searches: list[functools.partial[dict[str, Any]]], names: list[str], traces: list[dict[str, Any]],
-                     limit: int, schedule: str, optimizer: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A front for each step, and one plan of their answers. In one plan a step may need more bytes than under its own plan,
-    because a layer where another step recomputes becomes a region of this step too. Such a step is searched again with a
-    budget that is lower by the excess."""
-    fronts = [run(budget=limit) for run in searches]
-    for front, name in zip(fronts, names, strict=True):
-        _require_answer(front, limit, name)
-    lowest_peak = None
+def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], traces: list[dict[str, Any]],
+                  limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
+    """One plan of the answers of all fronts, and the peak of each step under it. In one plan a step may need more bytes than
+    under its own plan, because a layer where another step recomputes becomes a region of this step too. Then steps are
+    searched again with lower budgets, and `fronts` holds those searches."""
+    smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
         plan = combine(traces, [front["answer"]["plan"] for front in fronts])
-        if len(searches) == 1:
-            return fronts, plan
         peaks = [each["peak_bytes"] for each in predict(traces, plan, schedule, optimizer=optimizer)]
         excess = max(peaks) - limit
         if excess <= 0:
-            return fronts, plan
-        lowest_peak = min(max(peaks), lowest_peak or max(peaks))
+            return plan, peaks
+        smallest = min(max(peaks), smallest or max(peaks))
         too_high = [peak > limit for peak in peaks]
         if not _search_lower(searches, fronts, too_high, excess) and not _search_lower(
                 searches, fronts, [not is_high for is_high in too_high], excess):
             break
     raise RematchError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest one found "
-                       f"needs {size_text(lowest_peak or 0)}. Use a smaller batch, or shard the model")
+                       f"needs {size_text(smallest or 0)}. Use a smaller batch, or shard the model")
 
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], chosen: list[bool],
@@ -175,7 +175,7 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
         raise RematchError(f"{name}{found['first_difference']} differs from that of the step without the plan, though two "
                            "steps without it are equal" + _cause_of(found))
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
-    # What an opaque function wrote is put back by ops that no trace has.
+    # Ops that no trace has put back what an opaque function wrote.
     is_counted = not any(each["overwrites"] != [] for each in checkpoint.plan.get("opaque_functions", []))
     if is_counted and recomputed != predicted["recomputed_ops"]:
         raise RematchError(f"{name}the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
