@@ -51,8 +51,8 @@ struct RematchTrace {
 namespace rematch::c_call {
 namespace {
 
-// Of the open scopes; null: nobody listened, or the recording has ended. An interrupted forward
-// never leaves its scopes.
+// One listener for each open scope. Null if nobody listened, or if the recording has ended. An
+// interrupted forward never leaves its scopes.
 thread_local std::vector<ScopeListener*> listeners;
 
 std::int64_t allocated_bytes(const c10::Device& device) {

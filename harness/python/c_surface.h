@@ -119,7 +119,7 @@ REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // A policy's plan for a trace, and what a step under a plan takes.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
-// Of a plan with several shapes the prediction takes the one of the trace.
+// For a plan with several shapes, predicts the shape that was made for the trace.
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
 // One plan of the plans of several shapes of a step; both are JSON lists, in the same order.

@@ -117,7 +117,7 @@ struct ShapePlan {
 // the step runs.
 struct Plan : ShapePlan {
   std::vector<ShapePlan> other_shapes;
-  // Of all shapes, because what is known of a function or an op holds for the whole process.
+  // The hidden effects of all shapes. They hold for the whole process.
   HiddenEffects hidden = {};
   bool operator==(const Plan&) const = default;
 };

@@ -1,5 +1,5 @@
-// What code of other libraries does without telling torch, as the trace of a step found it. A plan
-// carries it to the process that runs the plan, which cannot see it by itself.
+// Effects of other libraries' code that torch does not see, as the trace of a step found them. A
+// plan carries them to the process that runs it, which cannot see them by itself.
 #pragma once
 
 #include <optional>

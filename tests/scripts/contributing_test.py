@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# What NAME stands for in a recipe whose files carry the name of the thing.
+# The thing that NAME stands for, in recipes whose files carry the name of the thing.
 COPIED = {"Add a policy": None, "Add a model family": "moe", "Add a fused kernel": "silu_mul", "Add a report field": None,
           "Add a command": "render"}
 ITEM = re.compile(r"\d+\. (?P<files>`[^:]+`): (?P<why>.+) See `(?P<thing>[^`]+)`\.")
@@ -21,7 +21,7 @@ def recipes():
 
 
 def problems_of(heading, item, root=ROOT):
-    """What is wrong with an item of a recipe."""
+    """Lists the problems of an item of a recipe."""
     match = ITEM.fullmatch(item)
     if match is None:
         return [f"{item!r} is not of the form: `FILES`: why. See `THING`."]

@@ -7,14 +7,14 @@ from typing import Any
 
 
 class ReportedDifferences:
-    """What was said of one checkpoint, so that each op is said once."""
+    """Remembers the ops that warnings have named for one checkpoint, so that each op is named once."""
 
     def __init__(self) -> None:
-        self.is_expected = False  # whether a step was verified whose differences nobody has asked for since
+        self.is_expected = False  # a step was verified, and its differences have not been asked for yet
         self._ops: set[str] = set()
 
     def warn(self, found: list[dict[str, Any]], stacklevel: int) -> None:
-        """Warns of those that are new. `found` is that of Checkpoint.recompute_differences()."""
+        """Warns of the ops that are new. `found` is the result of Checkpoint.recompute_differences()."""
         for each in found:
             if each["op"] not in self._ops:
                 self._ops.add(each["op"])
@@ -22,13 +22,13 @@ class ReportedDifferences:
 
 
 def what_differs(difference: dict[str, Any]) -> str:
-    """In words, what recompute_differences() of a checkpoint found."""
+    """Describes one entry of Checkpoint.recompute_differences() in words."""
     return (f"op {difference['index']} of region {difference['region']}, {difference['op']} in {difference['scope'] or 'its layer'}, "
             "gave other results when it was recomputed than in forward")
 
 
 def how_to_keep(op: str) -> str:
-    """What to do where an op is not repeatable."""
+    """Says how to make a step right if this op is not repeatable."""
     if op.startswith("aten::"):
         return ("Either its kernel does not repeat its bits (torch.use_deterministic_algorithms(True)), or a kernel of a library "
                 "wrote to what it reads; make that kernel's call rematch.opaque()")

@@ -1,4 +1,4 @@
-"""What a recorded step sees of DTensors.
+"""Shows DTensors to a recorded step.
 
 An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute, which no op reads: so where a
 layer goes from plain tensors to DTensors and back, and where one is redistributed, recorded steps run ops in its place.

@@ -23,7 +23,7 @@ from rematch.opaque import run_opaque, tensors_in
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 
 _Function = type[torch.autograd.Function]
-# By the function's name: positions of the arguments that it writes to. None: nobody has looked, so it may write to any.
+# Function's name -> positions of the arguments that it writes to. None: no trace has looked, so it may write to any.
 _overwrites: dict[str, frozenset[int] | None] = {}
 
 
@@ -129,7 +129,7 @@ class _Calls:
                 self.has_news = True
 
     def opaque_functions(self) -> list[dict[str, Any]]:
-        """Those that the step called, as a trace has them."""
+        """Returns the opaque functions that the step called, in the form that a trace stores."""
         found = sorted(name for name in self._written if is_opaque(name))
         return [{"name": name, "overwrites": None if (known := _overwrites.get(name)) is None else sorted(known)}
                 for name in found]

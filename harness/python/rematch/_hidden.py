@@ -1,4 +1,4 @@
-"""What a plan says of code that hides what it does, in the process that runs the plan.
+"""Applies what a plan knows of code that hides its effects, in the process that runs the plan.
 
 The trace of a step found it: autograd functions and ops that write without telling torch, and ops that cannot be repeated.
 Functions are declared here by name, and ops by the engine, when a Checkpoint is made. Both are then recognized when they
@@ -21,11 +21,11 @@ from rematch._functions import declare_opaque
 
 
 class HiddenEffects:
-    """Those of one plan."""
+    """The hidden effects that one plan names. Declares the functions among them in this process."""
 
     def __init__(self, plan: dict[str, Any]):
         self._num_modules = -1  # in sys.modules, when names were looked up
-        # Those not found so far, each with a function that says what is wrong; None: its module is not imported.
+        # Names not found so far -> a function that says what is wrong: None if the module is not imported, "" if nothing is.
         self._unseen: dict[str, Callable[[], str | None]] = {}
         for each in plan.get("opaque_functions", []):
             declare_opaque(each["name"], each["overwrites"])

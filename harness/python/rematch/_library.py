@@ -20,7 +20,7 @@ OVERRIDE = "REMATCH_PYTHON_LIBRARY"
 
 
 class RematchError(RuntimeError):
-    """What the engine, the tracer or the search refuses: one line that says what and where."""
+    """A refusal by the engine, the tracer or the search, in one line that says what and where."""
 
 
 def _release_of(version: str) -> str:
@@ -105,7 +105,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 
 def last_error() -> RematchError:
-    """What this thread's last call refused."""
+    """Returns the error of this thread's last call."""
     return RematchError(LIBRARY.rematch_error().decode())
 
 

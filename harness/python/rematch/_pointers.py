@@ -18,7 +18,7 @@ from rematch._library import LIBRARY
 
 Replace = Callable[[str, str, Callable[[Any], Any]], None]
 
-# What these return outlives the call, so the program may write through it at any time. __array__, __cuda_array_interface__
+# The results of these functions outlive the call, so the program may write through them at any time. __array__, __cuda_array_interface__
 # and storage() call them.
 _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "Tensor.untyped_storage"),
             ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
@@ -63,7 +63,7 @@ def noted(replace: Replace) -> Iterator[None]:
 
 
 def never_compiled(function: Any) -> Any:
-    """The function, which torch.compile would compile where a compiled one calls it, and warn of what it calls."""
+    """Returns the function, and keeps torch.compile from compiling it inside a compiled caller."""
     _eval_frame.set_code_exec_strategy(function.__code__, _NEVER_COMPILED)
     return function
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-# What `import torch` brings.
+# Names that `import torch` defines.
 NAMES = (
     "torch._C._dynamo.eval_frame.get_eval_frame_callback", "torch._C._dynamo.eval_frame.set_code_exec_strategy",
     "torch._C._dynamo.eval_frame._FrameExecStrategy", "torch._C._dynamo.eval_frame._FrameAction.SKIP",
@@ -39,7 +39,7 @@ def checkpoint_beginning() -> str:
 
 
 def look_up(name: str) -> Any:
-    """What the dotted name stands for, in a module that is imported; None if there is no such thing."""
+    """Returns the object that the dotted name stands for, in a module that is imported. Returns None if there is none."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         found: Any = sys.modules.get(".".join(parts[:length]))

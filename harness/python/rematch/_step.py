@@ -34,7 +34,7 @@ def run_first_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> 
 
 
 def loss_of(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """What step() returns, which backward can begin at. The model has no gradients before it. Raises TypeError or
+    """Returns the result of step(), from which backward can begin. The model has no gradients before it. Raises TypeError or
     ValueError where step() gives something else, or runs backward itself."""
     loss = step()
     if not isinstance(loss, torch.Tensor):

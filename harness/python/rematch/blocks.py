@@ -41,7 +41,7 @@ def find_blocks(model: torch.nn.Module) -> Blocks:
 
 
 def choose_blocks(model: torch.nn.Module) -> tuple[Blocks, Blocks]:
-    """What find_blocks() takes, and the lists that it passed over, by name, which the caller could take instead."""
+    """Returns the lists that find_blocks() takes, and the lists that it passes over, by name. A caller may name the latter."""
     model = unwrapped(model)
     name_of = {module: name for name, module in model.named_modules()}
     for min_size in (2, 1):

@@ -21,7 +21,7 @@ SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # RegionsRun of harn
 
 
 class _Notes:
-    """What is known of a checkpoint's steps, so that a fault is said once."""
+    """Notes about a checkpoint's steps, so that each fault is reported once."""
 
     num_changes = -1  # of scopes, when they were compared with the plan
     is_told = False
@@ -56,7 +56,7 @@ class _Step:
         set_recorded(checkpoint)
 
     def end(self, *, is_whole: bool) -> int:
-        """What ran; NO_REGION_WITHOUT_GRAD where the engine's recording has to wait for those inside it."""
+        """Returns what ran, or NO_REGION_WITHOUT_GRAD if the engine's recording has to wait for recordings inside it."""
         if self._steps is not _thread.steps:
             self._is_ended = True
             if is_whole:

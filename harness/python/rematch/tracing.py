@@ -85,7 +85,7 @@ def distributed_parameter(model: torch.nn.Module) -> str | None:
 
 
 def _held(tensor: torch.Tensor) -> torch.Tensor:
-    """What this rank holds of it."""
+    """Returns the part of the tensor that this rank holds."""
     return tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor
 
 

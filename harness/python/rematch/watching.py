@@ -1,4 +1,4 @@
-"""What a step really executed and held, and how a checkpointed step compares with a plain one."""
+"""Watches what a step really executes and holds, and compares a checkpointed step with a plain one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _run(model: torch.nn.Module, step: Callable[[], torch.Tensor],
 
 
 class Comparison(dict[str, Any]):
-    """What check() found; prints as a table."""
+    """The result of check(). Prints as a table."""
 
     def _bits(self) -> str:
         if self["bits_equal"] is None:
@@ -181,7 +181,7 @@ def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], p
 
 def _difference_of_plain_steps(model: torch.nn.Module, step: Callable[[], torch.Tensor],
                                expected: dict[str, bytes]) -> str | None:
-    """What differs between steps without a plan; None where all of them are equal. A race seldom shows in one step."""
+    """Returns what differs between steps without a plan, or None if all are equal. A race seldom shows in one step."""
     for _ in range(MAX_PLAIN_STEPS):
         hashes = _run(model, step, contextlib.nullcontext())["hashes"]
         if difference := _first_difference(expected, hashes):

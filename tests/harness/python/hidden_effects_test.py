@@ -57,7 +57,7 @@ print(json.dumps([hidden_model.differences(plan, mask) for mask in masks]))
 
 
 def python(program, folder, *arguments, on_warning="error"):
-    """What a process prints at last that runs the program in the folder."""
+    """Runs the program in the folder, and returns what its process prints last."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
     done = subprocess.run([sys.executable, "-W", on_warning, "-c", program, *arguments], cwd=folder, env=environment, text=True,
                           capture_output=True, check=False)
@@ -104,7 +104,7 @@ class ProcessesTest(unittest.TestCase):
 
 
 class NamesTest(unittest.TestCase):
-    """What a plan names, and what this process has."""
+    """A plan's names are compared with what this process has."""
 
     def setUp(self):
         torch.manual_seed(0)
