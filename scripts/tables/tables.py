@@ -73,7 +73,7 @@ def key_of(point):
 
 def steps(evidence):
     """Tabulates step times. The samples of lost reports are lost too."""
-    columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "of reference", "MFU",
+    columns = ["card", "model", "tokens", "policy", "ops", "attention", "step, ms", "samples", "over the reference", "MFU",
                "allocated while timed", "reserved while timed", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
@@ -88,14 +88,14 @@ def steps(evidence):
 
 def peaks(evidence):
     """Tabulates the bytes requested, measured beside predicted, and what the allocator reserved for them."""
-    columns = ["card", "model", "tokens", "policy", "ops", "predicted", "asked for", "allocated", "reserved", "report"]
+    columns = ["card", "model", "tokens", "policy", "ops", "predicted", "requested", "allocated", "reserved", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
         if point.requested is None and (point.status == "ok" or point.allocated is None):
             continue
-        asked = bytes_of(point.requested) if point.status == "ok" else point.status
+        requested = bytes_of(point.requested) if point.status == "ok" else point.status
         rows[key_of(point)] = [
-            point.card, point.model, point.size, point.policy, point.ops, bytes_of(point.predicted), asked,
+            point.card, point.model, point.size, point.policy, point.ops, bytes_of(point.predicted), requested,
             bytes_of(point.allocated), bytes_of(point.reserved), source_of(point)]
     return Table(columns, rows)
 
@@ -123,8 +123,8 @@ def comparable(evidence, report):
 
 def beside_pytorch(evidence):
     """Tabulates our steps over those of the rivals, taken by turns or on the same card in the same run."""
-    columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "of eager", "torch.compile, ms",
-               "of compile", "peak", "eager's peak", "compile's peak", "report"]
+    columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
+               "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
     for question, report in evidence.pytorch.items():
         for policy, ops, schedule, step_ns, peak in comparable(evidence, report):
@@ -179,7 +179,7 @@ BANDWIDTH = re.compile(r"^(?:bandwidth: )?(?P<kernel>.+?): (?P<rate>[\d.]+) GB/s
 
 def bandwidth(evidence):
     """Tabulates bandwidth: the least bytes that any kernel can move, divided by the time."""
-    columns = ["kernel", "GB/s", "of the card's", "target 0.8", "report"]
+    columns = ["kernel", "GB/s", "share of the card's", "target 0.8", "report"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
         for line in verdict["findings"]:
@@ -199,8 +199,8 @@ def ceilings(evidence):
 
 def predicted(evidence):
     """Tabulates predicted step times beside measured ones. Ratios are to the first policy of the model."""
-    columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "profile off", "by data sheet, ms", "sheet off",
-               "measured ratio", "by data sheet"]
+    columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "profile error",
+               "by data sheet, ms", "sheet error", "measured ratio", "by data sheet"]
     rows = {}
     for card, entries in evidence.predicted.items():
         first = {}
@@ -224,8 +224,8 @@ def predicted(evidence):
 # Findings about bytes of single points are in table `peaks`.
 def fronts(evidence):
     """Tabulates plans that a search chose and baselines, measured in the run that took their profile."""
-    columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms", "step, measured, ms",
-               "interval", "off", "report"]
+    columns = ["card", "model", "tokens", "plan", "peak, predicted", "peak, measured", "step, predicted, ms",
+               "step, measured, ms", "interval", "error", "report"]
     rows = {}
     for question, front in evidence.fronts.items():
         card, size = question.split("/")[0].upper(), size_of(front["model"], front["dimensions"])
