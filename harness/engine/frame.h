@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/engine/error_view.h"
 #include "harness/engine/prepared_plan.h"
 #include "harness/engine/program_hooks.h"
 #include "harness/engine/record/record.h"
@@ -107,9 +108,11 @@ class SlotHook final : public torch::autograd::SavedVariableHooks {
     if (slot_) frame_->release(*slot_);
   }
   void call_pack_hook(const at::Tensor& tensor) override {
-    slot_ = frame_->pack(*recorder_, tensor);
+    with_host_errors([&] { slot_ = frame_->pack(*recorder_, tensor); });
   }
-  at::Tensor call_unpack_hook() override { return frame_->unpack(*slot_); }
+  at::Tensor call_unpack_hook() override {
+    return with_host_errors([&] { return frame_->unpack(*slot_); });
+  }
 
  private:
   std::shared_ptr<Frame> frame_;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "harness/engine/error_view.h"
 #include "harness/engine/python_ops.h"
 #include "kernels/libtorch/versions.h"
 
@@ -52,12 +53,14 @@ void run_observed(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   c10::impl::ExcludeDispatchKeyGuard kernels_are_not_seen(c10::DispatchKey::Fake);
-  OpMode* const of_backward = mode_of_backward_threads.load(std::memory_order_relaxed);
-  if (of_backward != nullptr && modes.empty() && in_backward()) {
-    of_backward->run(op, keys, stack, 0);
-    return;
-  }
-  call_next(op, keys, stack, modes.size());
+  with_host_errors([&] {
+    OpMode* const of_backward = mode_of_backward_threads.load(std::memory_order_relaxed);
+    if (of_backward != nullptr && modes.empty() && in_backward()) {
+      of_backward->run(op, keys, stack, 0);
+      return;
+    }
+    call_next(op, keys, stack, modes.size());
+  });
 }
 
 using libtorch::NodePointer;
@@ -91,8 +94,8 @@ class HookEngine final : public torch::autograd::Engine {
     behind_.thread_on_exception(graph_task, node, error);
   }
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
-    return saved_tensor_provider == nullptr ? behind_.get_default_saved_variable_hooks()
-                                            : saved_tensor_provider->make();
+    if (saved_tensor_provider == nullptr) return behind_.get_default_saved_variable_hooks();
+    return with_host_errors([] { return saved_tensor_provider->make(); });
   }
   std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_behind() {
     return behind_.get_default_saved_variable_hooks();

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "harness/engine/recording.h"
+#include "harness/python/c_errors.h"
 #include "policies/base/file.h"
 #include "policies/plan/plan_json.h"
 #include "policies/trace/trace_json.h"
@@ -15,16 +17,34 @@ namespace rematch::c_call {
 namespace {
 
 thread_local std::string last_error;
+thread_local ErrorClass last_class = ErrorClass::kOther;
 thread_local std::string last_text;
+
+void note(ErrorClass error_class, const char* line) {
+  last_class = error_class;
+  last_error = line;
+}
 
 }  // namespace
 
 const std::string& error() { return last_error; }
-void clear_error() { last_error.clear(); }
+ErrorClass error_class() { return last_class; }
+void clear_error() { note(ErrorClass::kOther, ""); }
 
 void note_error() {
+  last_class = ErrorClass::kOther;
   try {
     throw;
+  } catch (const HostError& thrown) {
+    note(thrown.error_class, thrown.what());
+  } catch (const Refused& thrown) {
+    note(ErrorClass::kRefused, thrown.what());
+  } catch (const StreamMismatch& thrown) {
+    note(ErrorClass::kPlan, thrown.what());
+  } catch (const FormatError& thrown) {
+    note(ErrorClass::kPlan, thrown.what());
+  } catch (const PlanRejected& thrown) {
+    note(ErrorClass::kPlan, thrown.what());
   } catch (const c10::Error& thrown) {
     last_error = thrown.what_without_backtrace();  // a stack trace follows the first line
   } catch (const std::exception& thrown) {

@@ -1,9 +1,10 @@
-// Code that the C functions share: exceptions become rematch_error()'s line, JSON becomes a text
-// that lives until the thread's next call, and what callers pass is read.
+// Code that the C functions share: exceptions become rematch_error()'s line and class, JSON becomes
+// a text that lives until the thread's next call, and what callers pass is read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -16,10 +17,23 @@
 
 namespace rematch::c_call {
 
+// Class of an error in the host language.
+enum class ErrorClass : std::uint8_t {
+  kOther,
+  kRefused,  // Refused: what the program does cannot be recorded
+  kPlan,     // a plan, policy or trace is malformed, or does not belong to the model
+};
+
 // The error of the thread's last call; empty if it succeeded.
 const std::string& error();
+ErrorClass error_class();
 void clear_error();
 void note_error();  // of the exception that is being handled
+
+// The policy or the plans do not apply to the model.
+struct PlanRejected : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
 
 // The result of `call`, or `failed` if it throws.
 template <typename Result, typename Call>
@@ -40,7 +54,7 @@ const char* as_text(const Json& json);
 template <typename Value>
 Value accepted(std::variant<Value, Rejected> result) {
   if (const auto* rejected = std::get_if<Rejected>(&result)) {
-    throw std::invalid_argument(rejected->message);
+    throw PlanRejected(rejected->message);
   }
   return std::get<Value>(std::move(result));
 }

@@ -23,6 +23,12 @@ struct RematchOpTimes;
 
 // The last error of this thread, one line.
 REMATCH_PYTHON_EXPORT const char* rematch_error();
+// Its class: 1 if the engine refused what the program does, 2 if a plan, policy or trace is
+// malformed or does not belong to the model, else 0.
+REMATCH_PYTHON_EXPORT int rematch_error_class();
+// The Python classes (PyTypeObject) of errors 1 and 2, which must outlive the process's last step.
+// Ops and backward raise them.
+REMATCH_PYTHON_EXPORT void rematch_set_error_types(void* refused, void* plan_error);
 
 // The version of LibTorch that the library was built for, as "2.11.0".
 REMATCH_PYTHON_EXPORT const char* rematch_torch_version();

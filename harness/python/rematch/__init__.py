@@ -6,12 +6,7 @@ without it.
 
     import torch, rematch
 
-    checkpoint = rematch.auto(model, lambda: model(batch).loss, budget="24GiB")      # once
-    scopes = rematch.scopes(model)                                                   # once
-
-    with rematch.recording(checkpoint):                                              # every step
-        loss = model(batch).loss
-    loss.backward()
+    rematch.apply(model, "24GiB", step=lambda: model(batch).loss)    # once; then train as before
 
 Or step by step, with times of a card that is not here:
 
@@ -20,11 +15,13 @@ Or step by step, with times of a card that is not here:
     plan = front["points"][0]["plan"]                            # or rematch.resolve(trace, "full")
     print(rematch.predict(trace, plan)["peak_bytes"])
     print(rematch.check(model, lambda: model(batch).loss, rematch.Checkpoint(plan)))
+    rematch.apply(model, plan)
 
 Needs a torch that it has a library for, see `pip show rematch`. Import torch before `rematch` or not at all.
 """
 
-from rematch._library import RematchError, allocated_bytes, count_memory
+from rematch._library import PlanError, Refused, RematchError, allocated_bytes, count_memory
+from rematch.applied import apply, checkpoint_of, remove
 from rematch.automatic import auto
 from rematch.blocks import find_blocks
 from rematch.opaque import keep_op, opaque, opaque_module
@@ -35,7 +32,8 @@ from rematch.scopes import BlockScopes, remove_scopes, scopes
 from rematch.tracing import trace
 from rematch.watching import Comparison, check, watch
 
-__all__ = ["BlockScopes", "Checkpoint", "Comparison", "RematchError", "SearchedCheckpoint", "allocated_bytes", "auto", "check",
-           "combine", "count_memory", "find_blocks", "keep_op", "opaque", "opaque_module", "predict", "profile", "recording",
-           "remove_scopes", "render", "resolve", "scopes", "search", "trace", "watch"]
+__all__ = ["BlockScopes", "Checkpoint", "Comparison", "PlanError", "Refused", "RematchError", "SearchedCheckpoint",
+           "allocated_bytes", "apply", "auto", "check", "checkpoint_of", "combine", "count_memory", "find_blocks", "keep_op",
+           "opaque", "opaque_module", "predict", "profile", "recording", "remove", "remove_scopes", "render", "resolve", "scopes",
+           "search", "trace", "watch"]
 __version__ = "0.1.0"

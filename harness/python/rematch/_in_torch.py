@@ -15,7 +15,7 @@ from typing import Any
 from torch._C._dynamo.eval_frame import get_eval_frame_callback as _get_eval_frame_callback
 
 from rematch import _distributed, _pointers, _private, _program_hooks
-from rematch._library import LIBRARY, RematchError, call
+from rematch._library import LIBRARY, Refused, RematchError, call
 
 
 class _Thread(threading.local):
@@ -92,7 +92,7 @@ def is_in_recorded_step() -> bool:
 def refuse_in_recorded_step(what: str) -> None:
     """For functions that run steps of their own, whose ops the open record would take for its model's."""
     if _thread.num_recorded_steps > 0:
-        raise RematchError(f"rematch.{what} runs steps of its own, and was called in a step that is recorded; call it outside")
+        raise Refused(f"rematch.{what} runs steps of its own, and was called in a step that is recorded; call it outside")
 
 
 def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
@@ -150,7 +150,7 @@ def _refuse_checkpointed_functions() -> None:
         def refusing(*arguments: Any, **keywords: Any) -> Any:
             if LIBRARY.rematch_is_in_scope():
                 if _thread.is_traced:
-                    raise RematchError("torch.utils.checkpoint runs inside a layer of a step that is traced, where the plan is to "
+                    raise Refused("torch.utils.checkpoint runs inside a layer of a step that is traced, where the plan is to "
                                        "decide what is kept; turn it off (model.gradient_checkpointing_disable())")
                 _warn_of_checkpoint()
             return begin(*arguments, **keywords)

@@ -23,6 +23,14 @@ class RematchError(RuntimeError):
     """A refusal by the engine, the tracer or the search, in one line that says what and where."""
 
 
+class Refused(RematchError):
+    """The program does what no plan can follow with equal bits. Also raised by ops of a recorded step, and by backward."""
+
+
+class PlanError(RematchError, ValueError):
+    """A plan, policy or trace is malformed or does not belong to the model, or no plan fits the budget."""
+
+
 def _release_of(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
@@ -65,7 +73,8 @@ def _declare(library: ctypes.PyDLL) -> None:
     """Gives the C functions their types."""
     handle, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     functions: list[tuple[str, Any, list[Any]]] = [
-            ("error", text, []), ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
+            ("error", text, []), ("error_class", number, []), ("set_error_types", None, [handle, handle]),
+            ("install", number, [number]), ("allocated_bytes", ctypes.c_int64, [text]),
             ("enter_scope", number, [text, number]), ("leave_scope", None, []),
             ("is_in_scope", number, []), ("is_in_region", number, []), ("begin_hidden", handle, []), ("end_hidden", None, [handle]),
             ("note_pointer_taken", number, [handle, number]), ("set_look_inside", None, [handle]),
@@ -106,7 +115,8 @@ def call(name: str, *arguments: Any) -> Any:
 
 def last_error() -> RematchError:
     """Returns the error of this thread's last call."""
-    return RematchError(LIBRARY.rematch_error().decode())
+    error_class = (RematchError, Refused, PlanError)[LIBRARY.rematch_error_class()]
+    return error_class(LIBRARY.rematch_error().decode())
 
 
 def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
@@ -130,6 +140,7 @@ def allocated_bytes(device: str = "cpu") -> int:
     return int(call("allocated_bytes", device))
 
 
+LIBRARY.rematch_set_error_types(id(Refused), id(PlanError))
 try:
     call("install", 0)
 except RematchError as error:

@@ -16,6 +16,7 @@ NAMES = (
     "torch._C._dispatch_key_parse", "torch._ops._higher_order_ops",
     "torch._C._ExcludeDispatchKeyGuard", "torch._C.DispatchKeySet", "torch._C.DispatchKey.ADInplaceOrView",
     "torch._C.DispatchKey.AutogradFunctionality", "torch._C.TensorBase._cdata", "torch.utils._pytree.tree_leaves",
+    "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
 # Where a checkpoint that is not reentrant begins. From 2.14 on it is the first one, which the second one calls.

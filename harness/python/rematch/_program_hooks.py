@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from rematch._library import LIBRARY, RematchError
+from rematch._library import LIBRARY, Refused
 
 CHECKPOINTING = -1
 
@@ -37,10 +37,15 @@ def number_of(pack: Any, unpack: Any) -> int:
     return _number_of.setdefault((_code_of(pack), _code_of(unpack)), len(_number_of))
 
 
+def is_enabled() -> bool:
+    """Whether saved-tensor hooks are enabled on this thread. Where they are not, no plan can be followed."""
+    return bool(_autograd._saved_tensors_hooks_is_enabled())
+
+
 def require_enabled() -> None:
-    """Raises RematchError where saved-tensor hooks are disabled, so that no plan can be followed."""
-    if not _autograd._saved_tensors_hooks_is_enabled():
-        raise RematchError("rematch.recording begins where saved-tensor hooks are disabled, by disable_saved_tensors_hooks or in a "
+    """Raises Refused where saved-tensor hooks are disabled."""
+    if not is_enabled():
+        raise Refused("rematch.recording begins where saved-tensor hooks are disabled, by disable_saved_tensors_hooks or in a "
                            "transform of torch.func, so no plan can be followed; begin it outside")
 
 

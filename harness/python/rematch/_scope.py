@@ -34,8 +34,9 @@ class ScopeGroup:
     """State that the scopes of one model share, such as the checkpoint that they were set for. A copy of the model gets its
     own group."""
 
-    def __init__(self, checkpoint: object = None) -> None:
+    def __init__(self, checkpoint: object = None, is_applied: bool = False) -> None:
         self.checkpoint = checkpoint
+        self.is_applied = is_applied  # by rematch.apply, whose hooks record
         self.is_recorded = False
         self.is_told_to_record = False
         self.is_told_of_compiled_code = False
@@ -49,10 +50,10 @@ class ScopeGroup:
         return _thread.recorded is not None and self.checkpoint is not None and self.checkpoint is not _thread.recorded
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScopeGroup:
-        return memo.setdefault(id(self), ScopeGroup(self.checkpoint))
+        return memo.setdefault(id(self), ScopeGroup(self.checkpoint, self.is_applied))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ScopeGroup, ()
+        return ScopeGroup, (self.checkpoint, True) if self.is_applied else ()
 
 
 class Scope:
@@ -120,12 +121,16 @@ class Scope:
         if not any(parameter.requires_grad for parameter in module.parameters()):
             return
         group.is_told_to_record = True
-        warnings.warn(f"rematch: {self.whole} has scopes and runs outside of rematch.recording, so nothing is checkpointed; put "
-                      "the forward pass of each step into `with rematch.recording(checkpoint):`, or call "
-                      "rematch.remove_scopes(model) to train without a plan", stacklevel=2)
+        if group.is_applied:
+            advice = ("outside of a call of the model that rematch.apply was given, so nothing is checkpointed; call it as "
+                      "model(x), not as model.forward(x), or call rematch.remove(model) to train without a plan")
+        else:
+            advice = ("and runs outside of rematch.recording, so nothing is checkpointed; put the forward pass of each step into "
+                      "`with rematch.recording(checkpoint):`, or call rematch.remove_scopes(model) to train without a plan")
+        warnings.warn(f"rematch: {self.whole} {'runs' if group.is_applied else 'has scopes'} {advice}", stacklevel=2)
 
 
-def _never_compile(hook: Any) -> None:
+def never_compile(hook: Any) -> None:
     """Compiled code calls the function as it is. torch._dynamo.disable says the same, and its import takes seconds."""
     hook._torchdynamo_disable = True
     never_compiled(hook)
@@ -133,7 +138,7 @@ def _never_compile(hook: Any) -> None:
 
 for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told_to_stay_closed, Scope._name_in_running_scope,
               Scope._notice_unrecorded_call):
-    _never_compile(_hook)
+    never_compile(_hook)
 
 
 def scope_of(hook: object) -> Scope | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from rematch._differences import how_to_keep, what_differs
-from rematch._library import RematchError
+from rematch._library import PlanError, Refused, RematchError
 from rematch._progress import announced, say
 from rematch._scope import listed
 from rematch._step import run_first_step
@@ -39,14 +39,14 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     them. The peak counts parameters, gradients, the state of `optimizer` and activations; `budget` is "24GiB" or bytes. Op
     times are measured on the model's own device, or those of the data sheet of `device` ("h100"). `blocks` names the lists
     of layers, as for scopes(), which then takes it too. The checkpoint's `front` is what was searched, and `fronts` that of
-    each step. Raises RematchError if no plan fits. Generators and buffers are left as they were; call it without scopes on
+    each step. Raises PlanError if no plan fits. Generators and buffers are left as they were; call it without scopes on
     the model."""
     limit = bytes_of(budget)
     steps = steps_of("auto", step)
     if not steps:
         raise ValueError("auto got an empty list of steps; give at least one")
     if name := distributed_parameter(model):
-        raise RematchError(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
+        raise Refused(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
                            "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
                            "and broadcast its plan")
     if blocks is None:
@@ -130,8 +130,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
         if not _search_lower(searches, fronts, too_high, excess) and not _search_lower(
                 searches, fronts, [not is_high for is_high in too_high], excess):
             break
-    raise RematchError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest one found "
-                       f"needs {size_text(smallest or 0)}. Use a smaller batch, or shard the model")
+    raise PlanError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest one found "
+                    f"needs {size_text(smallest or 0)}. Use a smaller batch, or shard the model")
 
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], chosen: list[bool],
@@ -150,7 +150,7 @@ def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 def _require_answer(front: dict[str, Any], budget: int, name: str) -> None:
     if front["answer"] is None:
         lowest = front["points"][0]["predicted_peak_allocated_bytes"]
-        raise RematchError(f"{name}no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
+        raise PlanError(f"{name}no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
                            "Use a smaller batch, or shard the model")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from rematch._in_torch import recorded_step
-from rematch._library import LIBRARY, RematchError, call
+from rematch._library import LIBRARY, Refused, call
 from rematch._program_hooks import require_enabled
 from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, set_recorded, warn_of_bypassed_scopes
 from rematch.planning import Checkpoint, require_checkpoint
@@ -60,7 +60,7 @@ class _Step:
         if self._steps is not _thread.steps:
             self._is_ended = True
             if is_whole:
-                raise RematchError("rematch.recording was left on another thread than it was entered on; enter and leave it on "
+                raise Refused("rematch.recording was left on another thread than it was entered on; enter and leave it on "
                                    "the thread that runs forward")
             return NO_REGION_WITHOUT_GRAD
         if self._steps[-1] is not self:
@@ -78,6 +78,11 @@ class _Step:
         while self._steps and self._steps[-1]._is_ended:
             LIBRARY.rematch_end_recording(self._steps.pop()._handle, 0)
         set_recorded(self._steps[-1]._checkpoint if self._steps else None)
+
+
+def is_recorded(checkpoint: Checkpoint) -> bool:
+    """Whether it is what this thread's forward passes are recorded with."""
+    return bool(_thread.steps) and _thread.steps[-1]._checkpoint is checkpoint
 
 
 @contextlib.contextmanager
@@ -102,10 +107,8 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     try:
         with recorded_step():
             yield
-    except BaseException as error:
+    except BaseException:
         step.end(is_whole=False)
-        if type(error) is RuntimeError and str(error).startswith("region "):  # thrown by the engine, inside an op
-            raise RematchError(str(error)).with_traceback(error.__traceback__) from None
         raise
     ran = step.end(is_whole=True)
     if LIBRARY.rematch_num_left(checkpoint.handle) != notes.num_left:

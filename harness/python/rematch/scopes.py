@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from rematch._library import RematchError
+from rematch._library import PlanError, Refused
+from rematch._recorder import remove_recorders
 from rematch._scope import Scope, ScopeGroup, end_group, note_change, scope_of, watch_calls_inside
 from rematch.blocks import Blocks, children_of, find_blocks, unwrapped
 from rematch.planning import Checkpoint, require_checkpoint
@@ -27,7 +28,7 @@ class BlockScopes:
         self._only = only
         self._opened: set[str] = set()
         self._handles: list[Any] = []
-        self._group = ScopeGroup(checkpoint)
+        self.group = ScopeGroup(checkpoint)
         _refuse_scopes_on(model)
         calls = Counter(id(child) for module in model.modules() for child in module.children())
         self._shared = {module for module, count in calls.items() if count > 1}
@@ -39,7 +40,7 @@ class BlockScopes:
         note_change()
         if only is not None and not only <= self._opened:
             self.remove()
-            raise ValueError(f"the plan governs {min(only - self._opened)}, which this {type(model).__name__} does not have: "
+            raise PlanError(f"the plan governs {min(only - self._opened)}, which this {type(model).__name__} does not have: "
                              f"its layers are {_names_of(blocks)}; was the plan made for another model?")
 
     def remove(self) -> None:
@@ -47,7 +48,7 @@ class BlockScopes:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        end_group(self._group)
+        end_group(self.group)
         note_change()
 
     def __enter__(self) -> BlockScopes:
@@ -66,7 +67,7 @@ class BlockScopes:
         if self._is_scope(module, whole) and (self._only is None or whole in self._only):
             self._opened.add(whole)
             if id(module) not in self._visited:  # a module of two layers opens one scope
-                parent = Scope(whole, block if is_block else name, index, self._group, None if is_block else parent)
+                parent = Scope(whole, block if is_block else name, index, self.group, None if is_block else parent)
                 self._hook(module, parent, is_block)
             scope, name = whole, ""
         self._visited.add(id(module))
@@ -89,7 +90,9 @@ class BlockScopes:
 
 
 def remove_scopes(model: torch.nn.Module) -> None:
-    """Takes all scopes off the model. A copy of a model with scopes has scopes, which no BlockScopes removes."""
+    """Takes all scopes off the model, and what apply() set. A copy of a model with scopes has scopes, which no BlockScopes
+    removes."""
+    remove_recorders(model)
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
             for key, hook in list(hooks.items()):
@@ -126,7 +129,7 @@ def _refuse_others(model: torch.nn.Module, blocks: Blocks) -> None:
 def _refuse_ungathered(model: torch.nn.Module, checkpoint: Checkpoint) -> None:
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "ds_id") and not checkpoint.is_gathered(parameter):
-            raise RematchError(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content comes and goes; say when it is there, "
+            raise Refused(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content comes and goes; say when it is there, "
                                "before scopes: checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
                                "model.parameters())")
 

@@ -139,6 +139,30 @@ class CompiledTest(unittest.TestCase):
                             gc.collect()
                             self.assertLessEqual(rematch.allocated_bytes(), before)
 
+    def test_applied_models(self):
+        for make in MODELS:
+            with self.subTest(model=make.__name__):
+                model = make()
+                expected = self.step(model)
+                rematch.apply(model, "full", step=lambda model=model: model(self.x))
+                for _ in range(3):
+                    with rematch.watch() as figures:
+                        self.assertTrue(equal(self.step(model), expected))
+                    self.assertGreater(sum(figures["ops"]["recompute"].values()), 0)
+
+    def test_an_applied_model_that_is_compiled_whole(self):
+        model = made()
+        expected = self.step(model)
+        rematch.apply(model, "full", step=lambda: model(self.x))
+        compiled = torch.compile(model, backend=BACKEND)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                self.assertTrue(equal(self.step(compiled), expected))
+        found = [str(each.message) for each in said]
+        self.assertEqual(len([each for each in found if each.startswith("rematch: ")]), 1, found)
+        self.assertIn("the model runs in a function of torch.compile", "".join(found))
+
     def test_check(self):
         model = with_function()
         checkpoint = rematch.Checkpoint(rematch.resolve(rematch.trace(model, lambda: model(self.x)), "full"))

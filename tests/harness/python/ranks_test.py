@@ -208,6 +208,40 @@ def leave_the_plan_on_one_rank(rank, port, distribute, policy):
         torch.distributed.destroy_process_group()
 
 
+def apply_on_one_rank(rank, port, distribute, policy):
+    """rematch.apply before and after the model is wrapped or sharded."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
+    try:
+        x = torch.randn(64, 32, generator=torch.Generator().manual_seed(rank))
+        traced = Model()
+        plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
+
+        def run(prepare):
+            torch.manual_seed(0)
+            model = prepare(Model())
+            torch.manual_seed(1)
+            with rematch.watch() as figures:
+                for _ in range(3):  # whose gradients add up
+                    loss = model(x)
+                    loss.backward()
+            return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
+
+        expected, none = run(distribute)
+        assert none == 0, none
+        counts = []
+        for schedule in SCHEDULES:
+            checkpoint = rematch.Checkpoint(plan, schedule)
+            for prepare in (lambda model, checkpoint=checkpoint: distribute(rematch.apply(model, checkpoint)),
+                            lambda model, checkpoint=checkpoint: rematch.apply(distribute(model), checkpoint)):
+                found, count = run(prepare)
+                assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+                counts.append(count)
+        assert len(set(counts)) == 1 and counts[0] > 0, counts
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 class Exchange(torch.nn.Module):
     """Adds the other rank's message after a linear layer."""
 
@@ -331,6 +365,11 @@ class RanksTest(unittest.TestCase):
     def test_fully_sharded(self):
         self.run_ranks(sharded, "full")
         self.run_ranks(sharded, "save_mm")
+
+    def test_applied_before_and_after_the_wrapper(self):
+        for distribute in (replicated, sharded):
+            with self.subTest(distribute=distribute.__name__):
+                self.run_ranks(distribute, "full", apply_on_one_rank)
 
     def test_tensor_parallel(self):
         self.run_ranks(split, "full")

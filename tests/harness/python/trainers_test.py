@@ -86,6 +86,19 @@ class LoopTest(unittest.TestCase):
             warnings.filterwarnings("error", message="rematch")
             self.check(train)
 
+    def test_an_applied_model(self):
+        """No trainer knows of it."""
+        def applied(train, **options):
+            def run(model, num_steps, checkpoint):
+                train(model if checkpoint is None else rematch.apply(model, checkpoint), num_steps, None, **options)
+            return run
+
+        trains = applied(self.trained_by_hugging_face, eval_strategy="steps", eval_steps=1), applied(self.trained_by_accelerate)
+        for train in trains:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", message="rematch")
+                self.check(train)
+
     def test_bfloat16_after_a_trace_in_float32(self):
         from accelerate.state import AcceleratorState
 
@@ -106,6 +119,43 @@ class LoopTest(unittest.TestCase):
             warnings.filterwarnings("error", message="rematch")
             with rematch.recording(checkpoint):
                 self.assertTrue(torch.equal(model.generate(ids, max_new_tokens=4, do_sample=False), expected))
+
+    def test_generating_with_an_applied_model(self):
+        model = small_llama().eval()
+        ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
+        expected = model.generate(ids, max_new_tokens=4, do_sample=False)
+        rematch.apply(model, self.plan())
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="rematch")
+            self.assertTrue(torch.equal(model.generate(ids, max_new_tokens=4, do_sample=False), expected))
+
+    @unittest.skipUnless(has_package("peft"), "peft is not installed")
+    def test_adapters_around_an_applied_model(self):
+        """PEFT calls the forward of what it wraps."""
+        import peft
+
+        ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
+
+        def gradients(prepare):
+            torch.manual_seed(3)
+            model = peft.get_peft_model(prepare(small_llama()), peft.LoraConfig(target_modules=["q_proj"], r=2))
+            torch.manual_seed(4)
+            with rematch.watch() as figures:
+                loss = model(input_ids=ids, labels=ids).loss
+                loss.backward()
+            found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+            return [loss.detach(), *found], sum(figures["ops"]["recompute"].values())
+
+        plan = self.plan()
+        expected, none = gradients(lambda model: model)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="rematch: region .* left its plan")
+            warnings.filterwarnings("error", message="rematch: .* runs outside")
+            found, num_recomputed = gradients(lambda model: rematch.apply(model, plan))
+        self.assertEqual(none, 0)
+        self.assertGreater(num_recomputed, 0)
+        for want, have in zip(expected, found, strict=True):
+            self.assertTrue(torch.equal(want, have))
 
     def trained_by_hugging_face(self, model, num_steps, checkpoint, **options):
         from transformers import PrinterCallback, Trainer, TrainingArguments

@@ -1,0 +1,38 @@
+// How a host language sees the engine's errors. The engine throws inside ops and saved-tensor
+// hooks, whose callers know std::exception alone. A host that has error classes of its own
+// registers a function that throws them instead.
+#pragma once
+
+#include <cstdint>
+
+#include "harness/engine/recording.h"
+
+namespace rematch {
+
+enum class ErrorKind : std::uint8_t { kRefused, kStreamMismatch };
+
+// Throws the host's error. If it returns, the engine's own error is thrown. Called on any thread,
+// with the host's locks in any state.
+using HostThrow = void (*)(ErrorKind kind, const char* message);
+
+// Null: errors are thrown as they are. Set it before the first Recording.
+void set_host_throw(HostThrow host_throw);
+
+// Throws the host's error if there is a host.
+void throw_for_host(ErrorKind kind, const char* message);
+
+// Runs `call`, which LibTorch called.
+template <class Call>
+auto with_host_errors(const Call& call) {
+  try {
+    return call();
+  } catch (const Refused& error) {
+    throw_for_host(ErrorKind::kRefused, error.what());
+    throw;
+  } catch (const StreamMismatch& error) {
+    throw_for_host(ErrorKind::kStreamMismatch, error.what());
+    throw;
+  }
+}
+
+}  // namespace rematch

@@ -1,0 +1,78 @@
+"""A plan on a model in one line."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from rematch._recorder import Recorder, record_calls, recorder_of
+from rematch._step import run_first_step
+from rematch.automatic import Step, auto
+from rematch.blocks import Blocks
+from rematch.planning import Checkpoint, resolve
+from rematch.scopes import remove_scopes, scopes
+from rematch.tracing import steps_of, trace
+
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+
+def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str | int, *,
+          step: Step | Sequence[Step] | None = None, schedule: str = "on_demand", device: str | None = None,
+          optimizer: str = "adamw", blocks: Blocks | None = None, verify_every: int = 0) -> Model:
+    """Makes the model follow a plan whenever it is called. Returns the model; nothing else in the trainer changes.
+
+    `plan` is one of
+      - a budget, "24GiB" or a number of bytes: auto() finds the fastest plan that fits, by `device`'s or measured times;
+      - a policy: "full", "attn_only";
+      - a plan, or a file of one, which ends in .json: "plan.json", "front.json#3";
+      - a Checkpoint.
+
+    A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss; several are a list.
+    `blocks` names the lists of layers, as for scopes(), and `verify_every` is as for recording().
+
+    Each call of the model, or of a part of it that contains layers, is one rematch.recording(). It ends with the call, so the
+    loss may be computed outside, and backward runs whenever the program wants. checkpoint_of() gives the Checkpoint, and
+    remove() undoes it. Copies of the model follow the plan too. Raises PlanError if no plan fits, or if the plan is of
+    another model, and Refused if the model cannot be recorded."""
+    checkpoint = _checkpoint_of(model, plan, step, schedule, device, optimizer, blocks)
+    set_scopes = scopes(model, checkpoint, blocks=blocks)
+    set_scopes.group.is_applied = True
+    record_calls(model, set_scopes.blocks, Recorder(checkpoint, set_scopes.group, verify_every))
+    return model
+
+
+def checkpoint_of(model: torch.nn.Module) -> Checkpoint:
+    """The Checkpoint that the model follows since apply(). Raises ValueError if it follows none."""
+    recorder = recorder_of(model)
+    if recorder is None:
+        raise ValueError(f"this {type(model).__name__} follows no plan; call rematch.apply(model, plan) first")
+    return recorder.checkpoint
+
+
+def remove(model: torch.nn.Module) -> None:
+    """Undoes apply(), of a model or of a copy of it."""
+    remove_scopes(model)
+
+
+def _checkpoint_of(model: torch.nn.Module, plan: Checkpoint | dict[str, Any] | pathlib.Path | str | int,
+                   step: Step | Sequence[Step] | None, schedule: str, device: str | None, optimizer: str,
+                   blocks: Blocks | None) -> Checkpoint:
+    if not isinstance(plan, Checkpoint | dict | pathlib.Path | str) and type(plan) is not int:
+        raise TypeError(f"apply takes a policy, a plan, a file of one, a Checkpoint or a budget; this is a {type(plan).__name__}")
+    is_file = isinstance(plan, str) and re.search(r"\.json(#\d+)?$", plan) is not None
+    if isinstance(plan, Checkpoint | dict | pathlib.Path) or (isinstance(plan, str) and is_file):
+        if step is not None:
+            raise ValueError("apply got a step beside a plan; step is for a policy or a budget, so leave it out")
+        return plan if isinstance(plan, Checkpoint) else Checkpoint(plan, schedule)
+    if step is None:
+        raise ValueError(f"apply(model, {plan!r}) needs step=..., a function that runs forward on one batch and returns the loss")
+    if isinstance(plan, int) or plan[:1].isdigit():
+        return auto(model, step, budget=plan, device=device, schedule=schedule, optimizer=optimizer, blocks=blocks)
+    steps = steps_of("apply", step)
+    for each in steps:
+        run_first_step(model, each)
+    return Checkpoint(resolve(trace(model, steps, blocks=blocks), plan), schedule)
