@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,7 +18,9 @@
 #include "policies/catalogue/shapes.h"
 #include "policies/plan/plan_json.h"
 #include "policies/predict/device/device_sheet.h"
+#include "policies/predict/device/links.h"
 #include "policies/predict/device/roofline.h"
+#include "policies/predict/step/optimizer_bytes.h"
 #include "policies/predict/step/step.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
@@ -45,12 +48,54 @@ Json prediction_json(const StepPrediction& step, const Trace& trace) {
   return json;
 }
 
+std::optional<NamedLinks> links_asked(const Json& request) {
+  if (!request.contains("links")) return std::nullopt;
+  LinkProfile links = links_from_json(request.at("links"));
+  std::string name = links_in_words(links);
+  return NamedLinks{std::move(links), std::move(name)};
+}
+
 Profile profile_asked(const Trace& trace, const Json& request) {
   if (request.contains("profile")) return profile_from_json(request.at("profile"));
   const std::string name = request.at("device").get<std::string>();
   const DeviceSheet* const sheet = find_device_sheet(name);
   if (sheet == nullptr) throw std::invalid_argument(unknown_device(name).message);
-  return roofline_profile(trace, *sheet);
+  const std::optional<NamedLinks> links = links_asked(request);
+  if (!links || !has_collectives(trace)) return roofline_profile(trace, *sheet);
+  if (const auto problem = links_problem(links->links, trace)) {
+    throw PlanRejected("these links cannot be used: " + *problem);
+  }
+  return roofline_profile(trace, *sheet, *links);
+}
+
+// The link that plans may offload over. Absent: they do not offload.
+std::optional<HostLink> host_link_asked(const Json& request, const Profile& profile) {
+  if (!request.at("offload").get<bool>()) return std::nullopt;
+  if (request.contains("link_rate_bytes_per_second")) {
+    const double rate = request.at("link_rate_bytes_per_second").get<double>();
+    return HostLink{rate, rate, "link_rate"};
+  }
+  if (const std::optional<NamedLinks> links = links_asked(request)) {
+    return host_link_of(links->links, "links of " + links->name);
+  }
+  const DeviceSheet* const sheet = sheet_of(profile);
+  if (sheet == nullptr) {
+    throw std::invalid_argument("no data sheet has the rate of copies between " + profile.device +
+                                " and the host; give it: link_rate='25GB/s'");
+  }
+  const double rate = sheet->pcie_bytes_per_second;
+  return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};
+}
+
+// Returns the budget that leaves the asked bytes beside parameters, constants and optimizer state.
+std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
+                                  OptimizerModel optimizer) {
+  if (request.contains("budget_bytes")) {
+    return Bytes{request.at("budget_bytes").get<std::int64_t>()};
+  }
+  if (!request.contains("free_bytes")) return std::nullopt;
+  return trace.parameter_bytes + trace.constant_bytes + optimizer_bytes(trace, optimizer).state +
+         Bytes{request.at("free_bytes").get<std::int64_t>()};
 }
 
 std::vector<Plan> baselines_asked(const Trace& trace, const Json& request) {
@@ -70,14 +115,14 @@ FrontRecord searched(const Trace& trace, const Json& request) {
   SearchSpace space{
       .schedule = schedule_named(request.at("schedule").get<std::string>().c_str()),
       .optimizer = optimizer_named(request.at("optimizer").get<std::string>().c_str())};
+  space.offload = host_link_asked(request, profile);
   space.stop = [&progress] {
     progress.poll();
     return false;
   };
   FrontRecord record = make_front_record(trace, profile, space.optimizer);
-  if (request.contains("budget_bytes")) {
-    record.budget = Bytes{request.at("budget_bytes").get<std::int64_t>()};
-  }
+  record.host_link = space.offload;
+  record.budget = budget_asked(trace, request, space.optimizer);
   FrontSearch search(trace, profile, space, resolve_none(trace));
   if (record.budget) record.answer = search.fastest_within(*record.budget);
   std::vector<FrontPoint> shown;

@@ -151,7 +151,7 @@ def _refuse_checkpointed_functions() -> None:
             if LIBRARY.rematch_is_in_scope():
                 if _thread.is_traced:
                     raise Refused("torch.utils.checkpoint runs inside a layer of a step that is traced, where the plan is to "
-                                       "decide what is kept; turn it off (model.gradient_checkpointing_disable())")
+                                  "decide what is kept; turn it off (model.gradient_checkpointing_disable())")
                 _warn_of_checkpoint()
             return begin(*arguments, **keywords)
         return refusing

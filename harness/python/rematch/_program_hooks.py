@@ -46,7 +46,7 @@ def require_enabled() -> None:
     """Raises Refused where saved-tensor hooks are disabled."""
     if not is_enabled():
         raise Refused("rematch.recording begins where saved-tensor hooks are disabled, by disable_saved_tensors_hooks or in a "
-                           "transform of torch.func, so no plan can be followed; begin it outside")
+                      "transform of torch.func, so no plan can be followed; begin it outside")
 
 
 def _tensor_of(packed: Any) -> int | None:

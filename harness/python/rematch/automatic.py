@@ -15,7 +15,7 @@ from rematch._scope import listed
 from rematch._step import run_first_step
 from rematch.blocks import choose_blocks
 from rematch.opaque import keep_op
-from rematch.planning import Checkpoint, SearchedCheckpoint, bytes_of, combine, predict, resolve, search, size_text
+from rematch.planning import Checkpoint, Links, SearchedCheckpoint, bytes_of, combine, predict, resolve, search, size_text
 from rematch.profiling import profile as measure_profile
 from rematch.tracing import distributed_parameter
 from rematch.tracing import steps_of
@@ -25,30 +25,36 @@ from rematch.watching import check, unrepeatable_ops
 MAX_KEPT_OPS = 8
 MAX_SEARCHES_OF_A_STEP = 8
 
+_NOT_GIVEN: Any = object()
+
 
 Step = Callable[[], torch.Tensor]
 
 
-def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | int, device: str | None = None,
-         schedule: str = "on_demand", optimizer: str = "adamw",
+def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | int = _NOT_GIVEN, free: str | int = _NOT_GIVEN,
+         device: str | None = None, schedule: str = "on_demand", optimizer: str = "adamw", offload: bool = False,
+         link_rate: str | int | None = None, links: Links | None = None,
          blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
     """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
 
     `step()` runs forward on one fixed batch and returns the loss. Steps that run other ops, such as one with a padded and
     one with an unpadded batch, are given as a list: each is searched with the same budget, and the checkpoint serves all of
-    them. The peak counts parameters, gradients, the state of `optimizer` and activations; `budget` is "24GiB" or bytes. Op
+    them. The peak counts parameters, gradients, the state of `optimizer` and activations; `budget` is "24GiB" or bytes. Give
+    `free` instead for the bytes beside parameters and the state. `offload`, `link_rate` and `links` are those of search(). Op
     times are measured on the model's own device, or those of the data sheet of `device` ("h100"). `blocks` names the lists
     of layers, as for scopes(), which then takes it too. The checkpoint's `front` is what was searched, and `fronts` that of
     each step. Raises PlanError if no plan fits. Generators and buffers are left as they were; call it without scopes on
     the model."""
-    limit = bytes_of(budget)
+    if (budget is _NOT_GIVEN) == (free is _NOT_GIVEN):
+        raise ValueError("auto needs one of budget='24GiB' and free='16GiB'")
+    asked = {"budget": bytes_of(budget)} if free is _NOT_GIVEN else {"free": bytes_of(free)}
     steps = steps_of("auto", step)
     if not steps:
         raise ValueError("auto got an empty list of steps; give at least one")
     if name := distributed_parameter(model):
         raise Refused(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
-                           "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
-                           "and broadcast its plan")
+                      "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
+                      "and broadcast its plan")
     if blocks is None:
         _say_which_layers(model)
     with announced("running a step without checkpointing"):
@@ -64,9 +70,11 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     for each, traced in zip(steps, traces, strict=True):
         predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
-        searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, **times))
+        searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, offload=offload,
+                                          link_rate=link_rate, links=links, **times))
     names = [""] if len(steps) == 1 else [f"step {number} of {len(steps)}: " for number in range(1, len(steps) + 1)]
-    fronts = [run(budget=limit) for run in searches]
+    fronts = [run(**asked) for run in searches]
+    limit = min(front["budget_bytes"] for front in fronts)
     for front, name in zip(fronts, names, strict=True):
         _require_answer(front, limit, name)
     plan: dict[str, Any] = fronts[0]["answer"]["plan"]
@@ -151,7 +159,7 @@ def _require_answer(front: dict[str, Any], budget: int, name: str) -> None:
     if front["answer"] is None:
         lowest = front["points"][0]["predicted_peak_allocated_bytes"]
         raise PlanError(f"{name}no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
-                           "Use a smaller batch, or shard the model")
+                        "Use a smaller batch, or shard the model")
 
 
 def _say_what_was_chosen(front: dict[str, Any], name: str) -> None:

@@ -229,6 +229,7 @@ def _read_plan(name: str) -> Any:
 
 
 Traces = Sequence[dict[str, Any]]
+Links = dict[str, Any] | str | pathlib.Path  # of rematch profile --links, or a file of it
 
 
 def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
@@ -276,26 +277,33 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
 
 @overload
 def search(trace: dict[str, Any], *, device: str | None = ..., profile: dict[str, Any] | None = ..., schedule: str = ...,
-           optimizer: str = ..., points: int = ..., budget: str | int | None = ...,
+           optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
+           offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
            baselines: Sequence[str] = ...) -> dict[str, Any]: ...
 
 
 @overload
 def search(trace: Traces, *, device: str | None = ..., profile: Sequence[dict[str, Any]] | None = ..., schedule: str = ...,
-           optimizer: str = ..., points: int = ..., budget: str | int | None = ...,
+           optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
+           offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
            baselines: Sequence[str] = ...) -> list[dict[str, Any]]: ...
 
 
 def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
            profile: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
+           free: str | int | None = None, offload: bool = False, link_rate: str | int | None = None, links: Links | None = None,
            baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any] | list[dict[str, Any]]:
     """The plans worth having, from the smallest peak to the fastest step, as a dict of schema rematch.front.
 
     Each of its `points`, of which there are at most `points`, has a `plan` for Checkpoint,
     `predicted_peak_allocated_bytes`, `predicted_step_time_ns` of forward and backward, `predicted_recomputed_ops`, and
     in words what it `saves`. Times are those of `profile`, or of the data sheet of `device` ("h100"). With a budget
-    ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, None if none does. `baselines` are policies to
+    ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, None if none does; `free` is a budget beside parameters
+    and the state of `optimizer`. With `offload` plans may leave to the host what layers hold for backward. Step times then
+    count the copies, at `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at those of the data
+    sheet. `links` is a document of `rematch profile --links`, or a file of one. With `device` the times of collectives are
+    those of `links` too. `baselines` are policies to
     compare with; those that do not apply to the model are left out. Several traces, with a list of profiles or one device,
     give a list of fronts, each with the same budget; combine() makes one plan of their answers. Raises RematchError for a
     name or a file that is none."""
@@ -304,8 +312,11 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     if points < 1:
         raise ValueError(f"points is {points}; a front has at least 1")
     request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
-    if budget is not None:
-        request["budget_bytes"] = bytes_of(budget)
+    if budget is not None and free is not None:
+        raise ValueError("search got budget and free; give one")
+    if budget is not None or free is not None:
+        request["budget_bytes" if free is None else "free_bytes"] = bytes_of(budget if budget is not None else free or 0)
+    request |= _link_request(offload, link_rate, links, device)
     if not isinstance(trace, list | tuple):
         return call_for_json("search", trace, request | ({"device": device} if profile is None else {"profile": profile}))
     if profile is None:
@@ -313,6 +324,23 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     if isinstance(profile, dict) or len(profile) != len(trace):
         raise ValueError(f"search got {len(trace)} traces; profile must be a list of as many profiles")
     return [call_for_json("search", each, request | {"profile": times}) for each, times in zip(trace, profile, strict=True)]
+
+
+def _link_request(offload: bool, link_rate: str | int | None, links: Links | None, device: str | None) -> dict[str, Any]:
+    if link_rate is not None and (links is not None or not offload):
+        raise ValueError("link_rate is the rate of offloaded copies; give it with offload=True, and without links")
+    if links is not None and device is None and not offload:
+        raise ValueError("links replaces the link of a data sheet, and these times are measured; give it with device='h100', or "
+                         "with offload=True for the rates of copies")
+    request: dict[str, Any] = {"offload": offload}
+    if link_rate is not None:
+        is_text = isinstance(link_rate, str)
+        if is_text and not str(link_rate).endswith("/s"):
+            raise ValueError(f"link_rate is {link_rate!r}; write it as '25GB/s', or as a whole number of bytes per second")
+        request["link_rate_bytes_per_second"] = bytes_of(str(link_rate)[:-2] if is_text else link_rate)
+    if links is not None:
+        request["links"] = links if isinstance(links, dict) else json.loads(pathlib.Path(links).read_text(encoding="utf-8"))
+    return request
 
 
 def render(front: dict[str, Any], path: str | pathlib.Path) -> None:

@@ -61,7 +61,7 @@ class _Step:
             self._is_ended = True
             if is_whole:
                 raise Refused("rematch.recording was left on another thread than it was entered on; enter and leave it on "
-                                   "the thread that runs forward")
+                              "the thread that runs forward")
             return NO_REGION_WITHOUT_GRAD
         if self._steps[-1] is not self:
             self._is_ended = True

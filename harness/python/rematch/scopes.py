@@ -41,7 +41,7 @@ class BlockScopes:
         if only is not None and not only <= self._opened:
             self.remove()
             raise PlanError(f"the plan governs {min(only - self._opened)}, which this {type(model).__name__} does not have: "
-                             f"its layers are {_names_of(blocks)}; was the plan made for another model?")
+                            f"its layers are {_names_of(blocks)}; was the plan made for another model?")
 
     def remove(self) -> None:
         """Takes the hooks off the model."""
@@ -130,8 +130,8 @@ def _refuse_ungathered(model: torch.nn.Module, checkpoint: Checkpoint) -> None:
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "ds_id") and not checkpoint.is_gathered(parameter):
             raise Refused(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content comes and goes; say when it is there, "
-                               "before scopes: checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
-                               "model.parameters())")
+                          "before scopes: checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
+                          "model.parameters())")
 
 
 def _joined(path: str, name: str) -> str:

@@ -126,6 +126,65 @@ class ProfileTest(Case):
             rematch.profile(Model().to("meta"), self.step, {}, num_steps=NUM_STEPS)
 
 
+LINKS = pathlib.Path(__file__).resolve().parents[2] / "reports" / "fixtures" / "released" / "links-1.0.json"
+
+
+class SearchOptionsTest(Case):
+    """Those of rematch search, by the names that they have there."""
+
+    def search(self, **options):
+        return rematch.search(self.trace(), **{"device": "h100", "baselines": (), **options})
+
+    def test_a_budget_beside_parameters_and_state(self):
+        trace = self.trace()
+        held = rematch.predict(trace, rematch.resolve(trace, "none"), optimizer="adamw")["before_bytes"]
+        front = self.search(free="1MiB")
+        self.assertEqual(front["budget_bytes"], held + 2**20)
+        self.assertEqual(front["answer"], self.search(budget=held + 2**20)["answer"])
+        with self.assertRaisesRegex(ValueError, "give one"):
+            self.search(free="1MiB", budget="1MiB")
+
+    def test_plans_that_offload(self):
+        def offloads(front):
+            return any(op["treatment"] == "offload" for point in front["points"] for kind in point["plan"]["types"]
+                       for op in kind["ops"]) or any(
+                           region.get("offload_inputs") for point in front["points"] for region in point["plan"]["types"])
+
+        self.assertFalse(offloads(self.search()))
+        fast, slow = self.search(offload=True, link_rate="100TB/s"), self.search(offload=True, link_rate=1000)
+        self.assertTrue(offloads(fast))
+        self.assertLess(fast["points"][0]["predicted_step_time_ns"], self.search()["points"][0]["predicted_step_time_ns"])
+        self.assertEqual(self.search(offload=True)["host_link"]["source"], "data sheet of h100")
+        self.assertEqual(fast["host_link"]["to_host_bytes_per_second"], 100e12)
+        self.assertEqual(slow["host_link"]["to_host_bytes_per_second"], 1000)
+
+    def test_links(self):
+        links = json.loads(LINKS.read_text(encoding="utf-8"))
+        for given in (links, LINKS, str(LINKS)):
+            self.assertIn("links of", self.search(offload=True, links=given)["host_link"]["source"])
+        self.assertEqual(self.search(links=links)["points"], self.search()["points"])  # no collectives
+
+    def test_options_that_conflict(self):
+        for options, words in (({"link_rate": "1GB/s"}, "with offload=True"), ({"link_rate": "1GB", "offload": True}, "'25GB/s'"),
+                               ({"link_rate": "1GB/s", "offload": True, "links": LINKS}, "without links"),
+                               ({"links": LINKS, "device": None, "profile": {}}, "device='h100'")):
+            with self.subTest(options=options), self.assertRaisesRegex(ValueError, words):
+                self.search(**options)
+
+    def test_a_searched_plan_that_offloads_runs(self):
+        with contextlib.redirect_stderr(io.StringIO()) as words:
+            lowest = self.search(offload=True, link_rate="100TB/s", optimizer="none")["points"][0]
+            checkpoint = rematch.auto(self.model, self.step, budget=lowest["predicted_peak_allocated_bytes"], device="h100",
+                                      optimizer="none", offload=True, link_rate="100TB/s")
+            free = rematch.auto(self.model, self.step, free="1GiB", device="h100")
+        self.assertIn("bits equal", words.getvalue())
+        self.assertEqual(checkpoint.plan, lowest["plan"])
+        self.assertGreater(free.front["budget_bytes"], 2**30)
+        for options in ({}, {"free": "1GiB", "budget": "1GiB"}):
+            with self.assertRaisesRegex(ValueError, "auto needs one of budget='24GiB' and free='16GiB'"):
+                rematch.auto(self.model, self.step, **options)
+
+
 class AutoTest(Case):
     def auto(self, budget, **options):
         words = io.StringIO()
