@@ -1,13 +1,16 @@
-// The C functions that measure the times of a traced step's ops on the CPU, while Python runs the
-// steps: every op in its place, and whole steps that nobody watches.
+// The C functions that measure the times of a traced step's ops while Python runs the steps: steps
+// in which every op is timed, and whole steps without observers.
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/profile/device_op_timer.h"
 #include "harness/profile/op_timer.h"
 #include "harness/profile/step_ops.h"
 #include "harness/progress/progress.h"
@@ -21,43 +24,69 @@ using namespace rematch::c_call;
 
 // Shows its progress once it takes longer than two seconds.
 struct RematchOpTimes {
-  // `num_steps` of both kinds together, for the progress.
-  RematchOpTimes(Trace traced, int num_steps)
-      : trace(std::move(traced)), progress("measuring op times", num_steps) {}
+  // `num_steps` counts the steps of both kinds, for the progress. `card` is the name of the GPU,
+  // empty on the CPU.
+  RematchOpTimes(Trace traced, int num_steps, c10::Device on, std::string card_name)
+      : trace(std::move(traced)),
+        card(std::move(card_name)),
+        device(on),
+        device_timer(on),
+        progress("measuring op times", num_steps) {}
 
-  // A watched step, on the thread that calls, which is the one that runs its ops: forward from
-  // here, backward from the second call, to the third. Throws std::runtime_error, with the op
-  // named, unless the step ran the trace's ops, and std::logic_error out of order.
+  // A watched step runs forward from this call on, backward from the second call to the third. On
+  // the CPU the calling thread runs its ops. Throws std::runtime_error, with the op named, unless
+  // the step ran the trace's ops, and std::logic_error if the calls come in another order.
   void begin_forward() {
     if (watch) throw std::logic_error("a watched step has not ended");
     timed = {};
-    timer.set_list(&timed.forward);
-    watch.emplace(&timer);
+    set_list(&timed.forward);
+    watch.emplace(mode());
+    if (!device.is_cpu()) watch_backward.emplace(mode());
   }
   void begin_backward() {
     if (!watch) throw std::logic_error("no watched step has begun");
-    timer.set_list(&timed.backward);
+    set_list(&timed.backward);
   }
   void end_step() {
     if (!watch) throw std::logic_error("no watched step has begun");
+    watch_backward.reset();
     watch.reset();
+    if (!device.is_cpu()) device_timer.finish();
     steps.watched.push_back(of_trace<TimedSteps::Ops>(timed, trace, "this step"));
     progress.step_done();
   }
+  Profile profile() const {
+    Profile profile = measured_profile(trace, device.is_cpu() ? "cpu" : "cuda", steps);
+    if (!card.empty()) profile.card = card;
+    return profile;
+  }
 
   Trace trace;
+  std::string card;
+  c10::Device device;
   TimedSteps steps;
+  OpTimer cpu_timer;
+  DeviceOpTimer device_timer;
   StepProgress progress;
-  OpTimer timer;
   StepFigures<Profile::Duration> timed;
   std::optional<OpModeGuard> watch;
+  std::optional<BackwardThreadsGuard> watch_backward;
+
+ private:
+  OpMode* mode() { return device.is_cpu() ? static_cast<OpMode*>(&cpu_timer) : &device_timer; }
+  void set_list(std::vector<OpFigure<Profile::Duration>>* list) {
+    cpu_timer.set_list(list);
+    device_timer.set_list(list);
+  }
 };
 
 extern "C" {
 
-RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps) {
-  return call_or<RematchOpTimes*>(
-      nullptr, [&] { return new RematchOpTimes(trace_of_text(trace_json), num_steps); });
+RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps, const char* device,
+                                       const char* card) {
+  return call_or<RematchOpTimes*>(nullptr, [&] {
+    return new RematchOpTimes(trace_of_text(trace_json), num_steps, c10::Device(device), card);
+  });
 }
 
 int rematch_watch_part(RematchOpTimes* times, int part) {
@@ -69,7 +98,7 @@ int rematch_watch_part(RematchOpTimes* times, int part) {
   });
 }
 
-// The optimizer's time is the same under every plan, and nobody's who measures a plan.
+// The optimizer takes the same time under every plan, so it counts as 0.
 int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns, std::int64_t backward_ns) {
   return call_or(-1, [&] {
     times->steps.forward.emplace_back(forward_ns);
@@ -81,10 +110,8 @@ int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns, std::int64
 }
 
 const char* rematch_finish_op_times(RematchOpTimes* times) {
-  return call_or<const char*>(nullptr, [&] {
-    return as_text(
-        profile_to_json(measured_profile(times->trace, "cpu", times->steps), times->trace));
-  });
+  return call_or<const char*>(
+      nullptr, [&] { return as_text(profile_to_json(times->profile(), times->trace)); });
 }
 
 void rematch_free_op_times(RematchOpTimes* times) { delete times; }

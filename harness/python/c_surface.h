@@ -137,9 +137,12 @@ REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const c
 // A front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
 
-// Op times of a trace's step. `part` of a watched step that begins: 0 forward,
-// 1 backward, 2 nothing more. The end is a profile's JSON.
-REMATCH_PYTHON_EXPORT RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps);
+// Op times of a trace's step on `device`, such as "cpu" or "cuda:0". `card` is the name of the GPU,
+// or
+// "". The `part` of a watched step that begins is 0 for forward, 1 for backward and 2 for the end.
+// rematch_finish_op_times() returns a profile's JSON.
+REMATCH_PYTHON_EXPORT RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps,
+                                                             const char* device, const char* card);
 REMATCH_PYTHON_EXPORT int rematch_watch_part(RematchOpTimes* times, int part);
 REMATCH_PYTHON_EXPORT int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns,
                                             std::int64_t backward_ns);

@@ -92,7 +92,7 @@ def _declare(library: ctypes.PyDLL) -> None:
             ("set_in_optimizer", None, [number]),
             ("resolve", text, [text, text]), ("combine", text, [text, text]), ("predict", text, [text, text, text, text]),
             ("search", text, [text, text]), ("render_front", text, [text, text]),
-            ("begin_op_times", handle, [text, number]), ("watch_part", number, [handle, number]),
+            ("begin_op_times", handle, [text, number, text, text]), ("watch_part", number, [handle, number]),
             ("note_step", number, [handle, ctypes.c_int64, ctypes.c_int64]),
             ("finish_op_times", text, [handle]), ("free_op_times", None, [handle])]
     for name, result, arguments in functions:

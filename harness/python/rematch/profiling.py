@@ -21,16 +21,17 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
             num_steps: int = 5) -> dict[str, Any]:
     """Times every op of the traced step, as a dict of schema rematch.profile for `search`.
 
-    `step()` is the one that was traced. Steps in which each op is timed take turns with as many that nobody watches,
-    which tell what lies between ops. Gradients are cleared before and after, generators and buffers left as they were.
-    CPU only: a GPU's times come from its data sheet, search(device="h100"). Call it without scopes on the model, and
-    outside of a recording."""
+    `step()` is the one that was traced. Steps in which each op is timed alternate with steps without observers, which show
+    the time between ops. On a GPU the times are those of CUDA events around each op. Gradients are cleared before and
+    after, and generators and buffers are left as they were. Call it without scopes on the model, and outside of a
+    recording. Raises RematchError if the model is on neither."""
     refuse_in_recorded_step("profile")
     device = next(model.parameters()).device
-    if device.type != "cpu":
-        raise RematchError(f"op times are measured on the CPU only, the model is on {device}; name the card's data sheet, "
-                           "device='h100'")
-    handle = call("begin_op_times", json.dumps(trace), 2 * num_steps)
+    if device.type not in ("cpu", "cuda"):
+        raise RematchError(f"op times are measured on the CPU or a GPU, but the model is on {device}; give a data sheet "
+                           "instead, device='h100'")
+    card = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    handle = call("begin_op_times", json.dumps(trace), 2 * num_steps, str(device), card)
     try:
         with run_compiled_eagerly():
             for _ in range(NUM_WARM_UP_STEPS):
@@ -58,9 +59,15 @@ def _watched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor], hand
 def _unwatched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor]) -> tuple[int, int]:
     model.zero_grad(set_to_none=True)
     with left_as_it_was(model):
-        start = time.perf_counter_ns()
+        start = _now()
         loss = step()
-        middle = time.perf_counter_ns()
+        middle = _now()
         loss.backward()
-        end = time.perf_counter_ns()
+        end = _now()
     return middle - start, end - middle
+
+
+def _now() -> int:
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return time.perf_counter_ns()

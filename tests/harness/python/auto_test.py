@@ -122,7 +122,7 @@ class ProfileTest(Case):
         self.step().backward()  # the watch has ended
 
     def test_a_device_whose_ops_are_not_timed(self):
-        with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU only, the model is on meta"):
+        with self.assertRaisesRegex(rematch.RematchError, "measured on the CPU or a GPU, but the model is on meta"):
             rematch.profile(Model().to("meta"), self.step, {}, num_steps=NUM_STEPS)
 
 

@@ -1,0 +1,49 @@
+// Times every op on its device's clock, for a device that runs ops after their calls return.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Event.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "harness/engine/interception.h"
+#include "harness/profile/step_ops.h"
+
+namespace rematch {
+
+// Records an event before and after each op of the current stream, while an OpModeGuard installs
+// this mode. Autograd runs backward of a GPU on a thread of its own, so a BackwardThreadsGuard must
+// install it too. An op's time is the time between its two events. It includes a wait for the host
+// if the device had nothing to do, so an op that is shorter than its launch looks longer than it
+// is.
+//
+// A list holds zeros until finish(). Only one thread at a time may run ops.
+class DeviceOpTimer final : public OpMode {
+ public:
+  using Duration = Profile::Duration;
+  explicit DeviceOpTimer(c10::Device device) : device_(device) {}
+
+  // Appends the ops that follow to the list. With null, ops run but are not timed.
+  void set_list(std::vector<OpFigure<Duration>>* list) { list_ = list; }
+
+  // Waits for the device, and writes the times into the lists, which must still exist.
+  void finish();
+
+  void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
+           std::size_t depth) override;
+
+ private:
+  struct Timed {
+    std::vector<OpFigure<Duration>>* list;
+    std::size_t index;
+    c10::Event begin, end;
+  };
+  c10::Event mark() const;
+
+  c10::Device device_;
+  std::vector<OpFigure<Duration>>* list_ = nullptr;
+  std::vector<Timed> timed_;
+};
+
+}  // namespace rematch

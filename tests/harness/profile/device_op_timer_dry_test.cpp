@@ -1,0 +1,61 @@
+// Op times by events, on the dry device. It runs no kernels, so times mean nothing there, but
+// events and backward's own thread are real.
+#include "harness/profile/device_op_timer.h"
+
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/cuda.h"
+
+namespace rematch {
+namespace {
+
+using Ops = std::vector<OpFigure<DeviceOpTimer::Duration>>;
+
+std::vector<std::string> names_of(const Ops& ops) {
+  std::vector<std::string> names;
+  for (const auto& op : ops) names.push_back(*op.name);
+  return names;
+}
+
+// Ignores views, which launch nothing.
+bool all_kernels_took_time(const Ops& ops) {
+  return std::all_of(ops.begin(), ops.end(),
+                     [](const auto& op) { return *op.name == "aten::t" || op.figure.count() > 0; });
+}
+
+TEST_CASE("ops of forward and of backward's own thread are timed by events", "[device]") {
+  REMATCH_NEEDS_CUDA();
+  const c10::Device device(c10::kCUDA, 0);
+  const at::Tensor x = at::ones({8, 8}, at::TensorOptions().device(device));
+  x.set_requires_grad(true);
+  const at::Tensor gradient = at::ones({8, 8}, at::TensorOptions().device(device));
+  DeviceOpTimer timer(device);
+  Ops forward, backward;
+  {
+    const OpModeGuard watch(&timer);
+    const BackwardThreadsGuard watch_backward(&timer);
+    timer.set_list(&forward);
+    const at::Tensor y = at::relu(at::mm(x, x));
+    timer.set_list(&backward);
+    y.backward(gradient);
+    timer.set_list(nullptr);
+    at::relu(gradient);  // not timed, because no list is set
+  }
+  CHECK(names_of(forward) == std::vector<std::string>{"aten::mm", "aten::relu"});
+  CHECK_FALSE(all_kernels_took_time(forward));
+  timer.finish();
+  CHECK(all_kernels_took_time(forward));
+  CHECK(backward.size() >= 3);  // the gradient of relu, and two matmuls
+  CHECK(names_of(backward).front() == "aten::threshold_backward");
+  CHECK(all_kernels_took_time(backward));
+}
+
+}  // namespace
+}  // namespace rematch
