@@ -46,7 +46,7 @@ void note_error() {
   } catch (const PlanRejected& thrown) {
     note(ErrorClass::kPlan, thrown.what());
   } catch (const c10::Error& thrown) {
-    last_error = thrown.what_without_backtrace();  // a stack trace follows the first line
+    last_error = thrown.what_without_backtrace();  // without the stack trace
   } catch (const std::exception& thrown) {
     last_error = thrown.what();
   } catch (...) {

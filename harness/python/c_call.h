@@ -1,5 +1,6 @@
-// Code that the C functions share: exceptions become rematch_error()'s line and class, JSON becomes
-// a text that lives until the thread's next call, and what callers pass is read.
+// Code that the C functions share. It turns exceptions into the line and the class that
+// rematch_error() and rematch_error_class() return. It keeps returned texts alive until the
+// thread's next call, and reads arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +18,10 @@
 
 namespace rematch::c_call {
 
-// Class of an error in the host language.
+// The kind of an error. Python has a class for each.
 enum class ErrorClass : std::uint8_t {
   kOther,
-  kRefused,  // Refused: what the program does cannot be recorded
+  kRefused,  // the program does something that cannot be recorded
   kPlan,     // a plan, policy or trace is malformed, or does not belong to the model
 };
 
@@ -28,14 +29,14 @@ enum class ErrorClass : std::uint8_t {
 const std::string& error();
 ErrorClass error_class();
 void clear_error();
-void note_error();  // of the exception that is being handled
+void note_error();  // stores the exception that is being handled
 
 // The policy or the plans do not apply to the model.
 struct PlanRejected : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// The result of `call`, or `failed` if it throws.
+// Returns the result of `call`, or `failed` if it throws.
 template <typename Result, typename Call>
 Result call_or(Result failed, const Call& call) {
   try {
@@ -47,7 +48,7 @@ Result call_or(Result failed, const Call& call) {
   }
 }
 
-// The text, which lives until this thread's next call that returns one.
+// Returns the text as a C string, which lives until this thread's next call that returns a text.
 const char* kept_text(std::string text);
 const char* as_text(const Json& json);
 
@@ -59,10 +60,10 @@ Value accepted(std::variant<Value, Rejected> result) {
   return std::get<Value>(std::move(result));
 }
 
-// Tensors that cross as TensorImpls (tensor._cdata).
+// Returns the tensors of an array of TensorImpls (tensor._cdata in Python).
 std::vector<at::Tensor> tensors_at(void* const* tensors, int count);
 
-// Throw FormatError or std::invalid_argument, with what is allowed.
+// The next four throw FormatError or std::invalid_argument. The message says what is allowed.
 Trace trace_of_text(const char* trace_json);
 Plan plan_of_text(const char* plan_json);
 Schedule schedule_named(const char* name);

@@ -6,7 +6,7 @@
 namespace rematch::c_call {
 namespace {
 
-// Set once, while Python imports the package, and never freed.
+// The classes are set once, while Python imports the package, and never freed.
 _object* refused_type = nullptr;
 _object* plan_error_type = nullptr;
 

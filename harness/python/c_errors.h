@@ -1,5 +1,5 @@
-// The engine's errors as Python's classes. They are thrown inside ops, and LibTorch's Python
-// binding asks an exception of this one base class for the Python class to raise.
+// The engine's errors as Python classes. Ops throw them, and LibTorch's Python binding asks an
+// exception of type PyTorchError which Python class to raise.
 #pragma once
 
 #include <exception>
@@ -7,12 +7,13 @@
 
 #include "harness/python/c_call.h"
 
-struct _object;  // PyObject, whose header needs Python's
+struct _object;  // This is PyObject. Python's own header is not available here.
 
 namespace torch {
 
-// As torch/csrc/Exceptions.h declares it; LibTorch's binding knows it by its name. A release that
-// declares it otherwise would raise RuntimeError, which the classes derive from.
+// The same declaration as in torch/csrc/Exceptions.h. LibTorch's binding recognizes the type by its
+// name. If a release declares the type otherwise, Python raises RuntimeError, from which the
+// classes derive.
 struct PyTorchError : public std::exception {
   PyTorchError() = default;
   explicit PyTorchError(std::string message) : msg(std::move(message)) {}

@@ -1,5 +1,5 @@
-// The C functions that measure the times of a traced step's ops while Python runs the steps: steps
-// in which every op is timed, and whole steps without observers.
+// C functions that measure the op times of a traced step while Python runs the steps: steps in
+// which every op is timed, and whole steps without observers.
 #include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -98,7 +98,7 @@ int rematch_watch_part(RematchOpTimes* times, int part) {
   });
 }
 
-// The optimizer takes the same time under every plan, so it counts as 0.
+// Stores 0 for the optimizer, because its time is the same under every plan.
 int rematch_note_step(RematchOpTimes* times, std::int64_t forward_ns, std::int64_t backward_ns) {
   return call_or(-1, [&] {
     times->steps.forward.emplace_back(forward_ns);

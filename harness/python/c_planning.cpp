@@ -1,4 +1,4 @@
-// The C functions that plan: policies, predictions and searches.
+// C functions that plan: policies, predictions and searches.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -68,7 +68,7 @@ Profile profile_asked(const Trace& trace, const Json& request) {
   return roofline_profile(trace, *sheet, *links);
 }
 
-// The link that plans may offload over. Absent: they do not offload.
+// Returns the link over which plans may offload. Absent if plans must not offload.
 std::optional<HostLink> host_link_asked(const Json& request, const Profile& profile) {
   if (!request.at("offload").get<bool>()) return std::nullopt;
   if (request.contains("link_rate_bytes_per_second")) {
@@ -87,7 +87,8 @@ std::optional<HostLink> host_link_asked(const Json& request, const Profile& prof
   return HostLink{rate, rate, "data sheet of " + std::string(sheet->name)};
 }
 
-// Returns the budget that leaves the asked bytes beside parameters, constants and optimizer state.
+// Returns the requested budget. A request may instead give the bytes that are free after
+// parameters, constants and the optimizer's state.
 std::optional<Bytes> budget_asked(const Trace& trace, const Json& request,
                                   OptimizerModel optimizer) {
   if (request.contains("budget_bytes")) {

@@ -34,7 +34,8 @@ struct RematchCheckpoint {
 };
 struct RematchRecording {
   rematch::Recording recording;
-  // The recording as the scopes know it, to which they would leave after its end.
+  // The listener of this recording's scopes. A scope that is left after the end of the recording
+  // must not call it.
   rematch::ScopeListener* listener = rematch::scope_listener();
 };
 struct RematchOpaqueCall {
@@ -44,14 +45,14 @@ struct RematchHidden {
   rematch::OpaqueSection section;
 };
 struct RematchTrace {
-  rematch::CountingGuard counts;  // the bytes that are born in backward
+  rematch::CountingGuard counts;  // counts the bytes that backward allocates
   rematch::TraceSession session;
 };
 
 namespace rematch::c_call {
 namespace {
 
-// One listener for each open scope. Null if nobody listened, or if the recording has ended. An
+// The listener of each open scope. Null if there was no listener, or if the recording has ended. An
 // interrupted forward never leaves its scopes.
 thread_local std::vector<ScopeListener*> listeners;
 

@@ -1,10 +1,9 @@
-// The engine, the tracer and the predictor as C functions, which Python calls through ctypes beside
-// the torch that it has imported. The engine sees the ops of the calling thread below autograd, so
-// it is handed no tensor. A watch is told which are the model's weights, and a Python object
-// crosses where the engine asks what is inside a tensor.
+// The engine, the tracer and the predictor as C functions. Python calls them through ctypes, in a
+// process that has imported torch. The engine sees the ops of the calling thread below autograd, so
+// most functions take no tensors.
 //
-// Functions that can fail say so by -1 or null; rematch_error() then has the reason. A text that is
-// returned lives until the thread's next call.
+// Functions that can fail return -1 or null, and rematch_error() then has the reason. A returned
+// text lives until the thread's next call. Tensors are passed as TensorImpls (tensor._cdata).
 #pragma once
 
 #include <cstdint>
@@ -21,62 +20,64 @@ struct RematchWatch;
 struct RematchOpaqueCall;
 struct RematchOpTimes;
 
-// The last error of this thread, one line.
+// Returns the last error of this thread, as one line.
 REMATCH_PYTHON_EXPORT const char* rematch_error();
-// Its class: 1 if the engine refused what the program does, 2 if a plan, policy or trace is
-// malformed or does not belong to the model, else 0.
+// Returns the class of the last error. 1: the engine refused something that the program does. 2: a
+// plan, policy or trace is malformed or does not belong to the model. 0: any other error.
 REMATCH_PYTHON_EXPORT int rematch_error_class();
-// The Python classes (PyTypeObject) of errors 1 and 2, which must outlive the process's last step.
-// Ops and backward raise them.
+// Sets the Python classes (PyTypeObject) of errors 1 and 2. Ops and backward raise them. The
+// classes must outlive the last step of the process.
 REMATCH_PYTHON_EXPORT void rematch_set_error_types(void* refused, void* plan_error);
 
-// The version of LibTorch that the library was built for, as "2.11.0".
+// Returns the version of LibTorch that the library was built for, such as "2.11.0".
 REMATCH_PYTHON_EXPORT const char* rematch_torch_version();
 
-// Hooks into LibTorch, once per process. `counts_memory` replaces the CPU's and meta's allocators
-// by counting ones: before the first tensor, and for measuring only.
+// Hooks the engine into LibTorch. Call it once per process. With `counts_memory` it also replaces
+// the allocators of the CPU and of meta by counting ones. Then call it before the first tensor, and
+// only for measuring.
 REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
-// How the engine finds the tensor inside one of a Python subclass: `look_inside` gets the Python
-// object and returns the TensorImpl inside (tensor._cdata), or null where there is none.
+// Sets the function that finds the tensor inside a Python tensor subclass. `look_inside` takes the
+// Python object and returns the TensorImpl inside it, or null if there is none.
 REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* python_object));
-// See harness/engine/program_hooks.h: what tells pairs of saved-tensor hooks apart, and finds the
-// tensor (tensor._cdata) that a pack hook returned.
+// Sets the functions of harness/engine/program_hooks.h. One identifies a pair of saved-tensor
+// hooks. The other finds the tensor that a pack hook returned.
 REMATCH_PYTHON_EXPORT void rematch_set_program_hooks(std::int64_t (*identify)(void* pack,
                                                                               void* unpack),
                                                      void* (*tensor_of)(void* python_object));
-// Bytes that tensors on `device`, "cpu" or "meta", hold; -1 without counting allocators.
+// Returns the bytes that tensors on `device`, "cpu" or "meta", hold. Returns -1 without counting
+// allocators.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_allocated_bytes(const char* device);
 
-// A scope of the forward pass on this thread. `index` is a block's layer index, else -1. Returns 0,
-// or 1 where nobody records or traces. Each enter that did not fail needs its leave.
+// Enters a scope of the forward pass on this thread. `index` is a block's layer index, else -1.
+// Returns 0, or 1 if nothing is recorded or traced. Each enter that did not fail needs a leave.
 REMATCH_PYTHON_EXPORT int rematch_enter_scope(const char* name, int index);
 REMATCH_PYTHON_EXPORT void rematch_leave_scope();
-// 1 while this thread is in a scope of a step that is recorded or traced, else 0.
+// Returns 1 while this thread is in a scope of a step that is recorded or traced, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_scope();
-// 1 while this thread's ops are recorded for a region of the plan, else 0.
+// Returns 1 while this thread's ops are recorded for a region of the plan, else 0.
 REMATCH_PYTHON_EXPORT int rematch_is_in_region();
-// The program has taken a raw pointer into the memory of `tensor`, a TensorImpl (tensor._cdata), as
-// in harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
+// Call this when the program takes a raw pointer into the memory of `tensor`, as in
+// harness/engine/record/pointer_taken.h. `is_lasting` is 1 for PointerUse::kLasting.
 REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lasting);
 
-// A hash of the tensor's content, a TensorImpl; 0 for one without memory. The call is not recorded.
+// Returns a hash of the tensor's content; 0 for a tensor without memory. The call is not recorded.
 REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
-// How many ops of this process wrote to an argument that their schema does not mark, as traces of
-// it found. Records take them from then on for ops that write to it.
+// Returns how many ops traces of this process have found that write to an argument which their
+// schema does not mark. Later records treat these ops as ops that write to it.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_silent_writers();
 
-// A call that is one op of the record, see harness/engine/record/opaque_call.h. Tensors are
-// TensorImpls. Null without an error: nothing is recorded. A call that failed ends with abort.
+// Begins a call that is one op of the record: see harness/engine/record/opaque_call.h. Returns null
+// without an error if nothing is recorded. If the call fails, end it with abort.
 REMATCH_PYTHON_EXPORT RematchOpaqueCall* rematch_begin_opaque(void* const* overwritten,
                                                               int num_overwritten);
 REMATCH_PYTHON_EXPORT int rematch_end_opaque(RematchOpaqueCall* call, const char* name,
                                              void* const* arguments, int num_arguments,
                                              void* const* results, int num_results);
 REMATCH_PYTHON_EXPORT void rematch_abort_opaque(RematchOpaqueCall* call);
-// As mark_unrepeatable() of harness/engine/record/op_facts.h; 1 where there is such an op.
+// Like mark_unrepeatable() of harness/engine/record/op_facts.h. Returns 1 if there is such an op.
 REMATCH_PYTHON_EXPORT int rematch_mark_unrepeatable(const char* op);
-// Until its end, on this thread, what runs in a region or a trace is not recorded: one opaque op.
-// Sections end from the innermost to the outermost.
+// Begins a section on this thread that counts as one opaque op. The ops in it are not recorded.
+// Sections must end from the innermost to the outermost.
 REMATCH_PYTHON_EXPORT RematchHidden* rematch_begin_hidden();
 REMATCH_PYTHON_EXPORT void rematch_end_hidden(RematchHidden* section);
 
@@ -84,63 +85,63 @@ REMATCH_PYTHON_EXPORT void rematch_end_hidden(RematchHidden* section);
 REMATCH_PYTHON_EXPORT RematchCheckpoint* rematch_make_checkpoint(const char* plan_json,
                                                                  const char* schedule,
                                                                  int refuses_mismatch);
-// How many passes through regions left the plan, of all threads.
+// Returns how many passes through regions left the plan, over all threads.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_left(const RematchCheckpoint* checkpoint);
-// Checkpoint::departures() as a JSON list.
+// Returns Checkpoint::departures() as a JSON list.
 REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* checkpoint);
-// Checkpoint::recompute_differences() as a JSON list.
+// Returns Checkpoint::recompute_differences() as a JSON list.
 REMATCH_PYTHON_EXPORT const char* rematch_recompute_differences(
     const RematchCheckpoint* checkpoint);
-// Tensors whose content comes and goes, TensorImpls: see harness/engine/record/gathered.h.
-// `is_back` gets one and returns 1 where its content is that of forward again.
+// Names tensors whose content may be missing between forward and backward: see
+// harness/engine/record/gathered.h. `is_back` takes one of them, and returns 1 if it has the
+// content of forward again.
 REMATCH_PYTHON_EXPORT int rematch_add_gathered(RematchCheckpoint* checkpoint, void* const* tensors,
                                                int num_tensors, int (*is_back)(void* tensor));
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
-// From here to its end this thread's forward passes are recorded. `is_whole` is 0 where the program
-// failed meanwhile: then nothing is asked of the plan's regions. Ended whatever is returned: -1, or
-// a RegionsRun (harness/engine/recording.h).
-// `verifies` is 1 for Verify::kRecomputedOps.
+// Records this thread's forward passes until its end. `verifies` is 1 for Verify::kRecomputedOps.
+// `is_whole` is 0 if the program failed meanwhile; then the plan's regions need not be complete.
+// The recording ends in any case. The end returns -1, or a RegionsRun (harness/engine/recording.h).
 REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint,
                                                                 int verifies);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
 
-// One training step in three parts, see TraceSession. `device` is the loss's. `head_json` has the
-// trace's model, dimensions, dtype, parameter_bytes, parameters and constant_bytes, and the
-// opaque_functions that the step called.
+// Traces one training step in three parts: see TraceSession. `device` is the device of the loss.
+// `head_json` has the trace's model, dimensions, dtype, parameter_bytes, parameters and
+// constant_bytes, and the opaque_functions that the step called.
 REMATCH_PYTHON_EXPORT RematchTrace* rematch_begin_trace();
 REMATCH_PYTHON_EXPORT int rematch_end_forward(RematchTrace* trace, const char* device);
 REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, const char* head_json);
 REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
 
-// Counts the ops that are executed from here on, in the whole process, and, where memory is
-// counted, what holds the most bytes of `device` after an op. Tensors are TensorImpls
-// (tensor._cdata): the model's parameters, and its weights that do not learn. The figures are JSON;
-// ending it frees it.
+// Counts all ops that the process executes until the end. If memory of `device` is counted, also
+// finds the peak and the holders of its bytes. The tensors are the model's parameters, and its
+// weights that do not train. The end returns the figures as JSON and frees the watch.
 REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void* const* parameters,
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
-// Work that this thread runs is the optimizer's from here on (1), or not any longer (0).
+// Says whether this thread's work belongs to the optimizer from here on: 1 or 0.
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
-// A policy's plan for a trace, and what a step under a plan takes.
+// Returns the plan of a policy for a trace.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
-// For a plan with several shapes, predicts the shape that was made for the trace.
+// Predicts what a step under a plan takes. A plan with several shapes is predicted for the shape of
+// the trace.
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
-// One plan of the plans of several shapes of a step; both are JSON lists, in the same order.
+// Combines the plans of several shapes of a step. Both arguments are JSON lists, in the same order.
 REMATCH_PYTHON_EXPORT const char* rematch_combine(const char* traces_json, const char* plans_json);
-// The front of a trace, of schema rematch.front. `request_json` has device (whose data sheet gives
-// the times) or profile (a profile's JSON), schedule, optimizer, points, baselines (policies; those
-// that do not apply to the model are left out) and, for an answer, budget_bytes.
+// Returns the front of a trace, of schema rematch.front. Keys of `request_json` are device (whose
+// data sheet gives op times) or profile (the JSON of a profile), schedule, optimizer, points and
+// baselines. Baselines are policies; those that do not apply to the model are left out. With
+// budget_bytes the front has an answer.
 REMATCH_PYTHON_EXPORT const char* rematch_search(const char* trace_json, const char* request_json);
-// A front as an HTML page.
+// Returns a front as an HTML page.
 REMATCH_PYTHON_EXPORT const char* rematch_render_front(const char* name, const char* front_json);
 
-// Op times of a trace's step on `device`, such as "cpu" or "cuda:0". `card` is the name of the GPU,
-// or
-// "". The `part` of a watched step that begins is 0 for forward, 1 for backward and 2 for the end.
-// rematch_finish_op_times() returns a profile's JSON.
+// Measures the op times of a trace's step on `device`, such as "cpu" or "cuda:0". `card` is the
+// name of the GPU, or "". `part` says what begins in a watched step: 0 forward, 1 backward, 2
+// nothing more. rematch_finish_op_times() returns the JSON of a profile.
 REMATCH_PYTHON_EXPORT RematchOpTimes* rematch_begin_op_times(const char* trace_json, int num_steps,
                                                              const char* device, const char* card);
 REMATCH_PYTHON_EXPORT int rematch_watch_part(RematchOpTimes* times, int part);

@@ -1,4 +1,4 @@
-// The C functions that watch what a program executes and holds.
+// C functions that watch what a program executes and holds.
 #include <c10/core/Device.h>
 
 #include <atomic>
@@ -35,14 +35,15 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
 
 }  // namespace
 
-// The ops that a program executes between two moments, on all its threads, and what its tensors
-// hold: the memory probe of a step, for programs that do not say where their forward passes end.
+// Watches a program between two moments: the ops that all its threads execute, and the bytes that
+// its tensors hold. It is the memory probe of a step for programs that do not mark the end of their
+// forward passes.
 class ProgramWatch final : public OpObserver {
  public:
-  // Starts to watch memory, whose tags begin anew: call it when this is the process's observer, for
-  // the tags may be another watch's until then. Memory is that of `device`, where it is counted: on
-  // an accelerator, and on the CPU and meta after install_counting_allocators(). `frozen` are the
-  // model's weights that do not learn.
+  // Starts to watch memory with new tags. Call it when this watch is the process's observer,
+  // because until then the tags may belong to another watch. Watches `device` if its memory is
+  // counted: an accelerator, or the CPU and meta after install_counting_allocators(). `frozen` are
+  // the model's weights that do not train.
   void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
                     const std::vector<at::Tensor>& frozen) {
     if (!is_counted(device)) return;
@@ -88,7 +89,7 @@ class ProgramWatch final : public OpObserver {
   std::mutex mutex_;
   OpCounter counter_;
   std::optional<MemoryProbe> probe_;
-  std::atomic<bool> probes_ = false;  // the probe is ready: ops of other threads may be observed
+  std::atomic<bool> probes_ = false;  // whether the probe is ready for ops of other threads
   bool in_forward_ = true;
 };
 

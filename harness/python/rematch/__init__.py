@@ -1,14 +1,13 @@
 """Activation checkpointing for the PyTorch model and trainer that you have.
 
-The engine works below autograd: it records the ops of a region while forward runs, and runs them
-again when backward asks for a value. Loss, gradients and generator states have the bits of the run
-without it.
+The engine works below autograd. It records the ops of a region while forward runs, and runs them again when backward
+needs a value. Loss, gradients and generator states have the bits of the run without it.
 
     import torch, rematch
 
     rematch.apply(model, "24GiB", step=lambda: model(batch).loss)    # once; then train as before
 
-Or step by step, with times of a card that is not here:
+Or step by step, for a card that this machine does not have:
 
     trace = rematch.trace(model, lambda: model(batch).loss)      # one step, without checkpointing
     front = rematch.search(trace, device="h100")                 # plans, from the smallest peak to the fastest step
@@ -17,7 +16,7 @@ Or step by step, with times of a card that is not here:
     print(rematch.check(model, lambda: model(batch).loss, rematch.Checkpoint(plan)))
     rematch.apply(model, plan)
 
-Needs a torch that it has a library for, see `pip show rematch`. Import torch before `rematch` or not at all.
+Needs a torch for which it has a library, see `pip show rematch`. Import torch before `rematch`, or do not import it.
 """
 
 from rematch._library import PlanError, Refused, RematchError, allocated_bytes, count_memory

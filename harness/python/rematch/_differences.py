@@ -1,4 +1,4 @@
-"""Words for recomputed ops that gave other results than in forward."""
+"""Messages about recomputed ops that gave other results than in forward."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class ReportedDifferences:
     """Remembers the ops that warnings have named for one checkpoint, so that each op is named once."""
 
     def __init__(self) -> None:
-        self.is_expected = False  # a step was verified, and its differences have not been asked for yet
+        self.is_expected = False  # True if a step was verified and its differences have not been read yet.
         self._ops: set[str] = set()
 
     def warn(self, found: list[dict[str, Any]], stacklevel: int) -> None:
-        """Warns of the ops that are new. `found` is the result of Checkpoint.recompute_differences()."""
+        """Warns of ops that no earlier warning has named. `found` is the result of Checkpoint.recompute_differences()."""
         for each in found:
             if each["op"] not in self._ops:
                 self._ops.add(each["op"])

@@ -1,8 +1,8 @@
-"""Shows DTensors to a recorded step.
+"""Makes DTensors visible in a recorded step.
 
-An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute, which no op reads: so where a
-layer goes from plain tensors to DTensors and back, and where one is redistributed, recorded steps run ops in its place.
-These are private classes of torch; outside recorded steps they do what they did."""
+An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute of the DTensor, and no op reads
+it. So recorded steps run ops where a layer converts plain tensors to DTensors or back, and where a DTensor is
+redistributed. This replaces private functions of torch. Outside of recorded steps they do what they did before."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ import torch
 
 from rematch._library import LIBRARY
 
-_layouts: list[Any] = []             # DTensorSpecs, by the number that stands for them in a record
-_number_of: dict[Any, int] = {}      # each once
-_installed: list[Any] = []           # what must live as long as the process
+_layouts: list[Any] = []             # DTensorSpecs. A record stores the index of a spec in this list.
+_number_of: dict[Any, int] = {}      # index of each spec in _layouts
+_installed: list[Any] = []           # objects that must live as long as the process
 
 
 def install(replaced: Callable[[str, str, Callable[[Any], Any]], None], is_recorded: Callable[[], bool]) -> None:
-    """Once torch.distributed.tensor has been imported. `replaced(module, path, make)` puts make(found) in found's place."""
+    """Installs the hooks once torch.distributed.tensor has been imported. `replaced(module, path, make)` replaces a
+    function by make(function)."""
     if "torch.distributed.tensor" not in sys.modules or _installed:
         return
     _installed.extend((_define_ops(), _tell_what_is_inside()))
@@ -38,7 +39,7 @@ def _dtensor_class() -> Any:
 
 
 def _define_ops() -> torch.library.Library:
-    """Both give another tensor on the same memory. They are called below autograd, from its functions."""
+    """Defines two ops. Each returns another tensor on the same memory. Autograd functions call them below autograd."""
     library = torch.library.Library("rematch", "FRAGMENT")
     library.define("local_of(Tensor(a) distributed) -> Tensor(a)")
     library.define("dtensor_of(Tensor(a) local, int layout) -> Tensor(a)")
@@ -58,7 +59,7 @@ def _dtensor_of(local: torch.Tensor, layout: int) -> Any:
 
 
 def _without_graph(tensor: torch.Tensor) -> torch.Tensor:
-    """Another tensor on the same memory, which autograd does not take for a view."""
+    """Returns another tensor on the same memory, which autograd does not treat as a view."""
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradFunctionality) | \
         torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
     with torch._C._ExcludeDispatchKeyGuard(keys):
@@ -88,13 +89,13 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 
 def _unseen() -> Any:
-    """Ops are not recorded in it."""
+    """Returns a guard under which ops are not recorded."""
     return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C._dispatch_key_parse("Fake")))
 
 
 def _from_local(forward: Any, is_recorded: Callable[[], bool]) -> Any:
     def recorded(ctx: Any, local: Any, mesh: Any, placements: Any, run_check: bool, *size: Any) -> Any:
-        # A check writes to the tensor, and ranks outside of the mesh have another one.
+        # With run_check the function writes to the tensor. A rank outside of the mesh gets an empty tensor.
         if not is_recorded() or run_check or not _is_plain(local) or not mesh._is_current_rank_part_of_mesh():
             return forward(ctx, local, mesh, placements, run_check, *size)
         with _unseen():
@@ -121,7 +122,7 @@ def _redistribute(forward: Any, is_recorded: Callable[[], bool]) -> Any:
 
 
 class _Opened(types.SimpleNamespace):
-    """A DTensor as torch's functions read it, with the rank's tensor as an op gives it."""
+    """Has the members of a DTensor that torch's functions read. Its local tensor is the result of the op local_of."""
 
     def __init__(self, distributed: Any):
         super().__init__(_local_tensor=torch.ops.rematch.local_of(distributed), _spec=distributed._spec,

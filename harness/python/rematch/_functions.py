@@ -1,7 +1,7 @@
-"""Autograd functions whose kernels write without telling torch: calls of them are one op of the record.
+"""Autograd functions whose kernels hide their writes from torch. A call of such a function is one op of the record.
 
-They are known by name, "package.module:Class", so a plan can carry them to another process, and a function that is imported
-in the middle of a step is recognized when it is called."""
+A function is known by its name, "package.module:Class". So a plan can name it in another process, and a function that is
+imported in the middle of a step is recognized when it is called."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from rematch._library import LIBRARY
 from rematch._pointers import launches_watched, never_compiled, open_steps
 from rematch.opaque import run_opaque, tensors_in
 
-# Libraries whose autograd functions write through raw pointers.
+# Autograd functions of these libraries write through raw pointers.
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 
 _Function = type[torch.autograd.Function]
-# Function's name -> positions of the arguments that it writes to. None: no trace has looked, so it may write to any.
+# Maps a function's name to the positions of the arguments that it writes to. None: no trace has looked yet, so it may
+# write to any argument.
 _overwrites: dict[str, frozenset[int] | None] = {}
 
 
 class _Thread(threading.local):
-    calls: _Calls | None = None  # of the step that this thread traces
+    calls: _Calls | None = None  # the calls of the step that this thread traces
 
 
 _thread = _Thread()
@@ -40,22 +41,24 @@ def name_of(function: type) -> str:
 
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
-    """Calls of this autograd function are one op of a record from here on, see name_of(). `overwrites` are positions of its
-    arguments, added to those known before; None: any argument may be written to."""
+    """Makes calls of this autograd function one op of a record; name_of() gives `name`. `overwrites` has positions of
+    arguments that the function writes to. They are added to the known positions. None means that it may write to any
+    argument."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 
 
 def is_opaque(name: str) -> bool:
-    """Whether calls of this autograd function are one op."""
+    """Returns whether calls of this autograd function are one op."""
     return name in _overwrites or name.partition(":")[0].partition(".")[0] in KNOWN_LIBRARIES
 
 
 def _watch_functions() -> None:
-    """Puts the hook in place, for the process.
+    """Installs the hook on Function.apply, for the process.
 
-    Up to torch 2.13 Function.apply looks up the apply of its base class in each call, so the hook there sees calls through an
-    `apply` that was bound earlier too. From 2.14 on Function.apply is a method of C: what was bound before is not seen."""
+    Up to torch 2.13 each call of Function.apply looks up the apply of its base class. So a hook there also sees calls
+    through an `apply` that was bound earlier. From 2.14 on Function.apply is a method of C, and the hook does not see
+    such calls."""
     own = vars(torch.autograd.Function)["apply"]
     is_of_c = isinstance(own, types.ClassMethodDescriptorType)
     holder: Any = torch.autograd.Function if is_of_c else cast(Any, _function_module)._SingleLevelFunction
@@ -79,8 +82,8 @@ def _watch_functions() -> None:
 
 @contextlib.contextmanager
 def calls_noticed() -> Iterator[_Calls]:
-    """Around a traced step on this thread, which runs once and with real content. An autograd function that writes to an
-    argument without raising its version is opaque afterwards."""
+    """Watches the autograd functions of a traced step on this thread. The step must run once, on real content. A function
+    that writes to an argument without raising its version is opaque afterwards."""
     _thread.calls = calls = _Calls()
     try:
         with launches_watched():
@@ -91,15 +94,15 @@ def calls_noticed() -> Iterator[_Calls]:
 
 
 class _Calls:
-    """The autograd functions that a traced step calls, and what they write to."""
+    """The autograd functions that a traced step calls, and the arguments that they write to."""
 
     def __init__(self) -> None:
-        self.has_news = False  # whether a call would be recorded in another way from here on
+        self.has_news = False  # True if a later trace would record some call in another way.
         self._written: dict[str, set[int]] = {}
-        self._without_content: set[str] = set()  # they ran on meta, for example, where nobody sees a write
+        self._without_content: set[str] = set()  # functions that ran on meta, for example, where no write can be seen
 
     def noticed(self, function: _Function, run: Any) -> Any:
-        """`run`, and a look at what it writes to."""
+        """Wraps `run` so that it notes which arguments the function writes to."""
         name = name_of(function)
 
         def noticing(*arguments: Any, **keywords: Any) -> Any:
@@ -114,7 +117,7 @@ class _Calls:
         return noticing
 
     def settle(self) -> None:
-        """After the step."""
+        """Declares the functions that were found to write. Call it after the step."""
         for name, written in self._written.items():
             known = _overwrites.get(name)
             if not is_opaque(name):
@@ -136,7 +139,7 @@ class _Calls:
 
 
 def _contents(argument: Any) -> list[tuple[int, int]]:
-    """Version and hash of each tensor in it."""
+    """Returns the version and the hash of each tensor in the argument."""
     return [(each._version, LIBRARY.rematch_hash(each._cdata)) for each in tensors_in(argument) if not each.is_inference()]
 
 

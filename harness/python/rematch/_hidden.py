@@ -1,11 +1,11 @@
-"""Applies what a plan knows of code that hides its effects, in the process that runs the plan.
+"""Declares the hidden effects that a plan names, in the process that runs the plan.
 
-The trace of a step found it: autograd functions and ops that write without telling torch, and ops that cannot be repeated.
-Functions are declared here by name, and ops by the engine, when a Checkpoint is made. Both are then recognized when they
-run, whenever their module is imported.
+The trace of a step found them: autograd functions and ops that write without torch's knowledge, and ops that cannot be
+repeated. This module declares the functions by name. The engine declares the ops when a Checkpoint is made. Both are then
+recognized when they run, no matter when their module is imported.
 
-A name that its module no longer has is a warning: a renamed function may still write. A name whose module is not imported
-is none, because a plan serves steps that do not run all of it."""
+If an imported module does not have a name of the plan, there is a warning, because a renamed function may still write. If
+the module is not imported, there is none, because a step may run only a part of what the plan was made for."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from rematch._functions import declare_opaque
 
 
 class HiddenEffects:
-    """The hidden effects that one plan names. Declares the functions among them in this process."""
+    """The hidden effects of one plan. The constructor declares the plan's functions in this process."""
 
     def __init__(self, plan: dict[str, Any]):
-        self._num_modules = -1  # in sys.modules, when names were looked up
-        # Names not found so far -> a function that says what is wrong: None if the module is not imported, "" if nothing is.
+        self._num_modules = -1  # the size of sys.modules when the names were last looked up
+        # Maps each name that was not found yet to a function that returns the fault: None if the module is not
+        # imported, "" if there is no fault.
         self._unseen: dict[str, Callable[[], str | None]] = {}
         for each in plan.get("opaque_functions", []):
             declare_opaque(each["name"], each["overwrites"])
@@ -36,7 +37,7 @@ class HiddenEffects:
             self._unseen.setdefault(op, partial(_fault_of_op, op, []))
 
     def warn_of_missing_names(self) -> None:
-        """At the beginning of a step. Warns once of each name that cannot be found although its module is imported."""
+        """Warns once of each name that an imported module does not have. Call it at the beginning of a step."""
         if not self._unseen or len(sys.modules) == self._num_modules:
             return
         self._num_modules = len(sys.modules)
@@ -56,7 +57,7 @@ def _fault_of_function(name: str) -> str | None:
     if found is None:
         return None
     if "<locals>" in path:
-        return ""  # a call makes it, so it can be recognized and not be looked up
+        return ""  # The class is made by a call, so it cannot be looked up. It is recognized when it runs.
     for part in path.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, torch.autograd.Function):

@@ -1,7 +1,7 @@
-"""Where torch's own Python has to know that a step is recorded.
+"""Hooks in torch's own Python, which act while a step is recorded.
 
-What cannot be recorded is refused where it begins, and collectives are waited for there. These are private functions of
-torch; outside recorded steps they do what they did."""
+They refuse what cannot be recorded, at the place where it begins, and wait for collectives there. They replace private
+functions of torch. Outside of recorded steps these do what they did before."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rematch._library import LIBRARY, Refused, RematchError, call
 
 
 class _Thread(threading.local):
-    num_recorded_steps = 0  # that are open; they nest
+    num_recorded_steps = 0  # number of open recorded steps, which may be nested
     is_traced = False
 
     def __init__(self) -> None:
-        self.compiled_calls: list[_CompiledCall] = []  # that run, the innermost last
+        self.compiled_calls: list[_CompiledCall] = []  # the calls that are running, the innermost last
 
 
 class _CompiledCall:
-    """A call of a function of torch.compile in a layer: the record does not see its ops, so it runs as one opaque op."""
+    """A call of a compiled function in a layer. The record does not see its ops, so the call is one opaque op."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -40,19 +40,20 @@ class _CompiledCall:
 
 
 _thread = _Thread()
-_passed_ops: list[Any] = []  # ops of a higher order that fall through the engine's key
-_told_of_checkpoint: list[bool] = []  # by a warning of this process
+_passed_ops: list[Any] = []  # higher-order ops that already pass the engine's dispatch key
+_told_of_checkpoint: list[bool] = []  # not empty once this process has warned
 
 
 @contextlib.contextmanager
 def recorded_step() -> Iterator[None]:
-    """Around the forward passes that are recorded or traced, on their thread."""
+    """Installs the hooks, and counts a recorded step on this thread. Put it around forward passes that are recorded or
+    traced."""
     _hide_compiled_functions()
     _refuse_checkpointed_functions()
     _wait_for_collectives()
     _distributed.install(_replaced, is_in_recorded_step)
     _program_hooks.install()
-    of_thread = vars(_thread)  # a generator may be closed on another thread
+    of_thread = vars(_thread)  # kept, because a generator may be closed on another thread
     of_thread["num_recorded_steps"] = of_thread.get("num_recorded_steps", 0) + 1
     try:
         with _pointers.noted(_replaced):
@@ -63,7 +64,7 @@ def recorded_step() -> Iterator[None]:
 
 @contextlib.contextmanager
 def traced_step() -> Iterator[None]:
-    """A recorded step in which compiled functions outside of the layers run eagerly, so that their ops are seen."""
+    """A recorded step that runs compiled functions outside of the layers eagerly, so that their ops are seen."""
     with recorded_step(), run_compiled_eagerly():
         _thread.is_traced = True
         try:
@@ -73,30 +74,30 @@ def traced_step() -> Iterator[None]:
 
 
 def run_compiled_eagerly() -> contextlib.AbstractContextManager[Any]:
-    """The ops of a step are then the same whether its functions are compiled or not."""
+    """Runs compiled functions eagerly. So a step has the same ops whether its functions are compiled or not."""
     if "torch._dynamo.eval_frame" not in sys.modules:
-        return contextlib.nullcontext()  # nothing is compiled, and the import takes seconds
+        return contextlib.nullcontext()  # Nothing is compiled yet, and importing the module takes seconds.
     return sys.modules["torch"].compiler.set_stance("force_eager")
 
 
 def is_compiled() -> bool:
-    """Whether the Python code that runs is a part of a function of torch.compile."""
+    """Returns whether the running Python code belongs to a compiled function."""
     return "torch._dynamo.eval_frame" in sys.modules and _get_eval_frame_callback() not in (None, False)
 
 
 def is_in_recorded_step() -> bool:
-    """Whether this thread's forward passes are recorded or traced."""
+    """Returns whether this thread's forward passes are recorded or traced."""
     return _thread.num_recorded_steps > 0
 
 
 def refuse_in_recorded_step(what: str) -> None:
-    """For functions that run steps of their own, whose ops the open record would take for its model's."""
+    """Refuses a function that runs steps of its own. An open record would count their ops as ops of its own step."""
     if _thread.num_recorded_steps > 0:
         raise Refused(f"rematch.{what} runs steps of its own, and was called in a step that is recorded; call it outside")
 
 
 def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
-    """Puts make(what is there) in its place, once; not before somebody has imported the module."""
+    """Replaces the object at `path` by make(object), once. Does nothing before the module is imported."""
     if module_name not in sys.modules:
         return
     holder: Any = sys.modules[module_name]
@@ -112,7 +113,8 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 
 def _hide_compiled_functions() -> None:
-    """Each call of a compiled function asks for its callback, sets it, runs, and sets the callback that was there."""
+    """Marks the calls of compiled functions. Each call asks for its callback, sets it, runs, and restores the previous
+    callback."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)
@@ -137,7 +139,8 @@ def _hide_compiled_functions() -> None:
 
 
 def _let_pass_higher_order_ops() -> None:
-    """They are dispatched in Python, where a key without a kernel is an error."""
+    """Lets higher-order ops pass the engine's dispatch key. They are dispatched in Python, where a key without a kernel
+    is an error."""
     torch = sys.modules["torch"]
     key = torch._C._dispatch_key_parse("Fake")  # see Note [Dispatch key Fake] (harness/engine/interception.h)
     for op in list(torch._ops._higher_order_ops.values())[len(_passed_ops):]:
@@ -169,8 +172,8 @@ def _warn_of_checkpoint() -> None:
 
 
 def _wait_for_collectives() -> None:
-    """DTensor hands a collective's result on as a tensor that waits at its first use, inside an op: the record would
-    not see it, so it is waited for where the collective begins."""
+    """Makes DTensor wait for a collective where it begins. Otherwise its result would wait at its first use, inside an
+    op, where the record does not see the wait."""
     def make(maybe_wrap_tensor: Any) -> Any:
         def waiting(tensor: Any) -> Any:
             if _thread.num_recorded_steps > 0:

@@ -1,4 +1,4 @@
-"""The shared library and its C functions. No tensor crosses; texts are JSON."""
+"""Loads the shared library and declares its C functions. Tensors are passed by address, and documents as JSON."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ OVERRIDE = "REMATCH_PYTHON_LIBRARY"
 
 
 class RematchError(RuntimeError):
-    """A refusal by the engine, the tracer or the search, in one line that says what and where."""
+    """The base class of refusals by the engine, the tracer and the search. The message is one line that says what is
+    wrong and where."""
 
 
 class Refused(RematchError):
-    """The program does what no plan can follow with equal bits. Also raised by ops of a recorded step, and by backward."""
+    """The program does something that no plan can follow with equal bits. Ops of a recorded step and backward raise it
+    too."""
 
 
 class PlanError(RematchError, ValueError):
@@ -36,7 +38,7 @@ def _release_of(version: str) -> str:
 
 
 def _library_path() -> pathlib.Path:
-    """The library for the torch that is imported. Raises ImportError with one line that says what to do."""
+    """Returns the path of the library for the imported torch. Raises ImportError with one line that says what to do."""
     if os.environ.get(OVERRIDE):
         return pathlib.Path(os.environ[OVERRIDE])
     folder = pathlib.Path(__file__).parent
@@ -54,7 +56,7 @@ def _library_path() -> pathlib.Path:
 
 def _load() -> ctypes.PyDLL:
     path = _library_path()
-    # PyDLL keeps the interpreter's lock: calls are short, and tensors that Python knows may die in them.
+    # PyDLL keeps the interpreter's lock during a call. Calls are short, and they may free tensors that Python knows.
     try:
         library = ctypes.PyDLL(str(path))
     except OSError as error:
@@ -70,7 +72,7 @@ def _load() -> ctypes.PyDLL:
 
 
 def _declare(library: ctypes.PyDLL) -> None:
-    """Gives the C functions their types."""
+    """Declares the argument and result types of the C functions."""
     handle, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     functions: list[tuple[str, Any, list[Any]]] = [
             ("error", text, []), ("error_class", number, []), ("set_error_types", None, [handle, handle]),
@@ -105,7 +107,7 @@ LIBRARY = _load()
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """Calls rematch_<name>; strings go as UTF-8. Raises RematchError with the library's line."""
+    """Calls the C function rematch_<name>. Strings are passed as UTF-8. Raises the error that the library reports."""
     encoded = [argument.encode() if isinstance(argument, str) else argument for argument in arguments]
     result = getattr(LIBRARY, f"rematch_{name}")(*encoded)
     if result is None or result == -1:
@@ -120,7 +122,7 @@ def last_error() -> RematchError:
 
 
 def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
-    """As call(), for functions that return JSON; arguments that are no strings or handles go as JSON."""
+    """Like call(), for functions that return JSON. Dicts and lists are passed as JSON."""
     if None in arguments:
         raise TypeError(f"rematch.{name} got None for a trace, a plan or a name")
     found: dict[str, Any] = json.loads(call(name, *[json.dumps(argument) if isinstance(argument, (dict, list)) else argument
@@ -131,12 +133,12 @@ def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
 def count_memory() -> None:
     """Counts every byte that tensors hold on the CPU and on meta, for `watch`, `check` and the bytes of a trace.
 
-    Replaces torch's allocators of those devices: call it before the first tensor, to measure and not to train."""
+    Call it before the first tensor, and only to measure, because it replaces torch's allocators of these devices."""
     call("install", 1)
 
 
 def allocated_bytes(device: str = "cpu") -> int:
-    """Bytes that tensors on "cpu" or "meta" hold, after count_memory()."""
+    """Returns the bytes that tensors on "cpu" or "meta" hold. Call count_memory() first."""
     return int(call("allocated_bytes", device))
 
 

@@ -1,7 +1,8 @@
 """Raw pointers that a recorded step takes into tensors.
 
-A kernel that is called without torch's dispatcher writes through one, and no version counter says so. The record keeps a
-copy of what such a kernel may have written. See Note [Writes that no op made] in harness/engine/record/record.h."""
+A kernel that is called without torch's dispatcher may write through such a pointer, and no version counter changes. The
+record keeps a copy of what the kernel may have written. See Note [Writes that no op made] in
+harness/engine/record/record.h."""
 
 from __future__ import annotations
 
@@ -18,21 +19,21 @@ from rematch._library import LIBRARY
 
 Replace = Callable[[str, str, Callable[[Any], Any]], None]
 
-# The results of these functions outlive the call, so the program may write through them at any time. __array__, __cuda_array_interface__
-# and storage() call them.
+# The results of these functions outlive the call, so the program may write through them at any time. __array__,
+# __cuda_array_interface__ and storage() call one of them.
 _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "Tensor.untyped_storage"),
             ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
 
 _NEVER_COMPILED = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _eval_frame._FrameAction.DEFAULT)
-open_steps: list[None] = []  # one for each recorded step of any thread, so that others pay for one look
-# Kernels of Triton -> the arguments that they wrote to in a trace, by position or name.
+open_steps: list[None] = []  # one entry for each open recorded step of any thread; hooks return at once if it is empty
+# Maps a Triton kernel to the arguments that it wrote to in a trace, by position or name.
 _written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.WeakKeyDictionary()
 
 
 class _Thread(threading.local):
-    is_watching = False  # a trace is looking what kernels of Triton write to
-    is_launching = False  # a kernel of Triton starts, and asks its arguments for data_ptr()
-    is_known = False  # a trace saw what the kernel that starts writes to
+    is_watching = False  # a trace is watching which arguments Triton kernels write to
+    is_launching = False  # a Triton kernel is starting, and calls data_ptr() of its arguments
+    is_known = False  # a trace has seen what the starting kernel writes to
 
 
 _thread = _Thread()
@@ -40,7 +41,7 @@ _thread = _Thread()
 
 @contextlib.contextmanager
 def launches_watched() -> Iterator[None]:
-    """Around a traced step: looks to which arguments kernels of Triton write."""
+    """Watches which arguments Triton kernels write to. Put it around a traced step."""
     _thread.is_watching = True
     try:
         yield
@@ -50,8 +51,8 @@ def launches_watched() -> Iterator[None]:
 
 @contextlib.contextmanager
 def noted(replace: Replace) -> Iterator[None]:
-    """Around a recorded step. The functions are replaced once for the process: replacing them for each step would use up
-    the type's attribute cache, which Python 3.13 refills a limited number of times."""
+    """Notes raw pointers that a recorded step takes. The functions are replaced once for the process. Replacing them for
+    each step would use up the type's attribute cache, which Python 3.13 refills only a limited number of times."""
     for module, path in _LASTING:
         replace(module, path, _noting)
     replace("triton.runtime.jit", "JITFunction.run", _launching)

@@ -19,7 +19,7 @@ NAMES = (
     "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
-# Where a checkpoint that is not reentrant begins. From 2.14 on it is the first one, which the second one calls.
+# The beginning of a non-reentrant checkpoint. From torch 2.14 on it is the first name; the second one calls it.
 CHECKPOINT_BEGINNINGS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 
 
@@ -32,7 +32,8 @@ def require() -> None:
 
 
 def checkpoint_beginning() -> str:
-    """Which of CHECKPOINT_BEGINNINGS torch.utils.checkpoint calls. Raises ImportError where it has none."""
+    """Returns the name in CHECKPOINT_BEGINNINGS that torch.utils.checkpoint calls. Raises ImportError if torch has none
+    of them."""
     names = [name for name in CHECKPOINT_BEGINNINGS if look_up(f"torch.utils.checkpoint.{name}") is not None]
     if not names:
         raise ImportError(missing(f"torch.utils.checkpoint.{CHECKPOINT_BEGINNINGS[-1]}"))
@@ -40,7 +41,7 @@ def checkpoint_beginning() -> str:
 
 
 def look_up(name: str) -> Any:
-    """Returns the object that the dotted name stands for, in a module that is imported. Returns None if there is none."""
+    """Returns the object with this dotted name, in an imported module. Returns None if there is none."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         found: Any = sys.modules.get(".".join(parts[:length]))

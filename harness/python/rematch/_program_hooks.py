@@ -1,4 +1,4 @@
-"""Which saved-tensor hooks a program has: the engine sees functions of Python and cannot tell them apart."""
+"""Identifies the program's saved-tensor hooks. They are Python functions, which the engine cannot tell apart."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rematch._library import LIBRARY, Refused
 
 CHECKPOINTING = -1
 
-_autograd: Any = torch._C._autograd  # its stub lacks a function
+_autograd: Any = torch._C._autograd  # torch's stub file lacks a function of this module
 
-_number_of: dict[tuple[Any, Any], int] = {}  # by the code of a pair; each keeps its code alive
-_installed: list[Any] = []                   # what must live as long as the process
+_number_of: dict[tuple[Any, Any], int] = {}  # keyed by the code objects of a pair, which it keeps alive
+_installed: list[Any] = []                   # objects that must live as long as the process
 
 
 def install() -> None:
-    """Once, before the first recorded step."""
+    """Registers the functions below with the engine, once, before the first recorded step."""
     if _installed:
         return
     identify = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.py_object, ctypes.py_object)(number_of)
@@ -29,8 +29,8 @@ def install() -> None:
 
 
 def number_of(pack: Any, unpack: Any) -> int:
-    """The same number for all pairs that run the same code, since programs make new functions for every step.
-    CHECKPOINTING for a library that recomputes: what it packs depends on how often it is asked."""
+    """Returns a number for the code of a pair of hooks, because programs make new functions for every step. Returns
+    CHECKPOINTING for a library that recomputes, because such hooks must be called as often as without the plan."""
     function = _function_of(pack)
     if "checkpoint" in str(getattr(function, "__module__", "")):
         return CHECKPOINTING
@@ -38,12 +38,12 @@ def number_of(pack: Any, unpack: Any) -> int:
 
 
 def is_enabled() -> bool:
-    """Whether saved-tensor hooks are enabled on this thread. Where they are not, no plan can be followed."""
+    """Returns whether saved-tensor hooks are enabled on this thread. If not, no plan can be followed."""
     return bool(_autograd._saved_tensors_hooks_is_enabled())
 
 
 def require_enabled() -> None:
-    """Raises Refused where saved-tensor hooks are disabled."""
+    """Raises Refused if saved-tensor hooks are disabled."""
     if not is_enabled():
         raise Refused("rematch.recording begins where saved-tensor hooks are disabled, by disable_saved_tensors_hooks or in a "
                       "transform of torch.func, so no plan can be followed; begin it outside")

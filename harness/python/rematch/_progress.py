@@ -1,4 +1,4 @@
-"""A line on stderr for what takes longer than anybody waits without a sign."""
+"""Messages on stderr about work that takes long."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SILENT_SECONDS = 2.0
 
 
 def say(text: str) -> None:
-    """One line of rematch's own on stderr."""
+    """Prints one line of rematch on stderr."""
     print(f"rematch: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def announced(what: str) -> Iterator[None]:
-    """Says `what` if the block is not done after SILENT_SECONDS."""
+    """Prints `what` if the block takes longer than SILENT_SECONDS."""
     timer = threading.Timer(SILENT_SECONDS, say, [f"{what} ..."])
     timer.daemon = True
     timer.start()

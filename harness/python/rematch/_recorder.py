@@ -1,4 +1,4 @@
-"""The hooks that record the calls of a model that rematch.apply was given."""
+"""The hooks that record the calls of a model that follows a plan by rematch.apply."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _CALL_CODE = torch.nn.Module._call_impl.__code__
 
 
 class _Call:
-    """A call of a module that is recorded."""
+    """A recorded call of a module."""
 
     def __init__(self, recorder: Recorder, module: torch.nn.Module, step: AbstractContextManager[None]):
         self.recorder = recorder
         self.module = module
-        self.depth = 1  # of calls of the module in each other
+        self.depth = 1  # number of nested calls of the module
         self._step = step
-        self._handled = sys.exc_info()[1]  # of an except block around the call
+        self._handled = sys.exc_info()[1]  # the exception that an except block around the call handles
         step.__enter__()
 
     def end(self) -> None:
-        """At the end of forward, or where forward raised."""
+        """Ends the recording. Called at the end of forward, also if forward raised."""
         error = sys.exc_info()[1]
         if error is None or error is self._handled:
             self._step.__exit__(None, None, None)
@@ -39,23 +39,23 @@ class _Call:
             self._step.__exit__(type(error), error, error.__traceback__)
 
     def abandon(self) -> None:
-        """Where forward was interrupted, and its hooks were not called."""
+        """Ends the recording of a call that was interrupted, so that its hooks did not run."""
         error = KeyboardInterrupt()
         self._step.__exit__(type(error), error, None)
 
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.calls: list[_Call] = []  # that are recorded, the innermost last
+        self.calls: list[_Call] = []  # the recorded calls, the innermost last
 
 
 _thread = _Thread()
 
 
 class Recorder:
-    """Two hooks on each module that contains layers of the plan. The outermost call is recorded: programs also call a part of
-    the model, and wrappers call model.forward(x), which runs no hook of the model itself. A copy of the model has a recorder
-    of its own."""
+    """Two hooks on each module that contains layers of the plan. They record the outermost call, because programs also
+    call parts of a model, and wrappers call model.forward(x), which runs no hooks of the model. A copy of the model has
+    its own recorder."""
 
     def __init__(self, checkpoint: Checkpoint, group: ScopeGroup, verify_every: int):
         self.checkpoint = checkpoint
@@ -80,7 +80,7 @@ class Recorder:
             calls.pop().end()
 
     def _can_record(self) -> bool:
-        """Says once why not."""
+        """Returns whether the call can be recorded. If not, warns once and says why."""
         if is_compiled():
             self._tell("runs in a function of torch.compile, which decides there what is kept; leave the layers eager to follow the "
                        "plan. Functions and modules inside them may be compiled")
@@ -102,7 +102,8 @@ for _hook in (Recorder.begin, Recorder.end):
 
 
 def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
-    """Whether an earlier call of the module has not ended, as `called` is called. Ctrl-C ends a call without its hooks."""
+    """Returns whether an earlier call of `module` is still running while `called` is being called. Ctrl-C ends a call
+    without running its hooks."""
     num_module, num_called = 0, 0
     frame = sys._getframe(1).f_back
     while frame is not None:
@@ -110,7 +111,7 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # Where the call itself is not seen, frames are others than Module's.
+    # If no frame of Module has the current call, frames prove nothing, and the earlier call counts as running.
     return num_module > (module is called) or num_called == 0
 
 
@@ -133,7 +134,7 @@ def recorder_of(model: torch.nn.Module) -> Recorder | None:
 
 
 def remove_recorders(model: torch.nn.Module) -> None:
-    """Takes the hooks off, and ends this thread's calls of the model."""
+    """Removes the hooks, and ends this thread's calls of the model."""
     removed = set()
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):

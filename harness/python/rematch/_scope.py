@@ -1,7 +1,7 @@
-"""The hooks that open a scope around a module's calls, and what they notice about the program.
+"""The hooks that open a scope around a module's calls, and the faults of the program that they notice.
 
-A program that forgets a part of the protocol trains on without checkpointing. Each such fault is said once, in a warning
-that names what to do."""
+A program that forgets a call of rematch still trains, but without checkpointing. Each such fault gives one warning, which
+says what to do."""
 
 from __future__ import annotations
 
@@ -19,34 +19,35 @@ from rematch._pointers import never_compiled
 _enter_scope, _leave_scope = LIBRARY.rematch_enter_scope, LIBRARY.rematch_leave_scope
 _scopes: weakref.WeakSet[Scope] = weakref.WeakSet()
 _groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()
-_watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()  # those that still look for direct calls
-_num_changes = 0  # of scopes, set or removed
+_watched_groups: weakref.WeakSet[ScopeGroup] = weakref.WeakSet()  # groups that still watch for direct calls of forward
+_num_changes = 0  # how often scopes were set or removed
 
 
 class _Thread(threading.local):
-    recorded: object = None  # the checkpoint that is recorded, if some model's scopes were set for it
+    recorded: object = None  # the recorded checkpoint, if the scopes of some model were set for it
 
 
 _thread = _Thread()
 
 
 class ScopeGroup:
-    """State that the scopes of one model share, such as the checkpoint that they were set for. A copy of the model gets its
-    own group."""
+    """State that the scopes of one model share, such as the checkpoint that they were set for. A copy of the model gets
+    its own group."""
 
     def __init__(self, checkpoint: object = None, is_applied: bool = False) -> None:
         self.checkpoint = checkpoint
-        self.is_applied = is_applied  # by rematch.apply, whose hooks record
+        self.is_applied = is_applied  # set by rematch.apply, whose hooks record
         self.is_recorded = False
         self.is_told_to_record = False
         self.is_told_of_compiled_code = False
-        self.bypassed: set[Scope] = set()  # scopes whose module ran without being called
+        self.bypassed: set[Scope] = set()  # scopes whose module's forward ran without a call of the module
         self.watch_handles: list[Any] = []
         _groups.add(self)
         _watched_groups.add(self)
 
     def is_closed(self) -> bool:
-        """Whether this thread records a checkpoint that is another model's, whose layers may have the same names."""
+        """Returns whether this thread records a checkpoint of another model. The layers of both models may have the same
+        names."""
         return _thread.recorded is not None and self.checkpoint is not None and self.checkpoint is not _thread.recorded
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScopeGroup:
@@ -57,24 +58,24 @@ class ScopeGroup:
 
 
 class Scope:
-    """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets a scope of its own."""
+    """The two hooks of one scope. A copy of the module, by deepcopy or pickle, gets its own scope."""
 
     __slots__ = ("__weakref__", "_encoded", "_index", "_num_entered", "_parent", "group", "was_recorded", "whole")
 
     def __init__(self, whole: str, name: str, index: int, group: ScopeGroup, parent: Scope | None = None):
         self.whole = whole
-        self._parent = parent  # the scope that this one is named in; None: it stands alone
+        self._parent = parent  # the scope relative to which this one is named; None if the name is complete
         self.group = group
         self.was_recorded = False
         self._encoded = name.encode()
         self._index = index
-        self._num_entered = 0  # a forward that failed before it was entered is not left
+        self._num_entered = 0  # a forward that failed before it entered the scope does not leave it
         _scopes.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scope, (self.whole, self._encoded.decode(), self._index, self.group, self._parent)
 
-    # Every step calls both for every block.
+    # Must be fast: every step calls enter() and leave() for every block.
     def enter(self, module: torch.nn.Module, *_: object) -> None:
         if self.group.is_closed() or (is_compiled() and self._is_told_to_stay_closed()):
             return
@@ -90,7 +91,8 @@ class Scope:
         self._num_entered += 1
 
     def _name_in_running_scope(self) -> bytes:
-        """A container may be iterated and never called. Its scope does not open, so its name becomes part of this one."""
+        """Returns the name of this scope within the open scope. A container that is iterated and never called opens no
+        scope, so its name becomes part of this name."""
         name, parent = self._encoded, self._parent
         while parent is not None and parent._num_entered == 0:
             name, parent = parent._encoded + b"." + name, parent._parent
@@ -102,12 +104,12 @@ class Scope:
             _leave_scope()
 
     def notice_call_inside(self, *_: object) -> None:
-        """The hook of modules inside this one: they run, so this module's forward does."""
+        """A hook of the modules inside this one. Their call shows that this module's forward is running."""
         if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
     def _is_told_to_stay_closed(self) -> bool:
-        """Says once that no plan can govern a layer whose hooks are part of compiled code."""
+        """Warns once that no plan can govern a layer whose hooks are part of compiled code. Returns True."""
         if is_in_recorded_step() and not self.group.is_told_of_compiled_code:
             self.group.is_told_of_compiled_code = True
             warnings.warn(f"rematch: {self.whole} runs in a function of torch.compile, which decides there what is kept; leave the "
@@ -131,7 +133,7 @@ class Scope:
 
 
 def never_compile(hook: Any) -> None:
-    """Compiled code calls the function as it is. torch._dynamo.disable says the same, and its import takes seconds."""
+    """Keeps torch.compile from compiling the hook. torch._dynamo.disable does the same, but takes seconds to import."""
     hook._torchdynamo_disable = True
     never_compiled(hook)
 
@@ -142,13 +144,13 @@ for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told
 
 
 def scope_of(hook: object) -> Scope | None:
-    """The scope that a module's hook belongs to."""
+    """Returns the scope of a module's hook; None for other hooks."""
     owner = getattr(hook, "__self__", None)
     return owner if isinstance(owner, Scope) else None
 
 
 def note_change() -> None:
-    """After scopes were set or removed."""
+    """Call this after scopes were set or removed."""
     global _num_changes
     _num_changes += 1
 
@@ -158,18 +160,19 @@ def num_changes() -> int:
 
 
 def set_recorded(checkpoint: object) -> None:
-    """Closes the scopes that were set for other checkpoints than the one that this thread records from here on."""
+    """Sets the checkpoint that this thread records from here on. Scopes that were set for other checkpoints stay
+    closed."""
     _thread.recorded = checkpoint if any(group.checkpoint is checkpoint for group in _groups) else None
 
 
 def names_of_scopes() -> set[str]:
-    """The scopes of all models of this process."""
+    """Returns the names of all scopes of this process."""
     return {scope.whole for scope in _scopes}
 
 
 def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) -> None:
-    """Looks out for a module's forward that is not called through its hooks, during the first recorded step.
-    Modules of `shared`, by id, are called from other places too, so their calls prove nothing."""
+    """Watches, during the first recorded step, for a forward that runs without the module's hooks. Calls of modules in
+    `shared`, which has ids, prove nothing, because other modules call them too."""
     for child in module.children():
         if isinstance(child, (torch.nn.ModuleList, torch.nn.ModuleDict)):
             watch_calls_inside(child, scope, shared)
@@ -182,8 +185,8 @@ def has_watched_groups() -> bool:
 
 
 def warn_of_bypassed_scopes() -> list[str]:
-    """Ends the watch over the models that a recorded step has run, at its end. Returns the scopes whose module's forward was
-    called directly, and warns of them."""
+    """Ends the watch over the models that ran in a recorded step. Call it at the end of the step. Warns of the scopes
+    whose module's forward was called directly, and returns their names."""
     found: list[str] = []
     for group in list(_watched_groups):
         if group.is_recorded or group.bypassed:
@@ -196,13 +199,13 @@ def warn_of_bypassed_scopes() -> list[str]:
 
 
 def end_group(group: ScopeGroup) -> None:
-    """After its scopes were removed."""
+    """Call this after the group's scopes were removed."""
     _groups.discard(group)
     end_watch(group)
 
 
 def end_watch(group: ScopeGroup) -> None:
-    """Takes the hooks inside the scopes' modules off."""
+    """Removes the hooks of the modules inside the scopes."""
     _watched_groups.discard(group)
     group.bypassed.clear()
     for handle in group.watch_handles:

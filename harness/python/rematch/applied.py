@@ -1,4 +1,4 @@
-"""A plan on a model in one line."""
+"""Puts a plan on a model with one call."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ Model = TypeVar("Model", bound=torch.nn.Module)
 def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str | int, *,
           step: Step | Sequence[Step] | None = None, schedule: str = "on_demand", device: str | None = None,
           optimizer: str = "adamw", blocks: Blocks | None = None, verify_every: int = 0) -> Model:
-    """Makes the model follow a plan whenever it is called. Returns the model; nothing else in the trainer changes.
+    """Makes the model follow a plan in every call. Returns the model. Nothing else in the trainer changes.
 
-    `plan` is one of
-      - a budget, "24GiB" or a number of bytes: auto() finds the fastest plan that fits, by `device`'s or measured times;
+    `plan` is one of these:
+      - a budget, "24GiB" or a number of bytes. auto() finds the fastest plan that fits, by measured times or by the times
+        of `device`'s data sheet;
       - a policy: "full", "attn_only";
-      - a plan, or a file of one, which ends in .json: "plan.json", "front.json#3";
+      - a plan, or the file of one, which ends in .json: "plan.json", "front.json#3";
       - a Checkpoint.
 
-    A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss; several are a list.
-    `blocks` names the lists of layers, as for scopes(), and `verify_every` is as for recording().
+    A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss. Several steps are a
+    list. `blocks` names the lists of layers, as for scopes(). `verify_every` is as for recording().
 
-    Each call of the model, or of a part of it that contains layers, is one rematch.recording(). It ends with the call, so the
-    loss may be computed outside, and backward runs whenever the program wants. checkpoint_of() gives the Checkpoint, and
-    remove() undoes it. Copies of the model follow the plan too. Raises PlanError if no plan fits, or if the plan is of
-    another model, and Refused if the model cannot be recorded."""
+    Each call of the model, or of a part of it that contains layers, is one rematch.recording(), which ends with the call.
+    So the loss may be computed outside, and backward may run at any time. checkpoint_of() returns the Checkpoint, and
+    remove() undoes apply(). Copies of the model follow the plan too.
+
+    Raises PlanError if no plan fits, or if the plan belongs to another model. Raises Refused if the model cannot be
+    recorded."""
     checkpoint = _checkpoint_of(model, plan, step, schedule, device, optimizer, blocks)
     set_scopes = scopes(model, checkpoint, blocks=blocks)
     set_scopes.group.is_applied = True
@@ -46,7 +49,7 @@ def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str |
 
 
 def checkpoint_of(model: torch.nn.Module) -> Checkpoint:
-    """The Checkpoint that the model follows since apply(). Raises ValueError if it follows none."""
+    """Returns the Checkpoint that the model follows since apply(). Raises ValueError if it follows none."""
     recorder = recorder_of(model)
     if recorder is None:
         raise ValueError(f"this {type(model).__name__} follows no plan; call rematch.apply(model, plan) first")
@@ -54,7 +57,7 @@ def checkpoint_of(model: torch.nn.Module) -> Checkpoint:
 
 
 def remove(model: torch.nn.Module) -> None:
-    """Undoes apply(), of a model or of a copy of it."""
+    """Undoes apply() on a model or on a copy of it."""
     remove_scopes(model)
 
 

@@ -1,4 +1,4 @@
-"""From a model and a budget to a checkpoint, in one call."""
+"""Makes a checkpoint from a model and a budget, in one call."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
          blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
     """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
 
-    `step()` runs forward on one fixed batch and returns the loss. Steps that run other ops, such as one with a padded and
-    one with an unpadded batch, are given as a list: each is searched with the same budget, and the checkpoint serves all of
-    them. The peak counts parameters, gradients, the state of `optimizer` and activations; `budget` is "24GiB" or bytes. Give
-    `free` instead for the bytes beside parameters and the state. `offload`, `link_rate` and `links` are those of search(). Op
-    times are measured on the model's own device, or those of the data sheet of `device` ("h100"). `blocks` names the lists
-    of layers, as for scopes(), which then takes it too. The checkpoint's `front` is what was searched, and `fronts` that of
-    each step. Raises PlanError if no plan fits. Generators and buffers are left as they were; call it without scopes on
-    the model."""
+    `step()` runs forward on one fixed batch and returns the loss. Give several steps as a list if they run different ops,
+    such as one with a padded and one with an unpadded batch. Each is searched with the same budget, and one checkpoint
+    serves all.
+
+    `budget` is "24GiB", or a number of bytes. The peak counts parameters, gradients, the state of `optimizer` and
+    activations. Give `free` instead for the bytes that are left after parameters and the optimizer's state. `offload`,
+    `link_rate` and `links` are as for search(). Op times are measured on the model's own device, or come from the data
+    sheet of `device` ("h100"). `blocks` names the lists of layers; give the same to scopes().
+
+    The checkpoint has the searched front as `front`, and the fronts of all steps as `fronts`. Generators and buffers are
+    restored. Call it on a model without scopes. Raises PlanError if no plan fits."""
     if (budget is _NOT_GIVEN) == (free is _NOT_GIVEN):
         raise ValueError("auto needs one of budget='24GiB' and free='16GiB'")
     asked = {"budget": bytes_of(budget)} if free is _NOT_GIVEN else {"free": bytes_of(free)}
@@ -63,12 +66,12 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     with announced("tracing a step" if len(steps) == 1 else f"tracing {len(steps)} steps"):
         traces = record_trace(model, steps, blocks=blocks)
     kept = [_with_unrepeatable_ops_kept(model, each, traced, blocks) for each, traced in zip(steps, traces, strict=True)]
-    if len(steps) > 1 and kept != traces:  # what one step keeps, all keep
+    if len(steps) > 1 and kept != traces:  # an op that one step keeps is kept in all steps
         kept = record_trace(model, steps, blocks=blocks)
     traces = kept
     searches = []
     for each, traced in zip(steps, traces, strict=True):
-        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # refuses names before ops are timed
+        predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # rejects bad names before ops are timed
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
         searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, offload=offload,
                                           link_rate=link_rate, links=links, **times))
@@ -94,8 +97,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
 
 def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch.Tensor], traced: dict[str, Any],
                                 blocks: dict[str, list[torch.nn.Module]] | None) -> dict[str, Any]:
-    """Recomputes every op once, and compares results with those of forward. Ops of other libraries that differ are kept, and
-    the step is traced again."""
+    """Recomputes every op once, and compares the results with those of forward. Keeps ops of other libraries that differ,
+    and traces the step again. Returns the trace."""
     for _ in range(MAX_KEPT_OPS):
         with announced("comparing recomputed ops with those of forward"):
             found = unrepeatable_ops(model, step, resolve(traced, "full"), blocks)
@@ -112,7 +115,7 @@ def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch
 
 
 def _say_which_layers(model: torch.nn.Module) -> None:
-    """Where the model has other lists too, which the caller may mean."""
+    """Says which lists were taken, if the model also has others, which the caller may have meant."""
     taken, passed_over = choose_blocks(model)
     if not passed_over:
         return
@@ -123,9 +126,9 @@ def _say_which_layers(model: torch.nn.Module) -> None:
 
 def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], traces: list[dict[str, Any]],
                   limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
-    """One plan of the answers of all fronts, and the peak of each step under it. In one plan a step may need more bytes than
-    under its own plan, because a layer where another step recomputes becomes a region of this step too. Then steps are
-    searched again with lower budgets, and `fronts` holds those searches."""
+    """Returns one plan made of the answers of all fronts, and the peak of each step under it. A step may need more bytes
+    than under its own plan, because a layer that another step recomputes becomes a region of this step too. Then the
+    steps are searched again with lower budgets, and `fronts` holds these searches."""
     smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
         plan = combine(traces, [front["answer"]["plan"] for front in fronts])
@@ -144,8 +147,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], chosen: list[bool],
                   excess: int) -> bool:
-    """Replaces the front of each chosen step by one whose answer has a peak that is lower by the excess, or the lowest that
-    there is. Returns whether any answer got a lower peak."""
+    """Searches each chosen step again, for an answer whose peak is lower by the excess, or for the lowest peak that there
+    is. Returns whether any answer got a lower peak."""
     is_any_lower = False
     for index, run in enumerate(searches):
         peak = fronts[index]["answer"]["predicted_peak_allocated_bytes"]
@@ -183,7 +186,7 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
         raise RematchError(f"{name}{found['first_difference']} differs from that of the step without the plan, though two "
                            "steps without it are equal" + _cause_of(found))
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
-    # Ops that no trace has put back what an opaque function wrote.
+    # An opaque function's writes are put back by ops that the trace does not have.
     is_counted = not any(each["overwrites"] != [] for each in checkpoint.plan.get("opaque_functions", []))
     if is_counted and recomputed != predicted["recomputed_ops"]:
         raise RematchError(f"{name}the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "

@@ -1,4 +1,4 @@
-"""Which modules of a model are its layers, the units that a plan governs."""
+"""Finds the layers of a model, which are the units that a plan governs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FSDP_INSIDE = "_fsdp_wrapped_module"
 
 
 def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
-    """The module inside torch's data-parallel wrappers, whose names a plan does not have."""
+    """Returns the module inside torch's data-parallel wrappers. A plan does not have the names of wrappers."""
     while True:
         if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
             module = module.module
@@ -24,24 +24,26 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def children_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
-    """The module's children by name, each without its wrappers."""
+    """Yields the module's children by name, each without its wrappers."""
     for name, child in module.named_children():
         yield name, unwrapped(child)
 
 
 def find_blocks(model: torch.nn.Module) -> Blocks:
-    """The model's lists of layers by name, in the order of its modules: the outermost ModuleLists, ModuleDicts and
-    Sequentials of two or more modules that have parameters and children.
+    """Returns the model's lists of layers by name, in the order of its modules. They are the outermost ModuleLists,
+    ModuleDicts and Sequentials of two or more modules that have parameters and children.
 
-    Modules of a Sequential or a ModuleDict must be of one class, since such containers hold other parts too. A list of
-    whole towers, each with a longer list of layers, is passed over for their lists. A module beside lists that has the
-    layers' own parts, as the middle of a U-Net, is a layer too. Where there is no list of two, one of a single module
-    is taken, which may run many times. A model that is a list itself is named "layers"."""
+      - Modules of a Sequential or a ModuleDict must be of one class, because such containers hold other parts too.
+      - A list of whole towers, each with a longer list of layers, is passed over; the towers' lists are taken.
+      - A module next to lists that has the same parts as the layers, such as the middle of a U-Net, is a layer too.
+      - If no list has two modules, a list of a single module is taken, which may run many times.
+      - A model that is itself a list is named "layers"."""
     return choose_blocks(model)[0]
 
 
 def choose_blocks(model: torch.nn.Module) -> tuple[Blocks, Blocks]:
-    """Returns the lists that find_blocks() takes, and the lists that it passes over, by name. A caller may name the latter."""
+    """Returns the lists that find_blocks() takes, and the lists that it passes over, by name. A caller may name the
+    latter."""
     model = unwrapped(model)
     name_of = {module: name for name, module in model.named_modules()}
     for min_size in (2, 1):
@@ -65,7 +67,7 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
         passed_over[path] = layers
     found: dict[torch.nn.Module, Blocks] = {}
     for name, child in children_of(module):
-        # Stages of one layer belong to the stages beside them, which have more.
+        # A stage with one layer is taken too, because it belongs to the stages next to it, which have more.
         is_stage = isinstance(module, torch.nn.ModuleList) and isinstance(child, torch.nn.ModuleList)
         found[child] = _blocks_in(child, f"{path}.{name}" if path else name, 1 if is_stage else min_size, passed_over)
     parts = {type(part) for child in found if isinstance(child, _CONTAINERS) for blocks in found[child].values()
@@ -78,7 +80,7 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
 
 
 def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """The layers in a container, each once; none if it is no list of layers."""
+    """Returns the layers in a container, each once. Returns none if the container is not a list of layers."""
     if not isinstance(module, _CONTAINERS):
         return []
     children = [child for _, child in children_of(module)]
@@ -91,13 +93,13 @@ def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 def _is_layer(module: torch.nn.Module) -> bool:
     if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-        return False  # nobody calls it
+        return False  # such a container is never called
     return any(True for _ in module.parameters()) and any(True for _ in module.children())
 
 
 def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
-    """Whether each module is the only one of its class, and has layers of its own in a list of more than there are modules
-    here. The blocks of a U-Net share the classes of the modules in their lists."""
+    """Returns whether these are towers: each module is the only one of its class, and has a list of layers that is longer
+    than this list. In a U-Net, by contrast, the blocks' lists share classes of modules."""
     if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
         return False
     lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]

@@ -1,4 +1,4 @@
-"""Calls that are one op of a record: functions whose kernels write, or keep a state, without telling torch."""
+"""Calls that are one op of a record, for functions whose kernels hide writes or state from torch."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _thread = _Thread()
 
 
 def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int] = ()) -> Any:
-    """A function that a recorded step does not look into: `rematch.opaque(function)`, or as a decorator.
+    """Makes a function opaque: a recorded step treats each call as one op. Use `rematch.opaque(function)`, or a
+    decorator.
 
-    A call of it is one op of the record. Its results, and what autograd saves in it, are kept and never recomputed.
-    `overwrites` names the tensor arguments that its kernels write to, by name or position; what they write is kept.
-    Outside of recorded steps the function runs as before. Raises ValueError for an argument that the function does not
-    have."""
+    The results of a call, and what autograd saves during it, are kept and never recomputed. `overwrites` names the tensor
+    arguments that the function's kernels write to, by name or position. What they write is kept too. Outside of recorded
+    steps the function runs as before. Raises ValueError if the function does not have such an argument."""
     if function is None:
         return functools.partial(opaque, overwrites=overwrites)
     signature = _signature_of(function)
@@ -49,7 +49,8 @@ def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int]
 
 
 def opaque_module(module: _Module) -> _Module:
-    """Makes calls of a module, or of all modules of a class, opaque as opaque() does. Returns the module or the class."""
+    """Makes a module, or all modules of a class, opaque, as opaque() does for functions. Returns the module or the
+    class."""
     if isinstance(module, type):
         cast(Any, module).forward = opaque(cast(Any, module).forward)
     elif isinstance(module, torch.nn.Module):
@@ -62,16 +63,15 @@ def opaque_module(module: _Module) -> _Module:
 
 
 def keep_op(name: str) -> None:
-    """Keeps the results of an op of another library ("mylib::noisy"), which is then never run again: one with a state, or
-    random numbers, that torch does not see. Holds for this process, and by the plan of a later trace() for those that use the
-    plan. auto() finds such ops itself.
-    Raises RematchError if there is no such op."""
+    """Keeps the results of an op of another library ("mylib::noisy"), and never runs it again. Use it for an op whose
+    state or random numbers torch does not see. It holds for this process. A later trace() stores it in the plan, for
+    other processes. auto() finds such ops itself. Raises RematchError if there is no such op."""
     if call("mark_unrepeatable", name) == 0:
         raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
 
 
 class _OpenCall:
-    """A call that the engine has been told of."""
+    """An opaque call that the engine knows of."""
 
     def __init__(self, handle: int, tensors: list[torch.Tensor]):
         self._handle, self._tensors = handle, tensors
@@ -93,7 +93,7 @@ def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCal
 
 
 def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
-    """One call of the function, as one op where this thread records. The tensors in `written` may be written to."""
+    """Runs the function. If this thread records, the call is one op. It may write to the tensors in `written`."""
     begun = _begin(tensors_in((arguments, keywords)), tensors_in(written))
     if begun is None:
         return function(*arguments, **keywords)
@@ -107,7 +107,7 @@ def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords
 
 
 class _ModuleHooks:
-    """The two hooks of an opaque module; a copy of the module has a copy of them."""
+    """The two hooks of an opaque module. A copy of the module has a copy of them."""
 
     def __init__(self, name: str):
         self._name = name
@@ -138,7 +138,8 @@ def _name_of(function: Any) -> str:
 
 
 def _argument_of(function: Callable[..., Any], signature: inspect.Signature | None, argument: str | int) -> str | int:
-    """The name of an argument, which a call may give by position or by name; a position where there is no name for it."""
+    """Returns the name of an argument that calls may give by position or by name. Returns its position if it has no
+    name."""
     parameters = {} if signature is None else signature.parameters
     by_position = [each for each in parameters.values() if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     takes_more = signature is None or any(each.kind == each.VAR_POSITIONAL for each in parameters.values())
@@ -159,7 +160,7 @@ def _written(signature: inspect.Signature | None, overwritten: Sequence[str | in
 
 
 def tensors_in(tree: Any) -> list[torch.Tensor]:
-    """The tensors in nested lists, tuples and dicts."""
+    """Returns the tensors in nested lists, tuples and dicts."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 

@@ -1,4 +1,4 @@
-"""Plans: from a policy or a search, their prediction, and a plan made ready to run."""
+"""Makes plans from a policy or a search, predicts them, and prepares them to run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 
           "TB": 10**12}
 
 
-_asked_by_engine: list[Any] = []  # callbacks of C, which a graph may call after its Checkpoint has died
+_asked_by_engine: list[Any] = []  # callbacks of C, which a graph may still call after its Checkpoint is gone
 _ON_MISMATCH = ("follow", "refuse")
-_OF_PROCESS = ("handle", "_gathered", "_hidden", "_reported")  # members of a Checkpoint that pickle leaves out
+_OF_PROCESS = ("handle", "_gathered", "_hidden", "_reported")  # members of a Checkpoint that pickle must not store
 
 
 _verified: weakref.WeakSet[Checkpoint] = weakref.WeakSet()
@@ -37,10 +37,13 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """A dict for each type of region that ran: `shape`, 0 for the plan's own types and i for those of its i-th other shape;
-    `type`, its index in them; `passes` through it, and how many `left` the plan; the first `region` that did, and its
-    `first_difference`; `extra_ops` and `missing_ops` of all passes; `kept_beyond_plan_bytes`, the most of any pass. Prints
-    as a table, with shapes if more than the first one ran."""
+    """One dict for each type of region that ran. Prints as a table, with the shape if other shapes than the first one
+    ran.
+
+      - `shape`: 0 for the plan's own types, i for the types of its i-th other shape; `type`: the index of the type.
+      - `passes`: number of passes through such regions; `left`: how many of them left the plan.
+      - `region`: the first region that left the plan; `first_difference`: why it left.
+      - `extra_ops`, `missing_ops`: numbers over all passes; `kept_beyond_plan_bytes`: maximum over all passes."""
 
     def __str__(self) -> str:
         has_shapes = any(row["shape"] > 0 for row in self)
@@ -55,23 +58,24 @@ class Report(list[dict[str, Any]]):
 
 
 class Checkpoint:
-    """A plan made ready to run; serves any number of recordings.
+    """A plan that is ready to run. It serves any number of recordings.
 
-    `plan` is a dict of schema rematch.plan, or a file of one; a point of a front is "front.json#3". `schedule` is
-    "on_demand", which recomputes what backward asks for, or "whole_region", which runs as torch.utils.checkpoint.
+    `plan` is a dict of schema rematch.plan, or the file of one; "front.json#3" is a point of a front. `schedule` is
+    "on_demand", which recomputes a value when backward needs it, or "whole_region", which recomputes as
+    torch.utils.checkpoint does.
 
-    A step may run other ops than the plan was made for: a padded batch, another branch, a layer left out. With
-    `on_mismatch` "follow" such a layer leaves the plan: planned ops are treated as planned, others are recomputed, and
-    bits are those of the step without a plan. recording() warns once for each kind of layer, and report() counts.
-    With "refuse" the step raises RematchError.
+    A step may run other ops than the plan was made for: a padded batch, another branch, a layer left out. `on_mismatch`
+    says what happens then. With "follow" such a layer leaves the plan. Planned ops are treated as planned, others are
+    recomputed, and bits are those of the step without a plan. recording() warns once for each kind of layer, and report()
+    counts. With "refuse" the step raises PlanError.
 
-    A plan may hold several shapes of a step, as combine() makes it. Then the step follows the shape whose ops it runs, and
-    leaves the plan only if it runs the ops of none.
+    A plan of combine() has several shapes of a step. The step follows the shape whose ops it runs. It leaves the plan
+    only if it runs the ops of none.
 
-    A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle writes the plan, and prepares
-    it again when it is loaded."""
+    A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle stores the plan, and prepares it
+    again when it is loaded."""
 
-    handle: int | None = None  # also of an object whose __init__ failed
+    handle: int | None = None  # a default, for objects whose __init__ failed
 
     def __init__(self, plan: dict[str, Any] | str | pathlib.Path, schedule: str = "on_demand", *, on_mismatch: str = "follow"):
         if on_mismatch not in _ON_MISMATCH:
@@ -89,25 +93,25 @@ class Checkpoint:
         self._hidden = HiddenEffects(self.plan)
 
     def shapes(self) -> list[dict[str, Any]]:
-        """The plan's shapes: of steps that run other ops each. The first is the plan itself."""
+        """Returns the plan's shapes, for steps that run different ops. The first is the plan itself."""
         return [self.plan, *self.plan.get("other_shapes", [])]
 
     def scope_names(self) -> list[str]:
-        """The scopes where regions of the plan begin or end."""
+        """Returns the scopes where regions of the plan begin or end."""
         return list(dict.fromkeys(region[end] for shape in self.shapes() for region in shape["regions"]
                                   for end in ("first_scope", "last_scope")))
 
     def report(self) -> Report:
-        """Counts how often steps left the plan since this checkpoint was made. Prints as a table. Warns of ops that gave other
-        results when they were recomputed in a step under verify_every."""
+        """Returns counts of how often steps left the plan since this checkpoint was made. Prints as a table. Also warns
+        of ops that gave other results when a step under verify_every recomputed them."""
         require_checkpoint(self)
         self.warn_of_differences(stacklevel=3)
         return Report(json.loads(call("departures", self.handle)))
 
     def recompute_differences(self) -> list[dict[str, Any]]:
-        """For each region that was verified (check(), or recording with verify_every) and in which recomputed results differed
-        from those of forward: `region`, the first such `op`, its `index` among the region's ops, and its `scope`, a module
-        ("" where the region left its plan)."""
+        """Returns a dict for each verified region whose recomputed results differed from those of forward. check() and
+        recording(verify_every=N) verify. `op` is the first op that differed, `index` its index among the region's ops,
+        and `scope` its module ("" if the region left its plan)."""
         require_checkpoint(self)
         found: list[dict[str, Any]] = json.loads(call("recompute_differences", self.handle))
         for each in found:
@@ -115,21 +119,22 @@ class Checkpoint:
         return found
 
     def warn_of_missing_names(self) -> None:
-        """Warns once of each function or op whose hidden effects the plan names and that its module does not have."""
+        """Warns once of each function or op of the plan's hidden effects that an imported module does not have."""
         self._hidden.warn_of_missing_names()
 
     def expect_differences(self) -> None:
-        """A step that begins is verified. Its backward runs later, so the end of the program looks at it too."""
+        """Call this when a verified step begins. Its backward runs later, so differences are also read at the end of the
+        program."""
         self._reported.is_expected = True
         _verified.add(self)
 
     def warn_of_differences(self, *, stacklevel: int) -> None:
-        """Warns once of each op that verified steps found, of steps under verify_every."""
+        """Warns once of each op that steps under verify_every found to differ."""
         if self._reported.is_expected:
             self._reported.warn(self.recompute_differences(), stacklevel)
 
     def take_differences(self) -> list[dict[str, Any]]:
-        """recompute_differences() for a caller who says what they are."""
+        """Returns recompute_differences() to a caller that reports them itself, so that no warning follows."""
         self._reported.is_expected = False
         return self.recompute_differences()
 
@@ -142,9 +147,12 @@ class Checkpoint:
         return ""
 
     def gathered_by(self, is_back: Callable[[torch.Tensor], bool], parameters: Iterable[torch.Tensor]) -> None:
-        """Names parameters whose content comes and goes between forward and backward: DeepSpeed ZeRO-3, block swap, one buffer
-        for several layers. Whenever backward is about to read one, `is_back(parameter)` says whether its content is that of
-        forward again, or puts it back and returns True; what it says is believed. On False backward raises an error.
+        """Names parameters whose content may be missing between forward and backward: DeepSpeed ZeRO-3, block swap, one
+        buffer for several layers.
+
+        Whenever backward is about to read one, `is_back(parameter)` must say whether it has the content of forward again.
+        It may also bring the content back and return True. Its answer is not checked. If it returns False, backward
+        raises an error.
 
             checkpoint.gathered_by(lambda p: p.ds_status.name == "AVAILABLE", model.parameters())"""
         require_checkpoint(self)
@@ -161,7 +169,7 @@ class Checkpoint:
         self._gathered |= set(known)
 
     def is_gathered(self, parameter: torch.Tensor) -> bool:
-        """Whether gathered_by() was called for it."""
+        """Returns whether gathered_by() has named the parameter."""
         return parameter._cdata in self._gathered
 
     def __del__(self) -> None:
@@ -170,7 +178,8 @@ class Checkpoint:
                 self.warn_of_differences(stacklevel=2)
             LIBRARY.rematch_free_checkpoint(self.handle)
 
-    # A second object with this handle would free it twice, so each object has a handle of its own.
+    # A second object with this handle would free it twice. So copies return the object itself, and pickle makes a new
+    # handle.
     def __copy__(self) -> Checkpoint:
         return self
 
@@ -186,7 +195,7 @@ class Checkpoint:
 
 
 def _whole_scope(first: str, scope: str) -> str:
-    """"+2.attention" of a region whose first scope is layers.3 is layers.5.attention."""
+    """Returns the full scope of an op. "+2.attention" in a region whose first scope is layers.3 is layers.5.attention."""
     match = re.fullmatch(r"\+([0-9]+)(?:\.(.*))?", scope)
     layers, _, number = first.rpartition(".")
     if match and number.isdecimal():
@@ -195,8 +204,8 @@ def _whole_scope(first: str, scope: str) -> str:
 
 
 class SearchedCheckpoint(Checkpoint):
-    """The plan that auto() chose. `fronts` has the search of each step, as dicts of schema rematch.front; `front` is the
-    first of them."""
+    """The checkpoint that auto() makes. `fronts` has the searched front of each step, as dicts of schema rematch.front;
+    `front` is the first of them."""
 
     def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str,
                  fronts: list[dict[str, Any]] | None = None):
@@ -206,7 +215,7 @@ class SearchedCheckpoint(Checkpoint):
 
 
 def require_checkpoint(checkpoint: object) -> None:
-    """Raises TypeError for a plan, or whatever else is no Checkpoint."""
+    """Raises TypeError for anything but a Checkpoint that is initialized."""
     if not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one of a plan: "
                         "rematch.Checkpoint(plan)")
@@ -229,27 +238,31 @@ def _read_plan(name: str) -> Any:
 
 
 Traces = Sequence[dict[str, Any]]
-Links = dict[str, Any] | str | pathlib.Path  # of rematch profile --links, or a file of it
+Links = dict[str, Any] | str | pathlib.Path  # the document of rematch profile --links, or its file
 
 
 def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
-    """A named policy's plan for a traced model, as a dict of schema rematch.plan: "full" recomputes every layer, "none"
-    no layer, "nth_first(2)" every second, "segments(2)" two layers at a time; "save_mm" keeps results of matmuls, "attn_only"
-    those of attention. `rematch list` names all. The traces of several steps give one plan of several shapes, as combine()
-    does. Raises RematchError for what does not apply to the model."""
+    """Returns the plan of a named policy for a traced model, as a dict of schema rematch.plan.
+
+    "full" recomputes every layer, "none" no layer, "nth_first(2)" every second layer, and "segments(2)" two layers at a
+    time. "save_mm" keeps results of matmuls, and "attn_only" those of attention. `rematch list` names all policies. The
+    traces of several steps give one plan of several shapes, as combine() does. Raises PlanError if the policy does not
+    apply to the model."""
     if isinstance(trace, list | tuple):
         return combine(trace, [resolve(each, policy) for each in trace])
     return call_for_json("resolve", trace, policy)
 
 
 def combine(traces: Traces, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One plan for steps that run other ops each, such as padded and unpadded batches: plan i is that of trace i.
+    """Returns one plan for steps that run different ops, such as padded and unpadded batches. Plan i belongs to trace i.
 
-    The engine follows the shape whose ops the step runs. Every scope where one shape has a region becomes a region in all
-    of them; where a shape recomputes nothing, its region keeps what backward needs. Shapes that run the same ops cannot be
-    told apart, so they get the plan of the one that needs the most bytes without checkpointing. predict(traces, plan) says
-    what each needs in the end. Raises RematchError for plans that do not belong to the traces, and for shapes that would
-    issue different collectives in backward."""
+    The engine follows the shape whose ops the step runs. If one shape has a region at some scope, all shapes get a region
+    there. In a shape that recomputes nothing there, the region keeps what backward needs. Shapes that run the same ops
+    cannot be told apart. They get the plan of the shape that needs the most bytes without checkpointing. predict(traces,
+    plan) returns what each shape needs under the combined plan.
+
+    Raises PlanError for plans that do not belong to the traces, and for shapes that would issue different collectives in
+    backward."""
     if len(plans) == 1 == len(traces):
         return plans[0]
     return call_for_json("combine", json.dumps(list(traces)), json.dumps(list(plans)))
@@ -265,11 +278,16 @@ def predict(trace: Traces, plan: dict[str, Any], schedule: str = ..., *, optimiz
 
 def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str = "on_demand", *,
             optimizer: str = "none") -> dict[str, Any] | list[dict[str, Any]]:
-    """A step under a plan, without running it: `before_bytes` and `after_forward_bytes` at its beginning and after forward,
-    `peak_bytes` with `peak_phase` and `peak_scope`, the layer, `peak_bytes_by_phase`, `holders_at_peak_bytes`
-    ("parameters", "saved_activations", ...), and `recomputed_ops`, their number. Bytes are those at op boundaries,
-    parameters and the state of `optimizer` ("adamw") included. A plan of several shapes is predicted for the shape of the
-    trace; several traces give a list. Raises RematchError for a plan of another trace."""
+    """Predicts a step under a plan, without running it. Several traces give a list of results.
+
+      - `before_bytes`, `after_forward_bytes`: bytes at the beginning of the step and after forward.
+      - `peak_bytes`, and its place: `peak_phase`, and `peak_scope`, the layer. `peak_bytes_by_phase` has the peak of each
+        phase.
+      - `holders_at_peak_bytes`: the bytes at the peak by holder ("parameters", "saved_activations", ...).
+      - `recomputed_ops`: the number of recomputed ops.
+
+    Bytes are counted at op boundaries, and include parameters and the state of `optimizer` ("adamw"). A plan of several
+    shapes is predicted for the shape of the trace. Raises PlanError if the plan belongs to another trace."""
     if isinstance(trace, list | tuple):
         return [predict(each, plan, schedule, optimizer=optimizer) for each in trace]
     return call_for_json("predict", trace, plan, schedule, optimizer)
@@ -294,19 +312,23 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
            free: str | int | None = None, offload: bool = False, link_rate: str | int | None = None, links: Links | None = None,
            baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any] | list[dict[str, Any]]:
-    """The plans worth having, from the smallest peak to the fastest step, as a dict of schema rematch.front.
+    """Searches for plans. Returns the front, from the smallest peak to the fastest step, as a dict of schema
+    rematch.front.
 
-    Each of its `points`, of which there are at most `points`, has a `plan` for Checkpoint,
-    `predicted_peak_allocated_bytes`, `predicted_step_time_ns` of forward and backward, `predicted_recomputed_ops`, and
-    in words what it `saves`. Times are those of `profile`, or of the data sheet of `device` ("h100"). With a budget
-    ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, None if none does; `free` is a budget beside parameters
-    and the state of `optimizer`. With `offload` plans may leave to the host what layers hold for backward. Step times then
-    count the copies, at `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at those of the data
-    sheet. `links` is a document of `rematch profile --links`, or a file of one. With `device` the times of collectives are
-    those of `links` too. `baselines` are policies to
-    compare with; those that do not apply to the model are left out. Several traces, with a list of profiles or one device,
-    give a list of fronts, each with the same budget; combine() makes one plan of their answers. Raises RematchError for a
-    name or a file that is none."""
+    The front's `points`, at most `points` of them, have a `plan` for Checkpoint, `predicted_peak_allocated_bytes`,
+    `predicted_step_time_ns` of forward and backward, and `predicted_recomputed_ops`. `saves` says in words what the plan
+    keeps. Op times come from `profile`, or from the data sheet of `device` ("h100").
+
+    With a budget ("24GiB", or bytes), "answer" is the fastest plan whose peak fits, or None. `free` is a budget for the
+    bytes that are left after parameters and the state of `optimizer`.
+
+    With `offload` plans may move to the host what layers hold for backward. Step times then include the copies, at
+    `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at those of the data sheet. `links` is a
+    document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from `links`.
+
+    `baselines` are policies to compare with; those that do not apply to the model are left out. Several traces, with a
+    list of profiles or one device, give a list of fronts, each with the same budget. combine() makes one plan of their
+    answers. Raises PlanError or ValueError for an unknown name or a malformed file."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:
@@ -344,13 +366,14 @@ def _link_request(offload: bool, link_rate: str | int | None, links: Links | Non
 
 
 def render(front: dict[str, Any], path: str | pathlib.Path) -> None:
-    """Writes a searched front as one HTML file: plans by peak and step time, what each keeps, and the baselines."""
+    """Writes a searched front as one HTML file: plans by peak and step time, what each plan keeps, and the baselines."""
     path = pathlib.Path(path)
     path.write_bytes(call("render_front", path.name, json.dumps(front)))
 
 
 def bytes_of(size: str | int) -> int:
-    """Bytes of "24GiB" or "500MB"; a whole number is bytes. Raises ValueError for what is no size, or none from 1 B."""
+    """Returns the bytes of "24GiB" or "500MB"; a whole number is bytes. Raises ValueError unless it is a size of at least
+    1 B."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?i?B)", size) if isinstance(size, str) else None
     if type(size) is int:
         found = size
@@ -364,7 +387,7 @@ def bytes_of(size: str | int) -> int:
 
 
 def size_text(size: int) -> str:
-    """Bytes for people: "24.00 GiB"."""
+    """Formats bytes for people: "24.00 GiB"."""
     for unit in ("GiB", "MiB", "KiB"):
         if size >= _UNITS[unit]:
             return f"{size / _UNITS[unit]:.2f} {unit}"

@@ -1,4 +1,4 @@
-"""Op times of the model's own step on the device that it is on."""
+"""Measures the op times of the model's own step, on the device of the model."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ NUM_WARM_UP_STEPS = 1
 
 def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dict[str, Any], *,
             num_steps: int = 5) -> dict[str, Any]:
-    """Times every op of the traced step, as a dict of schema rematch.profile for `search`.
+    """Measures the time of every op of the traced step, as a dict of schema rematch.profile for search().
 
-    `step()` is the one that was traced. Steps in which each op is timed alternate with steps without observers, which show
-    the time between ops. On a GPU the times are those of CUDA events around each op. Gradients are cleared before and
-    after, and generators and buffers are left as they were. Call it without scopes on the model, and outside of a
-    recording. Raises RematchError if the model is on neither."""
+    `step()` must be the traced one. Steps in which each op is timed alternate with steps without observers, which show
+    the time between ops. On a GPU the times are those of CUDA events around each op. Clears gradients before and after,
+    and restores generators and buffers. Call it on a model without scopes, and outside of a recording.
+
+    Raises RematchError if the model is neither on the CPU nor on a GPU, or if the step does not run the ops of the
+    trace."""
     refuse_in_recorded_step("profile")
     device = next(model.parameters()).device
     if device.type not in ("cpu", "cuda"):
@@ -48,7 +50,7 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
 
 def _watched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor], handle: int) -> None:
     model.zero_grad(set_to_none=True)
-    with left_as_it_was(model):  # a buffer may choose the ops of the next step
+    with left_as_it_was(model):  # restores buffers, because they may choose the ops of the next step
         call("watch_part", handle, FORWARD)
         loss = step()
         call("watch_part", handle, BACKWARD)

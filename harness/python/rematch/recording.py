@@ -1,4 +1,4 @@
-"""The recording of a training step."""
+"""Records training steps."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from rematch._program_hooks import require_enabled
 from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, set_recorded, warn_of_bypassed_scopes
 from rematch.planning import Checkpoint, require_checkpoint
 
-SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # RegionsRun of harness/engine/recording.h
+SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # the values of RegionsRun in harness/engine/recording.h
 
 
 class _Notes:
-    """Notes about a checkpoint's steps, so that each fault is reported once."""
+    """What is known about the steps of a checkpoint, so that each fault is reported once."""
 
-    num_changes = -1  # of scopes, when they were compared with the plan
+    num_changes = -1  # num_changes() when the scopes were last compared with the plan
     is_told = False
     has_run = False
-    num_left = 0  # passes that left the plan, when they were last looked at
-    types_told: frozenset[tuple[int, int]] = frozenset()  # shape and type
-    num_steps = 0  # that were recorded under verify_every
+    num_left = 0  # number of passes that had left the plan at the last look
+    types_told: frozenset[tuple[int, int]] = frozenset()  # pairs of shape and type that a warning has named
+    num_steps = 0  # number of steps recorded under verify_every
 
 
 _notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionary()
@@ -36,15 +36,15 @@ _notes: weakref.WeakKeyDictionary[Checkpoint, _Notes] = weakref.WeakKeyDictionar
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.steps: list[_Step] = []  # that are open, the innermost last
+        self.steps: list[_Step] = []  # the open steps, the innermost last
 
 
 _thread = _Thread()
 
 
 class _Step:
-    """A recorded step. The engine's recordings of a thread end from the innermost to the outermost, on that thread; a
-    program that holds one in a generator may end it elsewhere, or in another order."""
+    """A recorded step. The engine's recordings of a thread must end from the innermost to the outermost, on that thread.
+    A program that holds a recording in a generator may end it on another thread, or in another order."""
 
     def __init__(self, checkpoint: Checkpoint, *, verifies: bool):
         self._steps = _thread.steps
@@ -56,7 +56,8 @@ class _Step:
         set_recorded(checkpoint)
 
     def end(self, *, is_whole: bool) -> int:
-        """Returns what ran, or NO_REGION_WITHOUT_GRAD if the engine's recording has to wait for recordings inside it."""
+        """Ends the step. Returns which regions ran. Returns NO_REGION_WITHOUT_GRAD if the engine's recording must wait
+        for recordings inside it."""
         if self._steps is not _thread.steps:
             self._is_ended = True
             if is_whole:
@@ -81,21 +82,24 @@ class _Step:
 
 
 def is_recorded(checkpoint: Checkpoint) -> bool:
-    """Whether it is what this thread's forward passes are recorded with."""
+    """Returns whether this thread's forward passes are recorded with this checkpoint."""
     return bool(_thread.steps) and _thread.steps[-1]._checkpoint is checkpoint
 
 
 @contextlib.contextmanager
 def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None]:
-    """Runs forward passes inside it, on this thread, as the plan says; backward may run inside or after.
+    """Runs the forward passes inside it, on this thread, as the plan says. Backward may run inside or afterwards.
 
-    Needs rematch.scopes(model, checkpoint) on the model; warns once where the scopes are missing or never open.
-    Without grad mode, as in an evaluation, nothing is recorded. Where the model runs other ops than the plan was made
-    for, it does as the checkpoint's `on_mismatch` says, and warns once for each type of region that left the plan.
+    The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing or never open. Without grad
+    mode, as in an evaluation, nothing is recorded. If the model runs other ops than the plan was made for, the
+    checkpoint's `on_mismatch` says what happens, and one warning follows for each type of region that left the plan.
 
-    `verify_every=N` hashes what ops compute in the first of N steps, and compares what is recomputed. The next step, or
-    else checkpoint.report() or the end of the program, warns once for each op that gave other results than in forward.
-    Such a step is slow."""
+    With `verify_every=N` the first of every N steps hashes the results of ops, and compares recomputed results. The next
+    step, checkpoint.report() or the end of the program warns once for each op that gave other results than in forward.
+    Such a step is slow.
+
+    Raises Refused where saved-tensor hooks are disabled, and for what cannot be recorded. Raises PlanError under
+    "refuse"."""
     require_checkpoint(checkpoint)
     checkpoint.warn_of_missing_names()
     notes = _notes.setdefault(checkpoint, _Notes())
@@ -120,7 +124,7 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
 
 
 def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
-    """Whether the step that begins is. Warns of what the last such step found."""
+    """Returns whether the step that begins is to be verified. Warns of what the last verified step found."""
     if every < 0:
         raise ValueError(f"verify_every is {every}; it is the number of steps of which one is verified, or 0 for none")
     if every == 0 or not torch.is_grad_enabled():
@@ -147,7 +151,7 @@ def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
 
 
 def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
-    """The scopes that the plan needs and no module has. Warns if there are only those of another plan."""
+    """Returns the scopes that the plan needs and no module has. Warns if all scopes belong to another plan."""
     names = names_of_scopes()
     missing = [name for name in checkpoint.scope_names() if name not in names]
     if names and missing:

@@ -1,4 +1,4 @@
-"""Scopes around the calls of a model's layers and of the modules in them."""
+"""Opens scopes around the calls of a model's layers and of the modules in them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NO_INDEX = -1
 class BlockScopes:
     """Opens a scope for each call of a block and of the modules in it, until remove().
 
-    Modules that contain a list of blocks open none, so that blocks are top-level. With a checkpoint, only the scopes that
-    its plan names are opened, since each costs a call its two hooks."""
+    Modules that contain a list of blocks open no scope, so that blocks are top-level. With a checkpoint only the scopes
+    that its plan names are opened, because each scope costs two hooks per call."""
 
     def __init__(self, model: torch.nn.Module, blocks: Blocks, checkpoint: Checkpoint | None = None):
         self.blocks = blocks
@@ -44,7 +44,7 @@ class BlockScopes:
                             f"its layers are {_names_of(blocks)}; was the plan made for another model?")
 
     def remove(self) -> None:
-        """Takes the hooks off the model."""
+        """Removes the hooks from the model."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -58,7 +58,8 @@ class BlockScopes:
         self.remove()
 
     def _visit(self, module: torch.nn.Module, scope: str, name: str, parent: Scope | None) -> None:
-        """`scope` is the path of the scope around the module, which is `parent` if it opens. `name` is the module's in it."""
+        """Sets hooks on the module and on the modules in it. `scope` is the path of the innermost scope around the
+        module; `parent` is that scope, if it opens. `name` is the path of the module within that scope."""
         is_block = id(module) in self._index_of
         block, index = self._index_of.get(id(module), ("", NO_INDEX))
         if is_block:
@@ -66,7 +67,7 @@ class BlockScopes:
         whole = _joined(scope, name)
         if self._is_scope(module, whole) and (self._only is None or whole in self._only):
             self._opened.add(whole)
-            if id(module) not in self._visited:  # a module of two layers opens one scope
+            if id(module) not in self._visited:  # a module that belongs to two layers opens one scope
                 parent = Scope(whole, block if is_block else name, index, self.group, None if is_block else parent)
                 self._hook(module, parent, is_block)
             scope, name = whole, ""
@@ -78,11 +79,11 @@ class BlockScopes:
         if id(module) in self._index_of:
             return True
         if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)) or whole in self._block_names:
-            return False  # nobody calls a list; a norm between the layers of a list has the name of one
+            return False  # A list is never called. A module between the layers of a list may have the name of a layer.
         return not any(id(each) in self._index_of for each in module.modules())
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
-        # Inside the hooks of FSDP: behind its gather, before its free.
+        # The hooks run inside those of FSDP: after its gather, and before its free.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))
         if is_block or self._only is not None:
@@ -90,8 +91,8 @@ class BlockScopes:
 
 
 def remove_scopes(model: torch.nn.Module) -> None:
-    """Takes all scopes off the model, and what apply() set. A copy of a model with scopes has scopes, which no BlockScopes
-    removes."""
+    """Removes all scopes from the model, and what apply() has set. Also works on a copy of a model, whose scopes no
+    BlockScopes removes."""
     remove_recorders(model)
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
@@ -104,7 +105,7 @@ def remove_scopes(model: torch.nn.Module) -> None:
 
 
 def _refuse_scopes_on(model: torch.nn.Module) -> None:
-    """Scopes on scopes would name each layer twice."""
+    """Raises ValueError if the model has scopes, because a second set would name each layer twice."""
     for name, module in model.named_modules():
         if any(scope_of(hook) for hook in module._forward_pre_hooks.values()):
             raise ValueError(f"{name or type(model).__name__} has scopes already; take them off first, by "
@@ -140,13 +141,16 @@ def _joined(path: str, name: str) -> str:
 
 def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
            blocks: Blocks | None = None) -> BlockScopes:
-    """Names the stretches of the model's forward pass that a plan speaks of: `layers.3`, `layers.3.attention`.
+    """Names the parts of the model's forward pass to which a plan refers: `layers.3`, `layers.3.attention`.
 
-    Once per model; the scopes stay until remove(), or for a `with` block, and a model that has them is refused. With a
-    checkpoint only the scopes that its plan's regions begin and end at are opened, which costs less; other plans then
-    need scopes of their own, and while that checkpoint is recorded, the scopes that other models have for theirs stay
-    closed, whatever the names of their layers. `blocks` names the lists of layers where find_blocks() does not find them. Raises
-    ValueError for layers or a plan that are not this model's."""
+    Call it once per model. The scopes stay until remove(), or until the end of a `with` block. A model that has scopes is
+    refused. `blocks` names the lists of layers if find_blocks() does not find them.
+
+    With a checkpoint only the scopes are opened at which its plan's regions begin or end, which costs less. Other plans
+    then need their own scopes. While that checkpoint is recorded, scopes that other models have for other checkpoints
+    stay closed, even if layers have the same names.
+
+    Raises PlanError if the plan does not belong to this model. Raises ValueError if the layers do not."""
     model = unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:

@@ -1,5 +1,5 @@
-"""`python -m rematch.selftest`: traces a small model, runs every schedule, and holds bits, counts and peaks to the
-prediction. Prints a line a run; exit code 0 when all agree."""
+"""`python -m rematch.selftest`: traces a small model, runs every schedule, and compares bits, counts and peaks with the
+prediction. Prints a line for each run. The exit code is 0 if all agree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must precede the first tensor
 
 import torch  # noqa: E402
 
@@ -29,7 +29,7 @@ class Layer(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """Four layers."""
+    """A stack of four layers."""
 
     def __init__(self, dim: int = 32, num_layers: int = 4):
         super().__init__()

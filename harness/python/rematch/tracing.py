@@ -1,4 +1,4 @@
-"""A trace of the model's own training step."""
+"""Traces the model's own training step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_TRACES = 4
 
 
 def steps_of(name: str, step: Any) -> list[Callable[[], torch.Tensor]]:
-    """One step or several, as a list, for the function of this name."""
+    """Returns one step or several steps as a list. `name` is the function that was called, for errors."""
     steps = [step] if callable(step) else step
     if not isinstance(steps, list | tuple) or not all(callable(each) for each in steps):
         raise TypeError(f"rematch.{name} takes a function that runs forward and returns the loss, or a list of such functions; "
@@ -49,9 +49,10 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
           blocks: dict[str, list[torch.nn.Module]] | None = None) -> dict[str, Any] | list[dict[str, Any]]:
     """Records one training step without checkpointing, as a dict of schema rematch.trace.
 
-    `step()` runs forward and returns the loss; backward is run here. Several steps that run other ops, such as one with a
-    padded batch, give a list of traces. Gradients are cleared before and after, generators and buffers left as they were.
-    `blocks` is as for scopes(). Call it without scopes on the model, and outside of a recording."""
+    `step()` runs forward and returns the loss; trace() runs backward. Several steps that run different ops, such as one
+    with a padded batch, give a list of traces. Clears gradients before and after, and restores generators and buffers.
+    `blocks` is as for scopes(). Call it on a model without scopes, and outside of a recording. Raises RematchError if
+    step() runs no layer."""
     if not callable(step):
         return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in steps_of("trace", step)]
     refuse_in_recorded_step("trace")
@@ -74,13 +75,13 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
 
 
 def is_fully_sharded(model: torch.nn.Module) -> bool:
-    """Whether fully_shard has been called on the model or a module in it."""
+    """Returns whether fully_shard was called on the model or on a module in it."""
     sharding = sys.modules.get("torch.distributed.fsdp")
     return sharding is not None and any(isinstance(module, sharding.FSDPModule) for module in model.modules())
 
 
 def distributed_parameter(model: torch.nn.Module) -> str | None:
-    """The name of a parameter that is a DTensor."""
+    """Returns the name of a parameter that is a DTensor; None if there is none."""
     return next((name for name, parameter in model.named_parameters() if hasattr(parameter, "to_local")), None)
 
 
@@ -90,7 +91,8 @@ def _held(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _traced(model: torch.nn.Module, step: Callable[[], torch.Tensor], head: dict[str, Any]) -> bytes:
-    """Traces again where kernels were found that write without telling: how they are recorded changes then."""
+    """Traces the step. Traces it again if a trace found kernels that hide their writes, because their calls are recorded
+    differently from then on."""
     for _ in range(MAX_TRACES):
         num_writers = LIBRARY.rematch_num_silent_writers()
         with _trace_begun() as handle:
@@ -122,7 +124,7 @@ def _run_step(handle: Any, model: torch.nn.Module, step: Callable[[], torch.Tens
 
 @contextlib.contextmanager
 def _missing_meta_kernels_named() -> Iterator[None]:
-    """A model on meta runs the meta kernel of each op; an op of another library may have none."""
+    """Names the op that has no meta kernel, if a model on meta runs an op of another library."""
     try:
         yield
     except (NotImplementedError, RuntimeError) as error:
@@ -151,7 +153,7 @@ def _parameters(model: torch.nn.Module) -> dict[str, Any]:
 
 
 def _constant_bytes(model: torch.nn.Module) -> int:
-    """Bytes of buffers and frozen parameters, each storage once."""
+    """Returns the bytes of buffers and frozen parameters, counting each storage once."""
     constants = [_held(tensor) for tensor in
                  (*model.buffers(), *(p for p in model.parameters() if not p.requires_grad))]
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in constants}

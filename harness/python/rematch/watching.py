@@ -1,4 +1,4 @@
-"""Watches what a step really executes and holds, and compares a checkpointed step with a plain one."""
+"""Watches what a step executes and holds, and compares a checkpointed step with a plain one."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ MAX_PLAIN_STEPS = 3
 
 @contextlib.contextmanager
 def watch(model: torch.nn.Module | None = None, *, device: str | None = None) -> Iterator[dict[str, Any]]:
-    """Counts the ops that are executed inside it, on all threads, recomputed ones apart, and what tensors hold.
+    """Counts the ops that all threads execute inside it, and the bytes that tensors hold. Fills the dict at the end.
 
-    The dict is filled at the end: `ops` by phase ("forward", "recompute", "backward", and "optimizer" for step() of
-    torch.optim) and name; `before_bytes`, and `peak_bytes` by phase, at its highest op boundary; what held them,
-    `holders_bytes`, by phase and holder ("parameters", "gradients", "saved_activations", ...), and
-    `holders_at_peak_bytes` at the highest of all. Bytes of the CPU and of meta are None without
-    rematch.count_memory(); on a GPU they are torch's allocator's, whose own peak statistics start anew. `model` says
-    which parameters there are and on which device; without one, or `device`, it is "cpu", and parameters are "other"."""
+      - `ops`: counts by phase ("forward", "recompute", "backward", and "optimizer" for step() of torch.optim) and op
+        name.
+      - `before_bytes`; `peak_bytes`: the peak of each phase, at op boundaries.
+      - `holders_bytes`: by phase and holder ("parameters", "gradients", "saved_activations", ...);
+        `holders_at_peak_bytes`: by holder, at the highest peak.
+
+    Bytes of the CPU and of meta are None without rematch.count_memory(). On a GPU they are those of torch's allocator,
+    whose peak statistics restart. `model` gives the parameters and the device. Without a model the device is `device` or
+    "cpu", and bytes of parameters count as "other"."""
     figures: dict[str, Any] = {}
     handle = call("begin_watch", device or _device_of(model), *_tensors_of(model))
     try:
@@ -52,7 +55,8 @@ def _device_of(model: torch.nn.Module | None) -> str:
 
 
 def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
-    """Addresses of what learns and of what does not, each with its number, as rematch_begin_watch takes them."""
+    """Returns the addresses of trained parameters and of frozen ones, each list with its length, as rematch_begin_watch
+    takes them."""
     learning = [] if model is None else [p for p in model.parameters() if p.requires_grad]
     frozen = [] if model is None else [p for p in model.parameters() if not p.requires_grad]
     arguments: list[Any] = []
@@ -63,7 +67,7 @@ def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
 
 @contextlib.contextmanager
 def _optimizers_named() -> Iterator[None]:
-    """In it, what a step() of torch.optim runs is the optimizer's."""
+    """Assigns ops of a step() of torch.optim to the optimizer."""
     def enter(*_: object) -> None:
         LIBRARY.rematch_set_in_optimizer(1)
 
@@ -74,7 +78,7 @@ def _optimizers_named() -> Iterator[None]:
     try:
         yield
     finally:
-        leave()  # where a step() failed
+        leave()  # in case a step() failed
         for handle in handles:
             handle.remove()
 
@@ -88,7 +92,7 @@ def _bits(tensor: torch.Tensor | None) -> bytes:
 
 
 def _hashes_of(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, bytes]:
-    """Hashes of the loss and of each parameter's gradient, by name."""
+    """Returns hashes of the loss and of each parameter's gradient, by name."""
     content: dict[str, torch.Tensor | None] = {"the loss": loss.detach().reshape(1)}
     content |= {f"the gradient of {name}": parameter.grad for name, parameter in model.named_parameters()}
     return {name: hashlib.sha256(_bits(tensor)).digest() for name, tensor in content.items()}
@@ -136,21 +140,22 @@ class Comparison(dict[str, Any]):
 
 def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint, *,
           blocks: dict[str, list[torch.nn.Module]] | None = None, verify: bool = True) -> Comparison:
-    """Runs a step without and one with the checkpoint, from the same seed and buffers, which it leaves as they were.
+    """Runs a step without the checkpoint and one with it, from the same seed and buffers, which are restored. Prints as a
+    table.
 
-    `bits_equal` says whether loss and every gradient have equal bits. It is None, with a warning, where two steps without the
-    checkpoint differ too: then `repeatable` is False, and bits cannot be compared. `first_difference` names what differs,
-    "the loss" or "the gradient of layers.0.weight", else it is None. `plain` and `checkpointed` have `executed_ops`, their
-    number by phase ("forward", "recompute", "backward"), and `peak_bytes`, by which the step rose: None without
-    rematch.count_memory(). It prints as a table. Raises RematchError where the step runs other ops than the plan was
-    made for, whatever the checkpoint's `on_mismatch` is. `blocks` is as for scopes(). Call it without scopes on the model,
-    and outside of a recording.
+      - `bits_equal`: whether the loss and every gradient have equal bits. None, with a warning, if two steps without the
+        checkpoint differ too, because then bits cannot be compared; `repeatable` is False.
+      - `first_difference`: what differs first, "the loss" or "the gradient of layers.0.weight"; else None.
+      - `plain`, `checkpointed`: dicts with `executed_ops`, counts by phase ("forward", "recompute", "backward"), and
+        `peak_bytes`, by which the step rose. None without rematch.count_memory().
+      - `recompute_differences`: for each region, the first recomputed op that gave other results than in forward; see
+        Checkpoint. One more step hashes what ops compute. None without `verify`.
 
-    With `verify` one more step hashes what ops compute: `recompute_differences` has, for each region in which a recomputed op
-    gave other results than in forward, the first such op (see Checkpoint). It is None without."""
+    `blocks` is as for scopes(). Call it on a model without scopes, and outside of a recording. Raises PlanError if the
+    step runs other ops than the plan was made for, regardless of the checkpoint's `on_mismatch`."""
     refuse_in_recorded_step("check")
     require_checkpoint(checkpoint)
-    _run(model, step, contextlib.nullcontext())  # what the first step makes stays: caches, buffers
+    _run(model, step, contextlib.nullcontext())  # caches and buffers that the first step makes stay
     plain = _run(model, step, contextlib.nullcontext())
     strict = Checkpoint(checkpoint.plan, checkpoint.schedule, on_mismatch="refuse")
     with scopes(model, strict, blocks=blocks):
@@ -173,7 +178,7 @@ def _differences_of(model: torch.nn.Module, step: Callable[[], torch.Tensor],
 
 def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], plan: dict[str, Any],
                      blocks: dict[str, list[torch.nn.Module]] | None) -> list[dict[str, Any]]:
-    """The first op of each region that gives other results when the plan recomputes it."""
+    """Returns the first op of each region that gives other results when the plan recomputes it."""
     checkpoint = Checkpoint(plan)
     with scopes(model, checkpoint, blocks=blocks):
         return _differences_of(model, step, checkpoint)
