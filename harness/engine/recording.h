@@ -77,7 +77,8 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // also by content; for debugging, not for training
 };
 
-// What to do if a forward pass through a region runs other ops than all shapes of its plan.
+// Chooses the reaction to a forward pass through a region that runs the ops of no shape of its
+// plan.
 //
 // Note [Following a shape]
 // A pass through a region follows one shape of the plan. A forward pass begins with the shape that

@@ -58,7 +58,7 @@ def rows_of_arm(model, policy, schedule, times, theirs, peaks, num_ops):
                  f"torch {statistics.median(theirs):.3f}x"),
              Row("package", f"{name}: peak over torch's", "x", peaks[arm] / peaks[f"{policy}/torch"], None, 1.0,
                  f"{peaks[arm]} B, torch {peaks[f'{policy}/torch']} B, none {peaks['none']} B")]
-    if model == "dispatch-bound":  # for other models the repeated ops dominate
+    if model == "dispatch-bound":  # in other models the repeated ops take most of the time
         ours_ns, theirs_ns = extra_an_op(times, arm, num_ops), extra_an_op(times, f"{policy}/torch", num_ops)
         found.append(Row("package", f"{name}: extra time an op of forward", "ns", *median_with_interval(ours_ns), None,
                          f"torch {statistics.median(theirs_ns):.0f} ns"))

@@ -20,7 +20,7 @@ def first_step(words, policy):
 
 
 def rows(python):
-    """Measures only our side if `python` is None."""
+    """Measures only rematch if `python` is None."""
     ours, theirs = [], []
     first_step([OURS], "full")  # warms the page cache for both sides
     if python:

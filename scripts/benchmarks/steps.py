@@ -20,7 +20,7 @@ SHAPES = [
       "batch": 1}),
 ]
 
-TURN_NANOSECONDS = 40e6  # for the quicker side: much longer than waking up, shorter than a stall
+TURN_NANOSECONDS = 40e6  # of the faster side: much longer than waking up, shorter than a stall
 WARM_UP_STEPS = 3
 ROUNDS = 20
 
@@ -46,7 +46,7 @@ def compare_shape(python, shape, threads, rounds, say):
 
 
 def take_turns(ours, theirs, arms, rounds, say):
-    """Returns ratios by arm. Each round runs every policy of theirs between its arms of ours. The order is reversed
+    """Returns ratios by arm. Each round runs every policy of PyTorch between the arms of rematch. The order is reversed
     each round."""
     steps = {}
     for policy_index, policy in enumerate(POLICIES):

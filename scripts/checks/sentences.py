@@ -1,4 +1,4 @@
-"""What people read in the sources: comments, printed strings, and sentences of READMEs."""
+"""Finds the text that people read in the sources: comments, printed strings, and sentences of READMEs."""
 
 import ast
 import dataclasses
@@ -20,12 +20,12 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[])")
 class _Comment:
     line: int
     column: int
-    is_alone: bool  # on its line
+    is_alone: bool  # nothing but white space precedes it on its line
     text: str
 
 
 def comments(name, text):
-    """(line, comment) for each comment of a source; the lines of one comment are joined by spaces."""
+    """Returns (line, comment) for each comment of a source. Joins the lines of one comment by spaces."""
     if name.endswith(CPP):
         found = _cpp_comments(text)
     elif is_python(name, text):
@@ -40,7 +40,7 @@ def comments(name, text):
 
 
 def strings(name, text):
-    """(line, string) for each string literal of at least MIN_WORDS_OF_STRING words; adjacent literals are joined."""
+    """Returns (line, string) for each string literal of at least MIN_WORDS_OF_STRING words. Joins adjacent literals."""
     if name.endswith(CPP):
         found = _cpp_strings(text)
     elif is_python(name, text):
@@ -53,7 +53,7 @@ def strings(name, text):
 
 
 def readme_sentences(text):
-    """(line, sentence) for each sentence of a Markdown file outside of code, tables and headings."""
+    """Returns (line, sentence) for each sentence of a Markdown file outside of code, tables and headings."""
     found, paragraph, start, in_code = [], [], 0, False
 
     def finish():
@@ -76,7 +76,7 @@ def readme_sentences(text):
 
 
 def is_python(name, text):
-    """Whether it is a Python file that parses; a template of one does not."""
+    """Returns whether it is a Python file that parses. A template of a Python file does not."""
     if not (name.endswith(".py") or text.startswith("#!/usr/bin/env python")):
         return False
     try:
@@ -98,7 +98,7 @@ def _cpp_comments(text):
 
 
 def _cpp_strings(text):
-    """Literals with nothing but white space between them are one string."""
+    """Joins literals with nothing but white space between them."""
     found, end = [], -1
     for match in _CPP_TOKEN.finditer(text):
         if match[0][0] not in '"R':
@@ -135,8 +135,8 @@ def _is_docstring(node, text):
 
 
 def _joined(found):
-    """(line, words) of whole comments. A comment alone on its line continues the one above it at the same column; an empty
-    one ends a paragraph."""
+    """Returns (line, words) of whole comments. A comment alone on its line continues the one above it at the same column.
+    An empty comment ends a paragraph."""
     joined, last = [], None
     for each in found:
         words = " ".join(each.text.split())

@@ -10,17 +10,17 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(REMATCH_CCACHE ccache)
 if(REMATCH_CCACHE)
-  # The sloppiness lets ccache serve units that use a precompiled header.
+  # This sloppiness lets ccache serve units that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
-# As it comes, GCC collects its garbage from 128 MB on, which takes up to a tenth of a unit's time.
+# By default GCC collects its garbage from 128 MB on, which takes up to a tenth of a unit's time.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
-# JSON Schema validation, headers only. scripts/setup unpacks them beside the sources where the
-# system has none. They stay SYSTEM: their warnings are not ours.
+# valijson validates JSON Schemas, and has only headers. If the system has none, scripts/setup unpacks them into the
+# checkout. The headers are SYSTEM, so that their warnings are not shown.
 macro(rematch_find_valijson)
   find_path(VALIJSON_INCLUDE_DIR valijson/schema.hpp HINTS ${CMAKE_SOURCE_DIR}/.valijson/include)
   if(NOT VALIJSON_INCLUDE_DIR)
@@ -30,15 +30,16 @@ macro(rematch_find_valijson)
   target_include_directories(valijson::valijson INTERFACE ${VALIJSON_INCLUDE_DIR})
 endmacro()
 
-# The LibTorch versions that the sources build against, which are those that scripts/setup can fetch.
+# Returns the LibTorch versions that the sources build against. scripts/setup can fetch each of them.
 function(rematch_libtorch_versions out)
   file(GLOB versions RELATIVE ${CMAKE_SOURCE_DIR}/scripts/libtorch CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scripts/libtorch/2.*)
   list(SORT versions COMPARE NATURAL)
   set(${out} ${versions} PARENT_SCOPE)
 endfunction()
 
-# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT. LibTorch is where -DLIBTORCH_ROOT or the environment says, else what
-# scripts/setup has unpacked: of REMATCH_TORCH, else of the version that scripts/setup --torch has chosen.
+# Sets LIBTORCH_ROOT and REMATCH_DRY_ROOT. LibTorch is where -DLIBTORCH_ROOT or the environment says. Otherwise
+# scripts/setup has unpacked it, in the version REMATCH_TORCH, or else in the version that scripts/setup --torch has
+# chosen.
 macro(rematch_choose_libtorch)
   set(REMATCH_TORCH "" CACHE STRING "LibTorch version; empty: the one that scripts/setup --torch has chosen")
   file(STRINGS ${CMAKE_SOURCE_DIR}/scripts/libtorch/default.txt rematch_default_version)
@@ -65,8 +66,8 @@ macro(rematch_choose_libtorch)
   rematch_default_path(REMATCH_DRY_ROOT ${CMAKE_SOURCE_DIR}/.libtorch-dry${rematch_suffix} "What scripts/setup dry has unpacked")
 endmacro()
 
-# A cached path that follows its default until the user sets another one. A build folder that does not know its last
-# default was made for the default version.
+# Defines a cached path that follows its default until the user sets another path. If a build folder has not stored its
+# last default, that default was for the default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -100,8 +101,8 @@ macro(rematch_find_libtorch)
   endif()
 endmacro()
 
-# REMATCH_DRY_DEVICE: the dry CUDA device is built, and with it the programs that run on it.
-# REMATCH_HAS_CUDA: the parts on CUDA are built, for a GPU or for the dry device.
+# Sets REMATCH_DRY_DEVICE if the dry CUDA device is built, with the programs that run on it. Sets REMATCH_HAS_CUDA if
+# the parts on CUDA are built, for a GPU or for the dry device.
 macro(rematch_decide_on_cuda)
   if(REMATCH_CUDA AND NOT REMATCH_LIBTORCH)
     message(FATAL_ERROR "REMATCH_CUDA=ON needs REMATCH_LIBTORCH=ON")
@@ -132,9 +133,9 @@ macro(rematch_decide_on_cuda)
   endif()
 endmacro()
 
-# The CUDA language for kernels: sm_89 (L40S), sm_90 (H100, H200), and PTX that a driver compiles for any
-# other card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`, unless
-# CMAKE_CUDA_COMPILER or CUDACXX says otherwise.
+# Enables the CUDA language for kernels. Code is for sm_89 (L40S) and sm_90 (H100, H200). A driver compiles the PTX for
+# any other card from sm_80 (A100) on. The compiler is the one that scripts/setup put into `root`, unless
+# CMAKE_CUDA_COMPILER or CUDACXX names another.
 macro(rematch_enable_cuda root)
   set(rematch_own_nvcc ${root}/nvidia/cu13/bin/nvcc)
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS ${rematch_own_nvcc})
@@ -146,7 +147,7 @@ macro(rematch_enable_cuda root)
   set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # torch::cudart is the one of the process
   enable_language(CUDA)
   if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-    # CMake 3.25 does not know that nvcc 12 and later have C++20.
+    # CMake 3.25 does not know that nvcc supports C++20 from version 12 on.
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
@@ -156,32 +157,32 @@ endmacro()
 
 function(rematch_target_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # nvcc passes generated code to the host compiler, which -Wpedantic would refuse.
+  # nvcc passes generated code to the host compiler, and -Wpedantic would reject that code.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror>)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rematch>)
   if(REMATCH_FUZZ)
-    # GCC's warnings are the ones that hold; clang has others.
+    # Only GCC's warnings are errors. The fuzzer needs clang, which has others.
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -Wno-error)
   endif()
   if(REMATCH_SANITIZE)
-    # GCC 12 takes instrumented std::function moves for uninitialised reads (GCC bug 105562).
+    # GCC 12 mistakes instrumented moves of std::function for uninitialised reads (GCC bug 105562).
     target_compile_options(${target} PRIVATE -fsanitize=${REMATCH_SANITIZE} -fno-omit-frame-pointer -g1
       -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${REMATCH_SANITIZE})
   endif()
 endfunction()
 
-# What most sources include, with LibTorch or without.
+# The headers that most sources include, without LibTorch and with it.
 set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> <chrono> <filesystem> <fstream> <functional> <map>
     <optional> <set> <sstream> <string> <string_view> <utility> <variant> <vector>)
 set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/saved_variable.h>
     <torch/library.h>)
 
-# `target` reads HEADERS once, together with all other targets that name precompiled header `name`. These have the same
-# OPTIONS, and what LINKS brings. -fPIC: executables would get -fPIE, and a precompiled header serves one of the two only,
-# as it serves code with optimisation or without.
+# Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that name it share it, so
+# they must have the same OPTIONS and LINKS. It is compiled with -fPIC. Executables would get -fPIE, and one precompiled
+# header cannot serve both. It can serve code with different optimization levels.
 function(rematch_share_pch target name)
   cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
   if(NOT TARGET ${name})
@@ -196,37 +197,37 @@ function(rematch_share_pch target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# Parts without LibTorch.
+# For parts without LibTorch.
 function(rematch_use_pch target)
   rematch_share_pch(${target} rematch_pch)
 endfunction()
 
-# Parts on LibTorch. -fopenmp: at::parallel_for is serial without it.
+# For parts on LibTorch. Without -fopenmp at::parallel_for would be serial.
 function(rematch_use_torch_pch target)
   rematch_share_pch(${target} rematch_torch_pch OPTIONS -fopenmp LINKS torch::cpu HEADERS ${rematch_torch_headers})
 endfunction()
 
-# Tests without LibTorch, with -O0.
+# For tests without LibTorch, which are compiled with -O0.
 function(rematch_use_test_pch target)
   rematch_share_pch(${target} rematch_test_pch OPTIONS $<$<CONFIG:Release>:-O0> LINKS Catch2::Catch2
     HEADERS ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# Tests on LibTorch. Catch2 comes after it: LibTorch has a macro CHECK too.
+# For tests on LibTorch. Catch2 is included after LibTorch, because both define the macro CHECK.
 function(rematch_use_torch_test_pch target)
   rematch_share_pch(${target} rematch_torch_test_pch OPTIONS -fopenmp LINKS torch::cpu Catch2::Catch2
     HEADERS ${rematch_torch_headers} <ATen/Functions.h> <torch/csrc/autograd/custom_function.h>
       ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# Several sources become one unit, which reads their headers once. So names in the anonymous
-# namespaces of a target differ.
+# Joins several sources to one unit, which reads their headers once. So names in the anonymous namespaces of a target
+# must differ.
 function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()
 
-# The headers of the current folder that other folders may include: all others are the folder's own.
-# scripts/check layers holds every include, and this list, to it.
+# Lists the headers of the current folder that other folders may include. All other headers are private. scripts/check
+# layers compares every include with this list.
 function(rematch_public_headers)
   foreach(header IN LISTS ARGN)
     if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${header})
@@ -235,23 +236,23 @@ function(rematch_public_headers)
   endforeach()
 endfunction()
 
-# -O1 takes a third less time than Release's -O3. It is for what runs briefly: parts that read, write and word records,
-# and tests on LibTorch or with oracles by brute force.
+# Compiling with -O1 takes a third less time than with Release's -O3. It suits code that runs briefly: parts that read,
+# write and format records, tests on LibTorch, and tests with brute-force oracles.
 function(rematch_compile_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# Programs that link the library do not export its symbols. Else LibTorch would call the program's std::regex, compiled
-# lightly, for every matmul on CUDA with repeatable bits.
+# Keeps programs that link the library from exporting its symbols. Otherwise LibTorch would call the program's
+# std::regex, which is compiled with -O1, for every matmul on CUDA with repeatable bits.
 function(rematch_keep_symbols target)
   target_link_options(${target} INTERFACE LINKER:--exclude-libs=lib${target}.a)
 endfunction()
 
-# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [LIGHT]): target rematch_NAME, alias rematch::NAME.
-# DEPENDS is the whole of what the part may include. OBJECT is for sources whose static
-# initialisers register ops: a static archive would drop them.
-# LIGHT is for parts in which nothing takes time.
-# A NAME that begins with test_ is what tests share.
+# rematch_add_library(NAME SOURCES ... DEPENDS ... [OBJECT] [LIGHT]) adds target rematch_NAME, alias rematch::NAME.
+# - DEPENDS lists everything that the part may include.
+# - OBJECT is for sources whose static initialisers register ops. A static archive would drop them.
+# - LIGHT is for parts in which nothing takes time.
+# - A NAME that begins with test_ is a library that tests share.
 function(rematch_add_library name)
   cmake_parse_arguments(arg "OBJECT;LIGHT" "" "SOURCES;DEPENDS" ${ARGN})
   set(target rematch_${name})
@@ -285,9 +286,9 @@ function(rematch_add_library name)
   add_library(rematch::${name} ALIAS ${target})
 endfunction()
 
-# Target rematch_NAME, alias rematch::NAME: the part that the program which links it needs, the one on
-# CUDA (rematch_add_library(WHICH_with_cuda ...)) or what stands in for it (WHICH_without_cuda), where
-# NAME is WHICH_on_cuda. So programs with and without CUDA share every other object.
+# Adds target rematch_NAME, alias rematch::NAME, where NAME is WHICH_on_cuda. A program that links it gets
+# rematch::WHICH_with_cuda if the program uses CUDA, and rematch::WHICH_without_cuda otherwise. So programs with and
+# without CUDA share all other objects.
 function(rematch_add_choice name)
   string(REGEX REPLACE "_on_cuda$" "" which ${name})
   set(chosen rematch::${which}_without_cuda)
@@ -297,25 +298,28 @@ function(rematch_add_choice name)
   rematch_add_library(${name} DEPENDS ${chosen})
 endfunction()
 
-# Links a program with CUDA, which is the dry device unless the build is for a GPU.
+# Links a program with CUDA: with the real CUDA in a build for a GPU, otherwise with the dry device.
 function(rematch_link_with_cuda program)
   set_target_properties(${program} PROPERTIES REMATCH_WITH_CUDA ON)
   target_link_libraries(${program} PRIVATE torch::cuda)
   if(REMATCH_DRY_DEVICE)
-    # LibTorch finds the stand-ins beside the folder that it is loaded from.
+    # LibTorch looks for the stand-ins next to the folder from which it is loaded.
     set_target_properties(${program} PROPERTIES BUILD_RPATH
       "${REMATCH_DRY_DEVICE_ROOT}/torch/lib;${REMATCH_DRY_DEVICE_ROOT}/nvidia/cu13/lib")
     add_dependencies(${program} dry_cuda)
   endif()
 endfunction()
 
-# A test that runs longer is considered hung. A busy machine may give a test a fifteenth of a core; it must still pass.
+# A test that runs longer is considered hung. On a busy machine a test may get only a fifteenth of a core, and must
+# still pass.
 set(REMATCH_HANG_SECONDS 1800)
 
-# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]): one Catch2 binary;
-# every source and label is a ctest test. Labels are tags: [property] [golden] [parity] [device] [gpu], else `unit`.
-# CUDA links it with CUDA. ORACLES is for tests that compute for seconds themselves. TIMEOUT is for tests that
-# scripts/test --deep makes long; REMATCH_HANG_SECONDS otherwise.
+# rematch_add_test(NAME SOURCES ... DEPENDS ... [TORCH] [CUDA] [ORACLES] [TIMEOUT SECONDS]) adds one Catch2 binary.
+# Every pair of source and label is a ctest test. The labels are tags: [property] [golden] [parity] [device] [gpu], else
+# `unit`.
+# - CUDA links the binary with CUDA.
+# - ORACLES is for tests whose own code computes for seconds.
+# - TIMEOUT is for tests that scripts/test --deep makes long. The default is REMATCH_HANG_SECONDS.
 function(rematch_add_test name)
   cmake_parse_arguments(arg "TORCH;CUDA;ORACLES" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -341,10 +345,11 @@ function(rematch_add_test name)
   rematch_register_tests(${name} ${arg_TIMEOUT} ${arg_SOURCES})
 endfunction()
 
-# One ctest test a source and label: LibTorch takes 0.4 s to start, which its test cases share. Catch2 tags
-# each with #, the name of its source and no suffix. One OpenMP thread a test: ctest runs as many at once as there are
-# cores, and waiting threads spin. A test that asserts nothing, for want of a GPU say, counts as skipped. What may take
-# longest begins first.
+# Registers one ctest test for each pair of source and label. LibTorch takes 0.4 s to start, and the test cases of a
+# test share this start. Catch2 tags each test case with # and the name of its source without its suffix.
+# - Each test has one OpenMP thread, because ctest runs as many tests as there are cores, and waiting threads spin.
+# - A test that asserts nothing, for example without a GPU, counts as skipped.
+# - Tests with a long time limit start first.
 function(rematch_register_tests name timeout)
   foreach(source IN LISTS ARGN)
     rematch_labels_of(labels ${source})
@@ -366,11 +371,11 @@ function(rematch_register_tests name timeout)
   endforeach()
 endfunction()
 
-# The labels that the source's test cases have: `unit` for those without a tag. Read when the build is configured, and
-# again when the source changes.
+# Returns the labels of the source's test cases: `unit` for those without a tag. The source is read when the build is
+# configured, and again when it changes.
 function(rematch_labels_of variable source)
   file(READ ${source} text)
-  # Brackets and semicolons would make lists of the matches.
+  # CMake would take brackets and semicolons for lists of matches.
   string(REPLACE "[" "<" text "${text}")
   string(REPLACE "]" ">" text "${text}")
   string(REPLACE ";" "," text "${text}")
@@ -398,8 +403,8 @@ function(rematch_labels_of variable source)
   set(${variable} ${labels} PARENT_SCOPE)
 endfunction()
 
-# A source file whose FUNCTION, declared in HEADER, gives the text of each of FILES, so that an installed
-# binary needs no data folder. Puts its path into `variable`.
+# Puts into `variable` the path of a generated source file. Its FUNCTION, which HEADER declares, returns the text of
+# each of FILES. So an installed binary needs no data folder.
 function(rematch_embed variable)
   cmake_parse_arguments(arg "" "HEADER;FUNCTION" "FILES" ${ARGN})
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${arg_FUNCTION}.cpp)

@@ -1,8 +1,8 @@
-# `cmake --install`: the binary, the public headers, and a package for find_package(rematch) with
-# rematch::catalogue and, where LibTorch is, rematch::engine and rematch::tracer.
+# Defines `cmake --install`: the binary, the public headers, and a package for find_package(rematch). The package has
+# rematch::catalogue and, in a build with LibTorch, rematch::engine and rematch::tracer.
 include(CMakePackageConfigHelpers)
 
-# Appends to `out` the project's targets that `name` links, itself included.
+# Appends `name` and all targets of the project that it links, directly or not, to `out`.
 function(rematch_link_closure out name)
   set(closure ${${out}})
   get_target_property(real rematch::${name} ALIASED_TARGET)

@@ -1,6 +1,6 @@
-# cmake -DOUTPUT=FILE -DHEADER=FILE -DFUNCTION=NAME "-DFILES=FILE;FILE" -P embed.cmake: writes the source
-# of FUNCTION, which HEADER declares: (file name up to the first dot, text) of each file, in order.
-# Text goes in as raw strings; the delimiter is one that no file may hold.
+# cmake -DOUTPUT=FILE -DHEADER=FILE -DFUNCTION=NAME "-DFILES=FILE;FILE" -P embed.cmake
+# Writes a source that defines FUNCTION, which HEADER declares. The function returns a pair for each file, in order: the
+# file's name up to its first dot, and its text. The text is a raw string, whose delimiter no file may contain.
 set(entries "")
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME_WE)

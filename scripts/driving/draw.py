@@ -10,7 +10,7 @@ from driving.models import ON_TEXT, draw_model
 from driving.policies import FileDrawer
 
 LONG_BLOCKS = ("wan", "ltx")  # models with so many ops that a search without --hull takes many seconds
-DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # the times of a cpu are measured
+DEVICES = ("h100", "h100", "h200", "l40s", "a100", "cpu")  # "cpu" means that times are measured
 
 
 def draw_case(seed, attempt, catalogue, tool):

@@ -43,7 +43,7 @@ def inner_policy(rng, layers):
                        "segments(1)"))
 
 
-# The words in the brackets of the entries that take text.
+# Draws the bracketed words for each entry of the policy list that takes text.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
                                     "ffn", "head", brackets="[{}]"),
@@ -70,7 +70,7 @@ BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
 
 class Catalogue:
-    """The entries and spellings that the binary knows."""
+    """Names the catalogue's entries and the other systems' spellings that the binary knows."""
 
     def __init__(self, tool):
         listed = tool.json("list", "--json")["policies"]

@@ -3,7 +3,7 @@
 import collections
 
 HARMLESS = ("rematch: note: ", "rematch: warning: ", "rematch: hint: ")
-MOST_LETTERS = 1000  # longest allowed rejection; a name takes 300 of them, a list of op names as many
+MOST_LETTERS = 1000  # of a rejection; one name may take 300, and a list of op names too
 TRACES_OF_A_CRASH = ("terminate called", "Assertion", "what():", "Exception raised from",
                      "AddressSanitizer", "Segmentation")
 
@@ -113,7 +113,7 @@ def judge_front(point, figures):
 
 
 def judge_baselines(points):
-    """Requires that nothing outlives a step: between steps every policy holds as much as without checkpointing."""
+    """Requires that no memory outlives a step. Between steps every policy must hold as much as without checkpointing."""
     held = {point["memory"]["baseline_bytes"] for point in points if point["status"] == "ok"}
     return [f"baseline: {sorted(held)} bytes between steps"] if len(held) > 1 else []
 

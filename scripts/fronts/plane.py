@@ -31,6 +31,6 @@ def hypervolume_ratio(points, reference):
 
 
 def unmatched(points, front):
-    """Returns those of `points` that beat every point of the front in bytes or in time."""
+    """Returns the points of `points` that no point of the front matches in both bytes and time."""
     return [point for point in points if not any(
         mine.peak_bytes <= point.peak_bytes and mine.time_ns <= point.time_ns * (1 + SAME_TIME) for mine in front)]

@@ -38,7 +38,7 @@ aten = torch.ops.aten
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
-DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # the rest is the same for every error
+DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # from here on the text is the same for every error
 PR_SET_PDEATHSIG = 1  # linux/prctl.h; a child whose parent was killed must not keep the device busy
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -88,7 +88,8 @@ def choose_attention_call(settings):
 
 
 class Parameters(hash_init.Parameters):
-    """Has the twin's values on a CPU. On a GPU they are random, because hashing billions on the host takes minutes."""
+    """Gives the model the twin's values on a CPU. On a GPU the values are random, because hashing billions of values on
+    the host takes minutes."""
 
     def __init__(self, dtype):
         super().__init__(dtype)
@@ -305,7 +306,7 @@ def reason_of(error):
 
 
 def number(value):
-    """Converts NaN and infinity to text, because JSON has neither."""
+    """Converts NaN and infinity to text, because JSON has no numbers for them."""
     return value if math.isfinite(value) else str(value)
 
 

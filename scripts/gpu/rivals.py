@@ -94,7 +94,8 @@ def compare(report, point):
 
 
 def wrong_losses(report):
-    """Returns rivals with other losses. All rivals start from the same parameters, so their first losses must agree."""
+    """Returns the rivals whose first loss differs from that of the others. All rivals start from the same parameters, so
+    their first losses must agree."""
     known = [(rival, float(rival["first_loss"])) for rival in rivals_of(report) if rival.get("first_loss") is not None]
     if not known:
         return []

@@ -74,7 +74,7 @@ def wrong_bits(point):
         where = parity["first_different_tensor"] or "a tensor without a name"
         return f"bits differ from {parity['reference']}'s at {where}"
     if point["status"] != "ok":
-        return None  # the steps that ran were compared
+        return None  # the steps that ran were compared above
     if None in bits:
         return f"bits were not compared with {parity['reference']}'s"
     if not parity["every_parameter_has_gradient"]:
@@ -144,7 +144,7 @@ def kernel_sum(point, kernel_class):
 
 
 def unknown_kernels(kernels, most=8):
-    """Returns the slowest kernels without a class. Each needs a rule in kernel_class.cpp."""
+    """Returns the slowest of the kernels that have no class. Each needs a rule in kernel_class.cpp."""
     times = kernels.get("unknown_time_ns") or {}
     longest = sorted(times.items(), key=lambda item: -item[1])
     return [f"no class: {kernel}, {time / 1e6:.2f} ms" for kernel, time in longest[:most]]

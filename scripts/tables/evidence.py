@@ -86,7 +86,7 @@ CARD = re.compile(r"H100|H200|GH200|L40S|A100|B200")
 
 
 def card_of(device):
-    """Returns the common name of the device."""
+    """Returns the usual short name of the device, such as "H100"."""
     found = CARD.search(device or "")
     return found[0] if found else device or ""
 

@@ -51,7 +51,7 @@ def ratio_of(point):
     if point.ratio is None:
         return ""
     interval = f" ({point.interval[0]:.3f} to {point.interval[1]:.3f})" if point.interval else ""
-    if not point.is_kept:  # printed with two digits, so no more are known
+    if not point.is_kept:  # the command printed two digits, so no more are known
         interval = f" ({point.interval[0]:.2f} to {point.interval[1]:.2f})" if point.interval else ""
         return f"{point.ratio:.2f}{interval} of {point.reference}"
     return f"{point.ratio:.3f}{interval} of {point.reference}"
@@ -87,7 +87,8 @@ def steps(evidence):
 
 
 def peaks(evidence):
-    """Tabulates the bytes requested, measured beside predicted, and what the allocator reserved for them."""
+    """Tabulates the bytes that tensors requested, with the prediction, and the bytes that the allocator reserved for
+    them."""
     columns = ["card", "model", "tokens", "policy", "ops", "predicted", "requested", "allocated", "reserved", "report"]
     rows = {}
     for point in in_order(filter(is_full_size, evidence.points)):
@@ -122,7 +123,8 @@ def comparable(evidence, report):
 
 
 def beside_pytorch(evidence):
-    """Tabulates our steps over those of the rivals, taken by turns or on the same card in the same run."""
+    """Tabulates the ratio of our steps to the rivals'. Both were measured alternately, or on the same card in the same
+    run."""
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
                "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
@@ -198,7 +200,7 @@ def ceilings(evidence):
 
 
 def predicted(evidence):
-    """Tabulates predicted step times beside measured ones. Ratios are to the first policy of the model."""
+    """Tabulates predicted and measured step times. Ratios are to the first policy of the model."""
     columns = ["card", "model", "tokens", "policy", "measured, ms", "by profile, ms", "profile error",
                "by data sheet, ms", "sheet error", "measured ratio", "by data sheet"]
     rows = {}
@@ -276,7 +278,7 @@ WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """Tabulates the published run of Wan 1.3B beside ours, at both sizes that it may have had."""
+    """Tabulates the published run of Wan 1.3B and ours, at both sizes that the published run may have had."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)

@@ -20,7 +20,7 @@ struct RanksOutcome {
   // How the process of the failed rank ended. If no rank is behind the others, how some rank's
   // process ended. Absent if the failed rank's command is gone.
   std::optional<ChildResult> culprit;
-  // What each rank wrote, in order of ranks, if all ranks ended well.
+  // The result of each rank, in order of ranks. Empty unless all ranks ended well.
   std::vector<std::string> results;
 };
 

@@ -10,7 +10,8 @@
 
 namespace rematch {
 
-// What a region offloads. Both members are local storages, without duplicates.
+// The results and inputs that a region offloads. Both lists hold local storages, without
+// duplicates.
 struct RegionOffload {
   std::vector<int> results;
   std::vector<int> inputs;

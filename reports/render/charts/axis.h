@@ -61,8 +61,8 @@ struct Estimate {
 // `most_room`. Longer intervals would squeeze the values together, so they are cut off.
 Range range_of(const std::vector<Estimate>& estimates, double most_room);
 
-// Draws the bar of an interval. `across` is its position on the other axis. If an end of the
-// interval lies beyond the axis, an arrow marks it.
+// Draws the bar of an interval. `across` is the bar's position on the other axis. If an end of the
+// interval lies beyond the axis, an arrow marks that end.
 enum class Direction : std::uint8_t { kAcross, kUpright };
 void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 2>& interval,
                    double across, Direction direction, Paint paint);

@@ -12,7 +12,7 @@
 namespace rematch::chart {
 
 struct Sample {
-  std::optional<double> y;  // if absent, draws a cross on the x axis and leaves a gap in the curve
+  std::optional<double> y;  // if absent, the curve has a gap, with a cross on the x axis
   std::string hint;
 };
 

@@ -86,7 +86,7 @@ enum class Anchor : std::uint8_t { kStart, kMiddle, kEnd };
 
 // All text has one size; see Picture::growth.
 inline constexpr double kTextSize = 12;
-inline constexpr double kCentered = 0.35;  // drops: beside, below or above `at`
+inline constexpr double kCentered = 0.35;  // values of Label::drop: beside, below, above `at`
 inline constexpr double kBelow = 0.78;
 inline constexpr double kAbove = -0.24;
 

@@ -94,7 +94,8 @@ std::string knee_words(const Front& front);
 // Returns text such as "6 of 56 plans worth having".
 std::string plans_words(const Front& front);
 
-// Describes the space over which the front is exact, or how much better unseen plans may be.
+// Says among which plans the front is optimal, or by how much plans that were not tried could be
+// better.
 std::string exactness_words(const FrontRecord& record);
 
 // Describes the link that priced the copies of offloading plans. Empty if plans do not offload.

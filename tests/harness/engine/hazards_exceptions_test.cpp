@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// By default, every op fails in turn for one hazard in kOneIn. For each other hazard, about kFew
-// ops fail.
+// Unless the test is deep, every op fails in turn for one hazard in kOneIn. For each other hazard,
+// about kFew ops fail.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 

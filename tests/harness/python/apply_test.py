@@ -335,7 +335,7 @@ class EndTest(Case):
 
 
 class PlanTest(Case):
-    """What apply takes for a plan."""
+    """Tests each kind of plan that apply takes."""
 
     def plan(self):
         return rematch.resolve(rematch.trace(self.model, lambda: self.model(self.x)), "full")

@@ -130,7 +130,7 @@ LINKS = pathlib.Path(__file__).resolve().parents[2] / "reports" / "fixtures" / "
 
 
 class SearchOptionsTest(Case):
-    """Those of rematch search, by the names that they have there."""
+    """Tests the options of `rematch search`, which have the same names here."""
 
     def search(self, **options):
         return rematch.search(self.trace(), **{"device": "h100", "baselines": (), **options})
