@@ -10,7 +10,8 @@ from beside_torch import SCHEDULES, BesideTorch
 PEAK_TOLERANCE = 1e-3  # fraction of the peak; covers a scalar or two that the model's own code holds
 
 
-@unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"), "no peft here")
+@unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"),
+                     "peft or transformers is not installed")
 class AdaptersTest(BesideTorch):
     def model_with(self, lora_dropout=0.1, **options):
         from peft import LoraConfig, get_peft_model

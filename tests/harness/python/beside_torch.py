@@ -77,14 +77,14 @@ class BesideTorch(unittest.TestCase):
         return {policy: rematch.resolve(trace, policy) for policy in policies}
 
     def compare(self, model, train, plans, *, reset=lambda: None, blocks=None, draws=False, leaves=None, torch_runs=True,
-                torch_layers=None, recomputes=True, beyond_bytes=0):
+                torch_layers=None, recomputes=True, beyond_bytes=0, num_growth_recordings=NUM_GROWTH_RECORDINGS):
         """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
         `draws`: layers draw random numbers. `leaves`: whether layers leave the plan, or None if both are allowed.
         `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step without
         checkpointing. `torch_layers`: the layers that torch.utils.checkpoint runs, if not all. `recomputes`: False if no
         layer of the step is checkpointed. `beyond_bytes`: bytes allowed beyond the limit, for a reason that the caller
-        states."""
+        states. `num_growth_recordings`: after so many recordings as many bytes must be held as after one."""
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
@@ -114,7 +114,7 @@ class BesideTorch(unittest.TestCase):
                     if is_by_layer(plan):
                         self.assertLessEqual(peak, limit + kept_bytes(recorded, report) + beyond_bytes)
                     if name == list(plans)[-1]:  # for one plan only, because the steps take time
-                        self.assertEqual(step.held_after(around, 1), step.held_after(around, NUM_GROWTH_RECORDINGS))
+                        self.assertEqual(step.held_after(around, 1), step.held_after(around, num_growth_recordings))
 
     def assert_equal(self, expected, found):
         """Expects equal bits, and None in the same places."""

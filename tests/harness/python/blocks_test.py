@@ -231,7 +231,8 @@ class WrappedTest(Case):
         self.assert_governed(wrapped, ["layers.0", "layers.1", "layers.2"])
         self.assert_governed(wrapped, ["mine.0", "mine.1", "mine.2"], blocks={"mine": list(model.layers)})
 
-    @unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"), "no peft here")
+    @unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"),
+                         "peft or transformers is not installed")
     def test_adapters(self):
         from peft import LoraConfig, get_peft_model
         from zoo import llama

@@ -3,6 +3,8 @@ without a plan. Memory must be that of the plan, and at most that of torch.utils
 
 import contextlib
 import gc
+import os
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -16,6 +18,7 @@ rematch.count_memory()  # before the first tensor
 import torch  # noqa: E402
 import torch.utils.checkpoint  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 NUM_LEAK_STEPS = 50
 SCHEDULES = ("whole_region", "on_demand")
 POLICIES = ("full", "save_mm")
@@ -271,10 +274,11 @@ class HooksThatDecideTest(unittest.TestCase):
         """
 
     def test_bits_and_one_warning(self):
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
         for what in ("rounding", "checkpoint"):
             with self.subTest(what=what):
                 found = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(self.SCRIPT), what], text=True,
-                                       capture_output=True, check=False, cwd="tests/harness/python")
+                                       capture_output=True, check=False, env=environment)
                 self.assertEqual((found.returncode, found.stderr.count("runs inside torch.utils.checkpoint, or inside")), (0, 1),
                                  found.stderr)
 

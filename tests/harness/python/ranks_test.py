@@ -118,31 +118,26 @@ def held_after(num_steps, model, step):
     return rematch.allocated_bytes()
 
 
-def compare_on_one_rank(rank, port, distribute, policy):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
-    try:
-        torch.manual_seed(0)
-        model = Model()
-        x = torch.randn(64, 32) + (0 if distribute in TENSOR_PARALLEL else rank)
-        if distribute in TENSOR_PARALLEL:  # split layers run other ops; replicated and sharded layers run the same ops
-            model = distribute(model)
-            trace = rematch.trace(model, lambda: model(x))
-            plan = rematch.resolve(trace, policy)
-            assert_auto_is_refused(model, x)
-        else:
-            plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
-            model = distribute(model)
-            if distribute is sharded:
-                assert_tracing_warns_of_sharding(model, x)
-        has_collectives = distribute is split_with_sequence or (distribute is split and policy == "segments(2)")
-        if has_collectives:
-            recompute_collectives(plan)
-        compare_steps(model, x, plan, has_collectives)
-        if distribute in TENSOR_PARALLEL:
-            compare_bytes(model, x, trace, plan)
-    finally:
-        torch.distributed.destroy_process_group()
+def compare_on_one_rank(rank, distribute, policy):
+    torch.manual_seed(0)
+    model = Model()
+    x = torch.randn(64, 32) + (0 if distribute in TENSOR_PARALLEL else rank)
+    if distribute in TENSOR_PARALLEL:  # split layers run other ops; replicated and sharded layers run the same ops
+        model = distribute(model)
+        trace = rematch.trace(model, lambda: model(x))
+        plan = rematch.resolve(trace, policy)
+        assert_auto_is_refused(model, x)
+    else:
+        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+        model = distribute(model)
+        if distribute is sharded:
+            assert_tracing_warns_of_sharding(model, x)
+    has_collectives = distribute is split_with_sequence or (distribute is split and policy == "segments(2)")
+    if has_collectives:
+        recompute_collectives(plan)
+    compare_steps(model, x, plan, has_collectives)
+    if distribute in TENSOR_PARALLEL:
+        compare_bytes(model, x, trace, plan)
 
 
 def compare_steps(model, x, plan, recomputes_collectives):
@@ -172,40 +167,35 @@ def compare_steps(model, x, plan, recomputes_collectives):
         assert after_two == after_all, (schedule, after_two, after_all)
 
 
-def leave_the_plan_on_one_rank(rank, port, distribute, policy):
+def leave_the_plan_on_one_rank(rank, distribute, policy):
     """Runs one more op in each layer on the last rank, as for a padded batch of its own. Collectives must still match."""
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
-    try:
-        torch.manual_seed(0)
-        model = distribute(Model())
-        x = torch.randn(64, 32)
-        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
-        recompute_collectives(plan)
-        is_padded = rank == NUM_RANKS - 1
-        if is_padded:
-            for layer in model.layers:
-                layer.norm.register_forward_hook(lambda module, arguments, result: result.sigmoid() * 1.5)
+    torch.manual_seed(0)
+    model = distribute(Model())
+    x = torch.randn(64, 32)
+    plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+    recompute_collectives(plan)
+    is_padded = rank == NUM_RANKS - 1
+    if is_padded:
+        for layer in model.layers:
+            layer.norm.register_forward_hook(lambda module, arguments, result: result.sigmoid() * 1.5)
 
-        def step(checkpoint):
-            model.zero_grad(set_to_none=True)
-            torch.manual_seed(1)
-            with rematch.recording(checkpoint) if checkpoint else warnings.catch_warnings():
-                loss = model(x)
-            loss.backward()
-            return bits_of(model, loss)
+    def step(checkpoint):
+        model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        with rematch.recording(checkpoint) if checkpoint else warnings.catch_warnings():
+            loss = model(x)
+        loss.backward()
+        return bits_of(model, loss)
 
-        expected = step(None)
-        for schedule in SCHEDULES:
-            checkpoint = rematch.Checkpoint(plan, schedule)
-            with rematch.scopes(model, checkpoint), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = step(checkpoint)
-            assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
-            left = sum(row["left"] for row in checkpoint.report())
-            assert (left > 0) == is_padded, (schedule, checkpoint.report())
-    finally:
-        torch.distributed.destroy_process_group()
+    expected = step(None)
+    for schedule in SCHEDULES:
+        checkpoint = rematch.Checkpoint(plan, schedule)
+        with rematch.scopes(model, checkpoint), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = step(checkpoint)
+        assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+        left = sum(row["left"] for row in checkpoint.report())
+        assert (left > 0) == is_padded, (schedule, checkpoint.report())
 
 
 def apply_on_one_rank(rank, port, distribute, policy):
@@ -298,46 +288,51 @@ def by_a_sum_of_a_buffer(mine, _):
     return before + torch.sin(mine * buffer.clone())
 
 
-def exchange_between_layers(rank, port, exchange, policy):
+def exchange_between_layers(rank, exchange, policy):
     """A plan of a step with messages inside layers must be rejected by name. A layer that leaves its plan must send them
     once."""
+    torch.manual_seed(rank)
+    model, x = Model(), torch.randn(64, 32)
+    for layer in model.layers:
+        layer.feed_forward[0] = Exchange(layer.feed_forward[0])
+    plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+    for layer in model.layers:
+        layer.feed_forward[0].exchange = exchange
+    planned = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
+    try:
+        rematch.Checkpoint(planned)
+        raise AssertionError("a plan with messages in its regions was not refused")
+    except rematch.RematchError as error:
+        assert re.match(r"plan has c10d::(send|recv_|allreduce_) \(scope feed_forward.0\) in a region", str(error)), error
+
+    def step(checkpoint):
+        model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        with rematch.recording(checkpoint) if checkpoint else warnings.catch_warnings():
+            loss = model(x)
+        with rematch.watch() as figures:
+            loss.backward()
+        return bits_of(model, loss), figures["ops"]["recompute"]
+
+    expected, _ = step(None)
+    for schedule in SCHEDULES:
+        checkpoint = rematch.Checkpoint(plan, schedule)
+        with rematch.scopes(model, checkpoint), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found, recomputed = step(checkpoint)
+        assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+        assert recomputed and not any(name.startswith("c10d") for name in recomputed), recomputed
+        assert all(row["left"] == row["passes"] for row in checkpoint.report()), checkpoint.report()
+
+
+def run_rank(rank, port, on_one_rank, distribute, policy):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
-    try:
-        torch.manual_seed(rank)
-        model, x = Model(), torch.randn(64, 32)
-        for layer in model.layers:
-            layer.feed_forward[0] = Exchange(layer.feed_forward[0])
-        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
-        for layer in model.layers:
-            layer.feed_forward[0].exchange = exchange
-        planned = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
-        try:
-            rematch.Checkpoint(planned)
-            raise AssertionError("a plan with messages in its regions was not refused")
-        except rematch.RematchError as error:
-            assert re.match(r"plan has c10d::(send|recv_|allreduce_) \(scope feed_forward.0\) in a region", str(error)), error
-
-        def step(checkpoint):
-            model.zero_grad(set_to_none=True)
-            torch.manual_seed(1)
-            with rematch.recording(checkpoint) if checkpoint else warnings.catch_warnings():
-                loss = model(x)
-            with rematch.watch() as figures:
-                loss.backward()
-            return bits_of(model, loss), figures["ops"]["recompute"]
-
-        expected, _ = step(None)
-        for schedule in SCHEDULES:
-            checkpoint = rematch.Checkpoint(plan, schedule)
-            with rematch.scopes(model, checkpoint), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found, recomputed = step(checkpoint)
-            assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
-            assert recomputed and not any(name.startswith("c10d") for name in recomputed), recomputed
-            assert all(row["left"] == row["passes"] for row in checkpoint.report()), checkpoint.report()
-    finally:
-        torch.distributed.destroy_process_group()
+    on_one_rank(rank, distribute, policy)
+    torch.distributed.destroy_process_group()
+    # DTensor's caches hold the group, so Gloo's threads still run. A thread that frees a tensor while Python ends would
+    # abort the process.
+    os._exit(0)
 
 
 class RanksTest(unittest.TestCase):
@@ -345,7 +340,7 @@ class RanksTest(unittest.TestCase):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        torch.multiprocessing.spawn(on_one_rank, (port, distribute, policy), NUM_RANKS)
+        torch.multiprocessing.spawn(run_rank, (port, on_one_rank, distribute, policy), NUM_RANKS)
 
     def test_one_rank_leaves_the_plan(self):
         for distribute, policy in ((split, "full"), (split, "save_mm"), (split, "segments(2)"), (split_with_sequence, "full"),

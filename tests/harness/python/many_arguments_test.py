@@ -1,0 +1,45 @@
+"""Tests ops with more arguments and results than 15 and 16 bits can count."""
+
+import unittest
+
+import torch
+from beside_torch import BesideTorch
+from stack import Layer, Stack, batch
+
+# Numbers of items, and of recordings that must not grow. Steps with many items take a second.
+NUMBERS_OF_ITEMS = {1000: 50, 2**16 + 1: 2}
+
+
+class ManyItems(Layer):
+    """Makes one tensor of each number of a long vector, and stacks them. The vector needs no gradient, because torch's
+    backward of such a stack takes seconds."""
+
+    num_items = 0
+
+    def forward(self, x):
+        y = self.attention_norm(x)
+        numbers = y.detach().flatten()
+        items = (1.5 * numbers.repeat(-(-self.num_items // len(numbers)))[:self.num_items]).unbind()
+        stacked = torch.stack(items)
+        return x + torch.sin(y) * torch.cos(stacked[-x.numel():].view_as(x))
+
+
+class ManyArgumentsTest(BesideTorch):
+    def test_layers_that_unbind_and_stack(self):
+        for num_items, num_growth_recordings in NUMBERS_OF_ITEMS.items():
+            with self.subTest(num_items=num_items):
+                torch.manual_seed(0)
+                model, x = Stack(type("ManyItems", (ManyItems,), {"num_items": num_items}), num_layers=1), batch(length=8)
+
+                def train(around, model=model, x=x):
+                    with around():
+                        loss = model(x)
+                    loss.backward()
+                    return loss
+
+                plans = self.plans_of(model, lambda model=model, x=x: model(x), ["full"])
+                self.compare(model, train, plans, leaves=False, num_growth_recordings=num_growth_recordings)
+
+
+if __name__ == "__main__":
+    unittest.main()
