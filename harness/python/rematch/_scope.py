@@ -40,6 +40,7 @@ class ScopeGroup:
         self.is_recorded = False
         self.is_told_to_record = False
         self.is_told_of_compiled_code = False
+        self.has_model_run = False  # in a recorded step, whether or not a module with a scope was called
         self.bypassed: set[Scope] = set()  # scopes whose module's forward ran without a call of the module
         self.watch_handles: list[Any] = []
         _groups.add(self)
@@ -108,6 +109,11 @@ class Scope:
         if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
+    def notice_model(self, *_: object) -> None:
+        """The hook of the model, and of the modules that it consists of."""
+        if is_in_recorded_step() and not is_compiled():
+            self.group.has_model_run = True
+
     def _is_told_to_stay_closed(self) -> bool:
         """Warns once that no plan can govern a layer whose hooks are part of compiled code. Returns True."""
         if is_in_recorded_step() and not self.group.is_told_of_compiled_code:
@@ -138,8 +144,8 @@ def never_compile(hook: Any) -> None:
     never_compiled(hook)
 
 
-for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope._is_told_to_stay_closed, Scope._name_in_running_scope,
-              Scope._notice_unrecorded_call):
+for _hook in (Scope.enter, Scope.leave, Scope.notice_call_inside, Scope.notice_model, Scope._is_told_to_stay_closed,
+              Scope._name_in_running_scope, Scope._notice_unrecorded_call):
     never_compile(_hook)
 
 
@@ -178,6 +184,17 @@ def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) 
             watch_calls_inside(child, scope, shared)
         elif id(child) not in shared:
             scope.group.watch_handles.append(child.register_forward_hook(scope.notice_call_inside))
+
+
+def watch_model(model: torch.nn.Module, scope: Scope) -> None:
+    """Looks out for calls of a model, until a recorded step has called a module that has a scope."""
+    for module in (model, *model.children()):
+        scope.group.watch_handles.append(module.register_forward_hook(scope.notice_model))
+
+
+def has_model_run(checkpoint: object) -> bool:
+    """Whether a recorded step has called a model whose scopes serve the checkpoint."""
+    return any(group.has_model_run for group in _groups if group.checkpoint in (None, checkpoint))
 
 
 def has_watched_groups() -> bool:

@@ -14,9 +14,11 @@ import torch
 from rematch._in_torch import recorded_step
 from rematch._library import LIBRARY, Refused, call
 from rematch._program_hooks import require_enabled
-from rematch._scope import has_watched_groups, listed, names_of_scopes, num_changes, set_recorded, warn_of_bypassed_scopes
+from rematch._scope import (has_model_run, has_watched_groups, listed, names_of_scopes, num_changes, set_recorded,
+                            warn_of_bypassed_scopes)
 from rematch.planning import Checkpoint, require_checkpoint
 
+MAX_STEPS_WITHOUT_REGION = 20
 SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # the values of RegionsRun in harness/engine/recording.h
 
 
@@ -26,6 +28,7 @@ class _Notes:
     num_changes = -1  # num_changes() when the scopes were last compared with the plan
     is_told = False
     has_run = False
+    num_without_region = 0  # steps that called the model and none of the modules that the plan governs
     num_left = 0  # number of passes that had left the plan at the last look
     types_told: frozenset[tuple[int, int]] = frozenset()  # pairs of shape and type that a warning has named
     num_steps = 0  # number of steps recorded under verify_every
@@ -90,8 +93,8 @@ def is_recorded(checkpoint: Checkpoint) -> bool:
 def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None]:
     """Runs the forward passes inside it, on this thread, as the plan says. Backward may run inside or afterwards.
 
-    The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing or never open. Without grad
-    mode, as in an evaluation, nothing is recorded. If the model runs other ops than the plan was made for, the
+    The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing or never open; a step may
+    leave out all layers that the plan governs. Without grad mode, as in an evaluation, nothing is recorded. If the model runs other ops than the plan was made for, the
     checkpoint's `on_mismatch` says what happens, and one warning follows for each type of region that left the plan.
 
     With `verify_every=N` the first of every N steps hashes the results of ops, and compares recomputed results. The next
@@ -162,13 +165,21 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
 
 
 def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
-    notes.num_changes = num_changes()
     notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.scope_names()
+    if not notes.has_run and not notes.is_told and not missing and has_model_run(checkpoint):
+        notes.num_without_region += 1  # such as a text batch, which a plan of a vision tower does not govern
+        if notes.num_without_region < MAX_STEPS_WITHOUT_REGION:
+            return
+    notes.num_changes = num_changes()
     if notes.has_run or notes.is_told:
         return
     if missing:
         _warn(notes, "no model has scopes, so nothing is checkpointed; call rematch.scopes(model, checkpoint) once, before the "
                      "first step")
+    elif notes.num_without_region > 0:
+        _warn(notes, f"{notes.num_without_region} recorded steps ran the model and called no module that the plan governs "
+                     f"({listed(checkpoint.scope_names())}), so nothing is checkpointed; make a plan for the layers that these "
+                     "steps run")
     else:
         _warn(notes, f"the recorded step called no module that the plan governs ({listed(checkpoint.scope_names())}), so "
                      "nothing is checkpointed; is the model that runs the one that has the scopes, and is it left eager?")

@@ -9,7 +9,7 @@ import torch
 
 from rematch._library import PlanError, Refused
 from rematch._recorder import remove_recorders
-from rematch._scope import Scope, ScopeGroup, end_group, note_change, scope_of, watch_calls_inside
+from rematch._scope import Scope, ScopeGroup, end_group, note_change, scope_of, watch_calls_inside, watch_model
 from rematch.blocks import Blocks, children_of, find_blocks, unwrapped
 from rematch.planning import Checkpoint, require_checkpoint
 
@@ -36,7 +36,10 @@ class BlockScopes:
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
         self._visited: set[int] = set()
+        self._scope: Scope | None = None  # one of those that were opened
         self._visit(model, "", "", None)
+        if self._scope is not None:
+            watch_model(model, self._scope)
         note_change()
         if only is not None and not only <= self._opened:
             self.remove()
@@ -83,6 +86,7 @@ class BlockScopes:
         return not any(id(each) in self._index_of for each in module.modules())
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
+        self._scope = scope
         # The hooks run inside those of FSDP: after its gather, and before its free.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))

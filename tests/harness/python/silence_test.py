@@ -94,6 +94,18 @@ class FaultTest(Case):
             self.assert_said_once(lambda: self.step(model=other), "called no module that the plan governs (layers.0, layers.1 "
                                   "and 2 more)", "the one that has the scopes")
 
+    def test_a_model_that_never_runs_its_layers(self):
+        class Skipping(Model):
+            def forward(self, x):
+                return self.head(x).square().mean()
+
+        self.model.head = torch.nn.Linear(32, 32)
+        self.model.__class__ = Skipping
+        with rematch.scopes(self.model, self.checkpoint):
+            self.assert_silent(lambda: [self.step() for _ in range(19)])
+            self.assert_said_once(self.step, "20 recorded steps ran the model and called no module that the plan governs "
+                                  "(layers.0, layers.1 and 2 more)")
+
     def test_a_forgotten_recording(self):
         with rematch.scopes(self.model, self.checkpoint):
             self.assert_said_once(lambda: self.model(self.x).backward(), "layers.0 has scopes and runs outside of",

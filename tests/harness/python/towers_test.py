@@ -1,6 +1,7 @@
 """Tests parts of a model that only some batches run, such as a vision tower beside a text model."""
 
 import unittest
+import warnings
 
 import rematch
 import torch
@@ -62,6 +63,19 @@ class TowersTest(BesideTorch):
         plan["regions"] = [region for region in plan["regions"] if region["first_scope"].startswith("vision")]
         batches = ((self.text, self.image), (self.text,))
         self.compare(self.model, self.train_with(*batches), {"vision": plan}, leaves=False, torch_layers=self.model.vision)
+
+    def test_a_plan_of_the_tower_alone_is_silent_where_a_step_has_no_image(self):
+        (plan,) = self.plans_of(self.model, lambda: self.model(self.text, self.image), ["full"]).values()
+        plan["regions"] = [region for region in plan["regions"] if region["first_scope"].startswith("vision")]
+        checkpoint = rematch.Checkpoint(plan)
+        with warnings.catch_warnings(), rematch.scopes(self.model, checkpoint):
+            warnings.simplefilter("error")
+            for arguments in ((self.text,), (self.text,), (self.text, self.image), (self.text,)):
+                with rematch.recording(checkpoint):
+                    loss = self.model(*arguments)
+                loss.backward()
+        self.assertEqual(sum(row["left"] for row in checkpoint.report()), 0)
+        self.assertEqual(sum(row["passes"] for row in checkpoint.report()), 3)
 
     def test_a_plan_of_both_batches(self):
         steps = [lambda: self.model(self.text, self.image), lambda: self.model(self.text)]
