@@ -2,12 +2,14 @@
 what backward demands and allocates."""
 
 import bisect
+import contextlib
 import weakref
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_alone.hidden_writes import KNOWN_NAMESPACES, contents_of, functions_watched, refuse_silent_write
 from torch_alone.layers import NO_INDEX, ModuleScopes
 from torch_alone.op_facts import (IN_PLACE, MOST_USES, arguments_of, aten, draws_random, facts_of,
                                   in_backward_without_mode, is_of_the_mode, tensors_in)
@@ -98,7 +100,7 @@ class Recorder(TorchDispatchMode):
 
     def record(self, model, blocks, step):
         """Runs `step` and then backward of the loss that it returns."""
-        with ModuleScopes(model, blocks, self.enter, self.leave), self, self.in_linear:
+        with functions_watched(self._unrecorded), ModuleScopes(model, blocks, self.enter, self.leave), self, self.in_linear:
             with torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack):
                 loss = step()
             self.end_forward()
@@ -133,7 +135,8 @@ class Recorder(TorchDispatchMode):
         facts = facts_of(func)
         inputs, writes = self._reads_and_writes(facts, args, kwargs)
         draws = draws_random(facts, args, kwargs)
-        result = func(*args, **kwargs)
+        with self.op_refused_if_it_writes_silently(func, facts, args, kwargs):
+            result = func(*args, **kwargs)
         for storage in writes:
             self.tables.storages[storage].version += 1
         outputs = self._new_values(result, index)
@@ -150,6 +153,18 @@ class Recorder(TorchDispatchMode):
         self.ops.append(op)
         self.tables.note_freed(index)
         return result
+
+    @contextlib.contextmanager
+    def op_refused_if_it_writes_silently(self, func, facts, args, kwargs):
+        if func.namespace in KNOWN_NAMESPACES:
+            yield
+            return
+        unwritten = [each for position, each in arguments_of(facts, args, kwargs) if position not in facts.written]
+        with self._unrecorded():
+            before = contents_of(unwritten)
+        yield
+        with self._unrecorded():
+            refuse_silent_write(facts.name, before, contents_of(unwritten))
 
     def _reads_and_writes(self, facts, args, kwargs):
         inputs, writes = [], []
@@ -169,6 +184,14 @@ class Recorder(TorchDispatchMode):
             if self.tables.value_of(tensor, producer) == next_value:
                 outputs.append(next_value)
         return outputs
+
+    @contextlib.contextmanager
+    def _unrecorded(self):
+        was_off, self._is_off = self._is_off, True
+        try:
+            yield
+        finally:
+            self._is_off = was_off
 
     def pack(self, tensor):
         if self._in_backward:
@@ -210,6 +233,8 @@ class Recorder(TorchDispatchMode):
         self._unpacked = [other for other in self._unpacked if other != pack]
         if self._in_backward:
             self.events.append({"release": pack})
+        else:
+            self.packs[pack]["dropped_at"] = len(self.ops)
 
     def _run_backward(self, func, args, kwargs):
         func = in_backward_without_mode(func, args)

@@ -1,6 +1,7 @@
 """Tests that scripts/export_trace.py, which needs only torch, records what the library's tracer records: the same ops and
 scopes, and bytes that give the same peaks."""
 
+import ctypes
 import importlib.util
 import json
 import os
@@ -34,6 +35,46 @@ def small_model():
     torch.manual_seed(0)
     model, x = Model(), torch.randn(256, 32)
     return model, lambda: model(x)
+
+
+def model_with_dead_branches():
+    """Autograd drops what it saved for results that no backward reaches, while forward runs."""
+    torch.manual_seed(0)
+    model, x = Model(), torch.randn(64, 32)
+
+    class Layer(type(model.layers[0])):
+        def forward(self, x):
+            torch.sigmoid(self.norm(x)).exp()
+            unread = torch.sigmoid(self.norm(x) * 2)
+            x = super().forward(x)
+            del unread
+            return x * x.tanh()
+
+    for layer in model.layers:
+        layer.__class__ = Layer
+    return model, lambda: model(x)
+
+
+class Scale(torch.autograd.Function):
+    """Writes to its argument without raising the argument's version."""
+
+    @staticmethod
+    def forward(_, x):
+        ctypes.c_float.from_address(x.data_ptr()).value = 0.5
+        return x * 2
+
+    @staticmethod
+    def backward(_, gradient):
+        return gradient * 2
+
+
+@torch.library.custom_op("rematch_export_trace::scale", mutates_args=())
+def scale(x: torch.Tensor) -> torch.Tensor:
+    ctypes.c_float.from_address(x.data_ptr()).value = 0.5
+    return x * 2
+
+
+scale.register_autograd(lambda _, gradient: gradient * 2)
 
 
 def full_size_trace(name):
@@ -77,6 +118,38 @@ class ExportTraceTest(unittest.TestCase):
 
     def test_small_model_with_dropout(self):
         self.check(small_model)
+
+    def test_saved_tensors_that_autograd_drops(self):
+        traced = record_trace(*model_with_dead_branches())
+        self.assertGreater(sum("dropped_at" in pack for pack in traced["types"][0]["packs"]), 4)
+        self.check(model_with_dead_branches)
+
+    def test_code_that_writes_without_telling_is_refused(self):
+        for call, name in ((Scale.apply, f"{__name__}:Scale"), (scale, "rematch_export_trace::scale")):
+            model, step = small_model()
+            for layer in model.layers:
+                layer.feed_forward[1].forward = lambda x, call=call: call(x * 3)
+            with self.subTest(name=name), self.assertRaisesRegex(
+                    Refused, f"{name} writes to an argument without telling torch; record the step with .*rematch.trace") as error:
+                record_trace(model, step)
+            self.assertNotIn("\n", str(error.exception))
+
+    def test_functions_of_known_libraries_are_refused_without_data(self):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        known = type("Rope", (torch.autograd.Function,), {
+            "forward": staticmethod(lambda _, x: x.tanh()), "backward": staticmethod(lambda _, gradient: gradient),
+            "__module__": "liger_kernel.ops.rope"})
+
+        def traced():
+            model, step = small_model()
+            for layer in model.layers:
+                layer.feed_forward[1].forward = lambda x: known.apply(x * 3)
+            return record_trace(model, step)
+
+        self.assertIn("aten::tanh", [op["name"] for op in traced()["types"][0]["ops"]])
+        with FakeTensorMode(allow_non_fake_inputs=True), self.assertRaisesRegex(
+                Refused, "liger_kernel.ops.rope:Rope may write .* tensors without data do not show; record the step with"):
+            traced()
 
     def test_llama_of_transformers(self):
         self.check_of_package("transformers", llama)

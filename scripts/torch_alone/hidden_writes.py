@@ -1,0 +1,68 @@
+"""Refuses steps with code that writes to its arguments without telling torch. A trace of such a step needs the rematch
+package, whose plans carry what the code hides."""
+
+import contextlib
+
+import torch
+from torch.autograd import function as function_module
+
+from torch_alone.model_file import Refused
+
+# Libraries whose autograd functions write through raw pointers. Content shows a write only where tensors have data.
+KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
+# Libraries of torch, whose schemas mark every write.
+KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")
+
+
+def refuse_silent_write(name, before, after):
+    """Raises Refused if content changed and no version did."""
+    for (old_version, old), (version, new) in zip(before, after, strict=True):
+        if version == old_version and old != new:
+            _refuse(f"{name} writes to an argument without telling torch")
+
+
+def contents_of(arguments):
+    """Returns the version and a hash of each tensor in the arguments. Tensors without data have no hash."""
+    return [(tensor._version, _hash_of(tensor)) for tensor in torch.utils._pytree.tree_leaves(arguments)
+            if isinstance(tensor, torch.Tensor) and not tensor.is_inference()]
+
+
+@contextlib.contextmanager
+def functions_watched(unrecorded):
+    """Watches every autograd function. Inside `unrecorded()` ops are not recorded."""
+    holder = function_module._SingleLevelFunction
+    own = vars(holder).get("apply")
+
+    def apply(function, *arguments, **keywords):
+        run = super(holder, function).apply
+        name = f"{function.__module__}:{function.__qualname__}"
+        with unrecorded():
+            before = contents_of(arguments)
+        result = run(*arguments, **keywords)
+        with unrecorded():
+            after = contents_of(arguments)
+        refuse_silent_write(name, before, after)
+        if name.partition(".")[0] in KNOWN_LIBRARIES and any(content is None for _, content in after):
+            _refuse(f"{name} may write to its arguments without telling torch, which tensors without data do not show")
+        return result
+
+    holder.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        if own is None:
+            del holder.apply
+        else:
+            holder.apply = own
+
+
+def _hash_of(tensor):
+    if tensor.is_meta or isinstance(tensor, torch._subclasses.FakeTensor) or tensor.layout != torch.strided:
+        return None
+    data = torch.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor.detach()
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[data.element_size()]
+    return int(data.contiguous().view(integer).sum(dtype=torch.int64))
+
+
+def _refuse(what):
+    raise Refused(f"{what}; record the step with the package: rematch.trace(model, step)")
