@@ -96,8 +96,10 @@ int run(int argc, char** argv) {
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);
   }
-  CLI::App app("Which activations to keep, for how much memory: activation checkpointing measured.",
-               "rematch");
+  CLI::App app(
+      "Measures and plans activation checkpointing: which activations to keep, at which memory "
+      "cost.",
+      "rematch");
   app.formatter(std::make_shared<HelpFormat>());
   app.footer(kFooter);
   app.option_defaults()->always_capture_default();

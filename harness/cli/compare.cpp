@@ -24,7 +24,7 @@ struct CompareFlags : RecordFlags {
     app.add_option("--metric", metrics,
                    "Metrics to compare, separated by commas (default: all; see below)");
     app.add_option("--threshold", thresholds,
-                   "Largest difference that counts as none: 2%, or for one metric: "
+                   "Largest difference that is ignored: 2%, or for one metric: "
                    "step_time=2%+200us, peak_allocated=1MiB; a difference has to pass both floors "
                    "(default: 1% of step_time; any difference of the rest)");
     app.add_option("--false-alarms", false_alarms,
@@ -132,7 +132,8 @@ void require_compared(const CompareSettings& settings) {
                  settings.metrics.end();
         });
     if (is_compared) continue;
-    throw UsageError("--fail-on " + std::string(to_string(what)) + " is not compared: add " +
+    throw UsageError("--fail-on " + std::string(to_string(what)) +
+                     " is not among the compared metrics: add " +
                      std::string(short_name(metrics.front())) + " to --metric, or leave it out");
   }
 }
@@ -153,7 +154,7 @@ ExitCode exit_code_of(const CompareRecord& record) {
   }
   const std::vector<std::string> open = undecided(record);
   if (open.empty()) return ExitCode::kOk;
-  return end_with(ExitCode::kInconclusive, "inconclusive, since not decided: " + joined(open));
+  return end_with(ExitCode::kInconclusive, "inconclusive; undecided: " + joined(open));
 }
 
 ExitCode run(const CompareFlags& flags) {
@@ -180,7 +181,7 @@ ExitCode run(const CompareFlags& flags) {
 void add_compare(CLI::App& app, Action& action) {
   add_command<CompareFlags>(
       app, action, "compare",
-      "Two reports to a verdict: time with its noise, bytes, counts and losses exactly", run,
+      "Compares two reports: time with noise, and bytes, counts and losses exactly", run,
       "Metrics:\n" + table::format_line(joined(metric_names()), TableFormat::kText, 100) +
           "Examples:\n"
           "  rematch compare base.json candidate.json\n"

@@ -20,7 +20,7 @@ struct DescribeFlags {
     app.add_option("policy", policy, "Policy: a name of rematch list, or a JSON file");
     app.add_option("--plan", plan_file, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--trace", trace, "Stored trace; the policy is then the only argument");
-    app.add_flag("--kept", kept, "Print only what is kept: ops by kind of layer, and totals");
+    app.add_flag("--kept", kept, "Print only the kept ops, by kind of layer, and totals");
     app.add_flag("--json", json, "Print JSON instead of the table");
   }
   ModelFlags model;
@@ -66,7 +66,7 @@ std::string note_of(const Plan& plan) {
 
 ExitCode describe_plan(const DescribeFlags& flags) {
   if (!flags.policy.empty()) {
-    throw UsageError("--plan already says what is done; leave out '" + flags.policy + "'");
+    throw UsageError("--plan replaces the policy; leave out '" + flags.policy + "'");
   }
   const Plan whole_plan = require_plan(flags.plan_file);
   const Trace trace = trace_of(flags, whole_plan);
@@ -80,7 +80,7 @@ ExitCode run(const DescribeFlags& flags) {
   if (!flags.plan_file.empty()) return describe_plan(flags);
   for (const std::string& word : {flags.policy, flags.model.model()}) {
     if (names_plan(word)) {
-      throw UsageError("'" + word + "' is a plan and no policy; use --plan " + word);
+      throw UsageError("'" + word + "' is a plan, not a policy; use --plan " + word);
     }
   }
   // With a stored trace, the first argument is the policy.
@@ -89,7 +89,7 @@ ExitCode run(const DescribeFlags& flags) {
     throw UsageError("describe takes a model and a policy: rematch describe wan_small attn_only");
   }
   if (!one_argument && !flags.trace.empty()) {
-    throw UsageError("--trace already names the model; give the policy alone");
+    throw UsageError("--trace already names the model; give only the policy");
   }
   const Policy policy = require(parse_policy(one_argument ? flags.model.model() : flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);

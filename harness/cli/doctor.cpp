@@ -4,8 +4,8 @@
 namespace rematch {
 
 void add_doctor(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("doctor", "What this build and machine can do, and why not the rest");
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Shows what this build and machine can do, and why other features are missing");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON instead of the table");
   command->footer("Example: rematch doctor");

@@ -21,7 +21,7 @@ struct ExportFlags {
   explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--to", target,
-                   "Where the plan is to run: torch, a Python file that needs torch alone; or "
+                   "Where the plan is to run: torch, a Python file that needs only torch; or "
                    "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
                    "or megatron: lines of its configuration where one of its modes does the same, "
                    "else that file with the place to call it");
@@ -39,7 +39,7 @@ void require_target(const std::string& target) {
   std::vector<std::string_view> known = config_targets();
   known.insert(known.begin(), kTorch);
   if (std::find(known.begin(), known.end(), target) != known.end()) return;
-  throw UsageError("no target is called '" + target + "'" + did_you_mean(target, known));
+  throw UsageError("unknown target '" + target + "'" + did_you_mean(target, known));
 }
 
 Trace trace_of(const ExportFlags& flags, const Plan& plan) {
@@ -91,10 +91,10 @@ Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& pl
   if (place == nullptr)
     throw UsageError(why + (rejected == nullptr ? "; --to torch can do it" : ""));
   if (rejected != nullptr) {
-    throw UsageError(why + "; nor can a file that it calls: " + rejected->message);
+    throw UsageError(why + "; a Python file cannot do it either: " + rejected->message);
   }
   Exported exported = as_file(flags, *place, trace, plan, std::get<TorchRegions>(regions));
-  exported.hints = {why + "; so this is a Python file, which begins with where to call it"};
+  exported.hints = {why + "; wrote a Python file instead; its first lines say where to call it"};
   return exported;
 }
 
@@ -106,9 +106,8 @@ ExitCode run(const ExportFlags& flags) {
   require_writable(flags.output);
   const Plan plan = require_plan(flags.plan);
   if (!plan.other_shapes.empty()) {
-    throw UsageError(
-        "the plan has " + std::to_string(1 + plan.other_shapes.size()) +
-        " shapes of a step, and an export runs one; give a plan that was made for one");
+    throw UsageError("the plan has " + std::to_string(1 + plan.other_shapes.size()) +
+                     " step shapes; an export supports one; give a plan for a single shape");
   }
   const Trace trace = trace_of(flags, plan);
   const auto setting = setting_of_fronts({flags.plan});
@@ -141,7 +140,7 @@ void add_export(CLI::App& app, Action& action) {
       "  rematch export model.plan.json --to torchtune --trace model.trace.json\n"
       "  rematch export front.json#3 --to torchtitan --trace model.trace.json -o checkpointed.py\n"
       "What a target cannot do is refused with the name of the region, or with the first layer or\n"
-      "op that differs from the target's nearest mode: megatron has modes alone.");
+      "op that differs from the target's nearest mode. megatron supports only its own modes.");
 }
 
 }  // namespace rematch

@@ -51,7 +51,7 @@ struct GateFlags : RecordFlags {
     app.add_option(
         "--expect", expect,
         "Executed ops of all steps that are required: attention_forward=600, recompute.matmul=0");
-    app.add_flag("--allow-mixed", allow_mixed, "Decide although the environments differ");
+    app.add_flag("--allow-mixed", allow_mixed, "Decide even if the environments differ");
     add_record_flags(app, schema_name(kGateSchema));
   }
   CurveFlags curves;
@@ -77,7 +77,7 @@ void require_op_name(const std::string& name) {
   if (from_string<OpClass>(op) || from_string<CollectiveKind>(op)) return;
   std::vector<std::string_view> known = all_words<OpClass>();
   known.insert(known.end(), kWords<CollectiveKind>.begin(), kWords<CollectiveKind>.end());
-  throw UsageError("--expect '" + name + "' names no op class and no kind of collective" +
+  throw UsageError("--expect '" + name + "' is not an op class or a kind of collective" +
                    did_you_mean(op, known) +
                    "; a phase may stand before it (recompute.matmul), an op is aten::mm");
 }
@@ -89,7 +89,8 @@ Expectation parse_expectation(const std::string& text) {
                          ? std::nullopt
                          : parse_number<std::int64_t>(std::string_view(text).substr(equals + 1));
   if (!count || *count < 0) {
-    throw UsageError("--expect '" + text + "' is no NAME=COUNT such as attention_forward=600");
+    throw UsageError("--expect '" + text +
+                     "' is not of the form NAME=COUNT, such as attention_forward=600");
   }
   expectation.executed = *count;
   expectation.name = text.substr(0, equals);
@@ -125,7 +126,7 @@ GateSettings settings_of(const GateFlags& flags) {
 void require_use(const GateFlags& flags, const GateSettings& settings) {
   const bool equivalence = settings.loss == LossTier::kEquivalence;
   if (!equivalence && (settings.equivalence_margin || settings.window_steps)) {
-    throw UsageError("--margin and --window are of --loss equivalence");
+    throw UsageError("--margin and --window require --loss equivalence");
   }
   flags.require_one_format();
   if (flags.curves.are_given()) return;
@@ -166,7 +167,7 @@ std::vector<std::string> require_policies(const std::string& flag,
     for (const std::string& text : parse_list(list)) {
       const std::string name = known.contains(text) ? text : canonical_policy(text);
       if (!known.contains(name)) {
-        throw UsageError(flag + " '" + text + "': no point has it" +
+        throw UsageError(flag + " '" + text + "' is in no point of the report" +
                          did_you_mean(text, std::vector<std::string>(known.begin(), known.end())));
       }
       policies.push_back(name);
@@ -240,17 +241,12 @@ void add_gate(CLI::App& app, Action& action) {
       app, action, "gate",
       "PASS, FAIL or INCONCLUSIVE for CI: loss parity, peak, slowdown, executed ops", run,
       "Tiers of --loss: bitwise compares the bits of loss, gradient norm, parameters and\n"
-      "generators at every step; envelope allows a difference from the nearest run of the "
-      "reference\n"
-      "of twice what two of its runs differ by (three runs at least; rematch run "
-      "--repeat-reference\n"
-      "makes four more; 2.4 times if the candidate has four runs too, the furthest of which "
-      "counts);\n"
-      "equivalence tests mean losses (four runs on both sides). With --losses no test passes "
-      "unless\n"
-      "the reference's loss falls, by more than its noise and than the test allows: else a run "
-      "that\n"
-      "learns nothing would pass.\n"
+      "generators at every step. envelope allows twice the largest difference between two runs\n"
+      "of the reference. It needs at least three such runs; rematch run --repeat-reference makes\n"
+      "four more. If the candidate has four runs too, it allows 2.4 times, for the furthest run.\n"
+      "equivalence tests mean losses, with four runs on both sides. With --losses a test passes\n"
+      "only if the reference's loss falls by more than its noise and more than the test allows.\n"
+      "Otherwise a run that learns nothing would pass.\n"
       "Examples:\n"
       "  rematch gate report.json --reference report.json --loss bitwise\n"
       "  rematch gate new.json --reference old.json --loss envelope --max-slowdown 5%\n"

@@ -24,7 +24,7 @@ void require_each_once(const CurveFlags& flags) {
       if (seen.insert(path.empty() ? std::filesystem::path(file) : path).second) continue;
       throw UsageError(
           in_quotes(file) +
-          " is given twice; each curve is one run, and a run proves nothing of itself");
+          " is given twice; each curve is one run, and a run cannot be compared with itself");
     }
   }
 }
@@ -49,7 +49,7 @@ CurveFlags::CurveFlags(CLI::App& app) : command(&app) {
                  "Loss curves of any trainer to judge in place of a report, one file for each run: "
                  "CSV with a header, or JSON lines, with step and loss in each row");
   app.add_option("--reference-losses", references,
-                 "Curves to compare with: runs that differ by noise alone, at least three for "
+                 "Curves to compare with: runs that differ only by noise, at least three for "
                  "--loss envelope");
   app.add_option("--step-column", columns.step, "Column or key of the step in these files");
   app.add_option("--loss-column", columns.loss,
@@ -68,10 +68,10 @@ void require_curve_flags(const CurveFlags& flags, const GateSettings& settings) 
                            "--max-peak-bytes", "--max-slowdown", "--expect", "--allow-mixed"}) {
     if (flags.command->count(flag) == 0) continue;
     throw UsageError(std::string(flag[0] == '-' ? "" : "a ") + flag +
-                     " does not go with --losses, which gates loss curves alone");
+                     " cannot be used with --losses, which gates only loss curves");
   }
   if (flags.references.empty()) {
-    throw UsageError("--losses needs --reference-losses FILE..., the curves to hold it against");
+    throw UsageError("--losses needs --reference-losses FILE..., the curves to compare with");
   }
   if (settings.loss == LossTier::kBitwise) {
     throw UsageError(

@@ -92,7 +92,7 @@ std::string systems_to_text() {
     if (!entry.trap.text.empty())
       text += indented("trap: " + std::string(entry.trap.text), kIndent);
   }
-  return text + "\nAn upper-case letter takes any value; {N} is where it goes.\n";
+  return text + "\nAn upper-case letter stands for a value; {N} marks where it is used.\n";
 }
 
 }  // namespace

@@ -69,12 +69,12 @@ ExitCode run(const MergeFlags& flags) {
 
 void add_merge(CLI::App& app, Action& action) {
   add_command<MergeFlags>(
-      app, action, "merge",
-      "Puts the reports of a run's shards together; the same bytes in any order", run,
+      app, action, "merge", "Merges the reports of a run's shards; their order does not matter",
+      run,
       "Examples:\n"
       "  rematch merge mine.shard-*.json -o mine.json\n"
       "  rematch merge h100.json l40s.json --allow-mixed -o both.json\n"
-      "Exit code 5: points of the run are missing, or did not end ok; 6: mixed environments.");
+      "Exit code 5: points of the run are missing or failed; 6: mixed environments.");
 }
 
 }  // namespace rematch

@@ -24,7 +24,7 @@ void require_consistent(const PredictFlags& flags) {
     throw UsageError("nothing to predict: give --policy none,full,... or --plan FILE");
   }
   if (flags.any_card && flags.profile_file.empty()) {
-    throw UsageError("--any-card is about the card of a profile; give --profile FILE");
+    throw UsageError("--any-card requires --profile FILE");
   }
   if (!flags.device.empty() && find_device_sheet(flags.device) == nullptr) {
     throw UsageError(unknown_device(flags.device).message);
@@ -36,7 +36,7 @@ void require_consistent(const PredictFlags& flags) {
     require_links(flags.links_file, flags.device);
   }
   if (!flags.trace_file.empty() && flags.round_512) {
-    throw UsageError("a trace has bytes as tensors ask for them; leave out --round-512");
+    throw UsageError("--round-512 cannot be used with --trace, whose sizes are not rounded");
   }
 }
 
@@ -125,7 +125,7 @@ ExitCode predict(const PredictFlags& flags) {
 void add_predict(CLI::App& app, Action& action) {
   add_command<PredictFlags>(
       app, action, "predict",
-      "Peak bytes, who holds them, and executed ops of a step, without running it", predict,
+      "Predicts a step's peak bytes, their holders and its ops, without running it", predict,
       "Examples:\n"
       "  rematch predict --model llama3_8b --policy none,full,attn_only --schedule both\n"
       "  rematch predict --model llama3_8b --dtype bfloat16 --policy none,full --world 8 "

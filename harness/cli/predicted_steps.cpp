@@ -109,7 +109,7 @@ std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& tr
   if (sheet == nullptr && profile) sheet = sheet_of(*profile);
   const std::optional<Bytes> asked = parse_reserve(flags.reserve);
   if (sheet == nullptr && asked) {
-    throw UsageError("--reserve is taken off a card's memory; give --device h100");
+    throw UsageError("--reserve is subtracted from a card's memory; give --device h100");
   }
   if (sheet == nullptr) return std::nullopt;
   const int communicators = std::max(num_communicators(trace), world > 1 ? 1 : 0);

@@ -83,7 +83,8 @@ void say_times(const Profile& profile) {
       (is_roofline ? "roofline: the data sheet's peak rates, a lower bound"
                    : measured_in_words(profile)));
   if (const auto most = most_temporary(profile)) {
-    say("kernels allocate at most " + format_bytes(*most) + " inside, above the op boundary");
+    say("kernels allocate at most " + format_bytes(*most) +
+        " in addition to the tensors at op boundaries");
   } else if (profile.device != "cpu") {
     say(std::string(kTemporariesNotMeasured));
   }
@@ -93,8 +94,8 @@ void say_error(const Profile& roofline, const Profile& measured) {
   const RooflineError error = roofline_error(roofline, measured);
   say("measured on " + device_in_words(measured) + ": the step takes " +
       format_fixed(error.step_time_ratio, 2) +
-      " times the roofline, an op of forward in the median " +
-      format_fixed(error.median_op_ratio, 2) + " times");
+      " times the roofline; the median op of forward takes " +
+      format_fixed(error.median_op_ratio, 2) + " times its roofline");
 }
 
 Profile measure(const ProfileFlags& flags, const Trace& trace) {
@@ -138,8 +139,8 @@ ExitCode measure_links(const ProfileFlags& flags) {
   if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0 ||
       !flags.attention.empty() || flags.deterministic_times) {
     throw UsageError(
-        "links are those of ranks, whatever they train; leave out --trace, --against, "
-        "--measure-layers, --attention and --deterministic-times");
+        "--links cannot be combined with --trace, --against, --measure-layers, --attention and "
+        "--deterministic-times");
   }
   const auto layout = flags.model.layout_alone();
   require_measured_device(flags.device, "profile --links --device " + flags.device);
@@ -158,11 +159,10 @@ ExitCode profile(const ProfileFlags& flags) {
         "--device h100 for a roofline");
   }
   if (!is_measured && flags.measured_layers > 0) {
-    throw UsageError(
-        "--measure-layers is for a device that is measured; a roofline is of all layers");
+    throw UsageError("--measure-layers requires a measured device; a roofline covers all layers");
   }
   if (is_measured && !flags.measured_file.empty()) {
-    throw UsageError("--against holds a roofline against a measured profile; give --device h100");
+    throw UsageError("--against compares a roofline with a measured profile; give --device h100");
   }
   if (!is_measured && (!flags.attention.empty() || flags.deterministic_times)) {
     throw UsageError(

@@ -102,7 +102,7 @@ std::string as_csv(const Inputs& inputs) {
                         (inputs.fronts.empty() ? 0 : 1);
   if (num_kinds > 1) {
     throw UsageError(
-        "reports, compare records and fronts have other columns each; call --csv once for each "
+        "reports, compare records and fronts have different columns; call --csv once for each "
         "kind");
   }
   if (!inputs.fronts.empty()) return render_csv(inputs.fronts);

@@ -11,7 +11,7 @@ namespace {
 struct TraceFlags {
   explicit TraceFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--check", compared,
-                   "Two stored traces of one step: say how they differ, and record nothing")
+                   "Two stored traces of one step: prints how they differ and records nothing")
         ->expected(2);
     app.add_option("-o,--output", output, "File to write (default: stdout)");
   }

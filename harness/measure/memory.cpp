@@ -121,7 +121,7 @@ void release_cpu(void* data) {
 [[noreturn]] void throw_out_of_memory(std::size_t num_bytes) {
   const Bytes requested{static_cast<std::int64_t>(num_bytes)};
   const Bytes alive = cpu_counters().sample().total;
-  throw OutOfMemory("out of memory: asked for " + std::to_string(requested.count) + " bytes with " +
+  throw OutOfMemory("out of memory: requested " + std::to_string(requested.count) + " bytes with " +
                         std::to_string(alive.count) + " bytes in tensors",
                     requested, alive);
 }
@@ -177,8 +177,8 @@ class MetaAllocator final : public c10::Allocator {
 void require_installed() {
   if (!installed.load()) {
     throw std::logic_error(
-        "memory was asked for without install_counting_allocators(); call it before the first "
-        "tensor");
+        "the counting allocators are not installed; call install_counting_allocators() before the "
+        "first tensor");
   }
 }
 

@@ -49,7 +49,7 @@ class Attribution {
     use_.invalid = reason_for_invalid();
     if (!use_.invalid && !launches_explain_kernels()) {
       use_.invalid = difference_of_steps();
-      if (use_.invalid) *use_.invalid += ", and the launches do not say why; count again";
+      if (use_.invalid) *use_.invalid += ", and the launches do not explain it; count again";
     }
     if (!use_.invalid) use_.note = note();
     return std::move(use_);
@@ -201,7 +201,8 @@ class Attribution {
     }
     if (use_.unattributed > 0) {
       return std::to_string(use_.unattributed) +
-             " kernels were launched by no op of the step: does something else use this process?";
+             " kernels were not launched by an op of the step: does something else use this "
+             "process?";
     }
     return std::nullopt;
   }
@@ -222,12 +223,12 @@ class Attribution {
 
   std::optional<std::string> note() const {
     if (const std::optional<std::string> difference = difference_of_steps()) {
-      return *difference + ": what is launched varies with the data";
+      return *difference + ": its launches depend on the data";
     }
     const TransferTotals& transfers = use_.unattributed_transfers;
     if (transfers.count == 0) return std::nullopt;
     return std::to_string(transfers.count) + " copies or sets of " +
-           std::to_string(transfers.bytes.count) + " bytes were started by no op";
+           std::to_string(transfers.bytes.count) + " bytes were not started by an op";
   }
 
   const Activity& activity_;

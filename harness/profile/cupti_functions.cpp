@@ -53,10 +53,10 @@ CuptiFunctions load_cupti(const std::string& library) {
 void require_cupti_version(const CuptiFunctions& functions) {
   std::uint32_t version = 0;
   const CUptiResult result = functions.get_version(&version);
-  if (result != CUPTI_SUCCESS) throw CuptiError("CUPTI does not tell its version");
+  if (result != CUPTI_SUCCESS) throw CuptiError("CUPTI does not report its version");
   if (release_of(version) == release_of(CUPTI_API_VERSION)) return;
   throw CuptiError("CUPTI " + release_name(version) +
-                   " is loaded, and this build reads records of " +
+                   " is loaded, but this build reads records of " +
                    release_name(CUPTI_API_VERSION) + "; is another CUDA in LD_LIBRARY_PATH?");
 }
 

@@ -64,7 +64,7 @@ std::string advice_for(CUptiResult result) {
       return "the driver lets only administrators profile; ask for "
              "NVreg_RestrictProfilingToAdminUsers=0";
     case CUPTI_ERROR_NOT_COMPATIBLE:
-      return "another tool uses it in a way that does not go together; run without it";
+      return "another tool uses CUPTI in an incompatible way; run without it";
     default:
       return "no activity can be recorded here; is a driver of CUDA 13 loaded?";
   }
@@ -153,7 +153,7 @@ void CuptiSession::Recorder::take(CUcontext context, std::uint32_t stream, std::
   }
   std::size_t dropped = 0;
   if (functions.num_dropped(context, stream, &dropped) != CUPTI_SUCCESS && failure.empty()) {
-    failure = "CUPTI does not tell how many records it dropped";
+    failure = "CUPTI does not report how many records it dropped";
   }
   const std::lock_guard lock(mutex);
   if (problem.empty()) problem = failure;
@@ -201,7 +201,7 @@ void CuptiSession::Recorder::trace_calls(const Calls& calls) {
     if (!is_named || name == nullptr) continue;
     if (launches_kernel(name)) launches.add(calls.domain, call);
     if (gives_work(name)) continue;
-    check((functions.*calls.enable)(call, 0), "records of launches alone");
+    check((functions.*calls.enable)(call, 0), "to record only launches");
   }
 }
 
@@ -253,7 +253,7 @@ void CuptiSession::end() {
 void CuptiSession::discard() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
   std::uint64_t now = 0;
-  recorder_->check(recorder_->functions.timestamp(&now), "to tell the time");
+  recorder_->check(recorder_->functions.timestamp(&now), "to give a time stamp");
   const std::lock_guard lock(recorder_->mutex);
   recorder_->activity = {};
   recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));

@@ -107,7 +107,7 @@ class ProfiledTraining {
 
 void ProfiledTraining::step(StepListener& listener) {
   if (const auto signal = InterruptGuard::signal()) {
-    throw Interrupted(*signal, "the ops were not all timed, so there are no times to go by");
+    throw Interrupted(*signal, "not all ops were timed, so there is no profile");
   }
   training_.step(next_step_++, listener);
   progress_.step_done();

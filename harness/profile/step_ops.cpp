@@ -42,7 +42,7 @@ std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
                                             int num_steps) {
   const KernelUse use = attribute(activity, calls);
   if (use.invalid) {
-    throw std::runtime_error("the kernels that were recorded do not add up: " + *use.invalid);
+    throw std::runtime_error("the recorded kernels are inconsistent: " + *use.invalid);
   }
   std::vector<TimedSteps::Ops> steps;
   for (int step = 0; step < num_steps; ++step) {

@@ -26,8 +26,8 @@ class NotedGloo final : public NotedBackend<c10d::ProcessGroupGloo> {
       notes().lost_others();
       throw RanksError(std::string(collective) + " of group '" + group_ + "' failed on its rank " +
                        std::to_string(getRank()) + " of " + std::to_string(getSize()) +
-                       ": another rank ended, hangs, or is at another collective (" + error.what() +
-                       ")");
+                       ": another rank has ended, hangs, or runs another collective (" +
+                       error.what() + ")");
     }
     // Gloo's thread releases the tensors of a collective shortly after its work is done.
     while (work.use_count() > 1) std::this_thread::yield();

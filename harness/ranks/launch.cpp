@@ -190,13 +190,13 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
   if (result.end == LaunchResult::End::kFailed) {
     blame = blame_of_failure(exchange.states());
     result.message = blame ? blame->message
-                           : "the store that the ranks meet at is gone: whoever started rank 0 "
+                           : "the store of the ranks is gone: the process that started rank 0 "
                              "has ended";
   } else if (result.end == LaunchResult::End::kTimedOut) {
     blame = blame_of_delay(exchange.states());
     result.message = "no end after " + std::to_string(limit.count()) + " ms: " +
                      (blame ? blame->message
-                            : "all ranks are equally far; raise the limit, or "
+                            : "all ranks are at the same point; raise the limit, or "
                               "look for what all of them wait for");
   } else if (result.end == LaunchResult::End::kInterrupted) {
     result.message = "interrupted";

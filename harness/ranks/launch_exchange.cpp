@@ -31,13 +31,13 @@ auto progress_of(const RankState& state) {
 std::string describe_progress(const RankState& state) {
   if (!state.was_started) return "was never started";
   if (!state.note.joined) return "has not joined the others";
-  return "has begun step " + std::to_string(state.note.step) + " and " +
+  return "has begun step " + std::to_string(state.note.step) + " and issued " +
          std::to_string(state.note.calls) + " collectives";
 }
 
 Blame blame_for_end(const RankState& state) {
   std::string message = "rank " + std::to_string(state.rank);
-  if (state.is_silent) return {state.rank, message + " is gone: nothing is heard of its command"};
+  if (state.is_silent) return {state.rank, message + " is lost: its command is silent"};
   message += state.note.failed_at && state.signal == 0 ? " failed first" : " ended first";
   if (state.signal != 0) message += ", signal " + std::to_string(state.signal);
   if (state.exit_code != 0) message += ", exit code " + std::to_string(state.exit_code);

@@ -57,12 +57,12 @@ int rank_in_group(const RankGroup& group, int rank, int world) {
                      ", but ranks are 0 to " + std::to_string(world - 1));
   }
   if (std::set(group.ranks.begin(), group.ranks.end()).size() != group.ranks.size()) {
-    throw RanksError("group '" + group.name + "' has a rank twice");
+    throw RanksError("group '" + group.name + "' contains a rank twice");
   }
   const auto found = std::ranges::find(group.ranks, rank);
   if (found == group.ranks.end()) {
     throw RanksError("rank " + std::to_string(rank) + " is not in group '" + group.name +
-                     "': a rank makes its own groups alone");
+                     "': a rank may only create groups that contain it");
   }
   return static_cast<int>(found - group.ranks.begin());
 }
@@ -116,7 +116,7 @@ struct Ranks::Groups {
       notes->lost_others();
       throw RanksError("rank " + std::to_string(place.rank) + " lost the store at " +
                        place.address + ":" + std::to_string(place.port) +
-                       ", which whoever started rank 0 serves: that process has ended (" +
+                       ", served by the process that started rank 0, which has ended (" +
                        error.what_without_backtrace() + ")");
     }
   }
@@ -182,8 +182,8 @@ void Ranks::join() {
     groups_->notes->lost_others();
     throw RanksError("rank " + std::to_string(place_.rank) + " finds no store at " +
                      place_.address + ":" + std::to_string(place_.port) +
-                     ", which whoever starts rank 0 serves (" + error.what_without_backtrace() +
-                     ")");
+                     ", served by the process that starts rank 0 (" +
+                     error.what_without_backtrace() + ")");
   }
   groups_->notes->joined();
   barrier("join");
@@ -223,7 +223,7 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
     while (!groups_->store->check({prefix + number})) {
       if (std::chrono::steady_clock::now() >= give_up_at) {
         throw RanksError("rank " + number + " of " + std::to_string(place_.world) +
-                         " has not come to '" + name + "' within " + in_seconds(options_.timeout) +
+                         " has not reached '" + name + "' within " + in_seconds(options_.timeout) +
                          ": it hangs, or was never started");
       }
       if (groups_->store->check({"failed/" + number})) {

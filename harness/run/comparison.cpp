@@ -118,7 +118,7 @@ void Comparison::say_reused() const {
   if (progress_.num_reused() == 0) return;
   progress_.say(std::to_string(progress_.num_reused()) + " of " +
                 std::to_string(progress_.num_finished()) + " parts are reused from " +
-                settings_.points_folder + "; --fresh measures all again");
+                settings_.points_folder + "; --fresh measures all parts again");
 }
 
 // Lists the points of a comparison that measures only times. On a device whose times mean nothing,
@@ -254,7 +254,7 @@ PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
     request.snapshot_file = settings_.snapshot_file;
   }
   return measure_in_child(request, settings_.children, [&](const std::string& why) {
-    progress_.say(describe_variant(variant) + ": " + why + "; it is measured once more");
+    progress_.say(describe_variant(variant) + ": " + why + "; measuring it again");
   });
 }
 
@@ -279,10 +279,10 @@ Report run_comparison(const ComparisonSettings& settings, const std::vector<Vari
 
 std::string what_is_kept(const ComparisonSettings& settings, bool keeps_any) {
   if (settings.points_folder.empty()) {
-    return "nothing of it is kept; with -o FILE a run can be resumed";
+    return "nothing is kept; use -o FILE to make a run resumable";
   }
-  if (!keeps_any) return "nothing had finished by then";
-  return "what had finished is kept in " + settings.points_folder + "; rerun the command " +
+  if (!keeps_any) return "nothing had finished";
+  return "finished work is kept in " + settings.points_folder + "; rerun the command " +
          (settings.fresh ? "without --fresh to resume" : "to resume");
 }
 

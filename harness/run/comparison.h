@@ -33,7 +33,7 @@ struct ComparisonSettings {
   // system may kill a process other than the one that asked for memory.
   std::optional<AvailableMemory> limit;
   std::string how_to_lift_limit;  // text appended to the reason of a skip, such as "--force
-                                  // measures it all the same"
+                                  // measures it anyway"
   // Folder of finished points, from which a killed run can resume. If empty, no points are kept.
   std::string points_folder;
   bool fresh = false;

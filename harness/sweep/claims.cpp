@@ -122,7 +122,7 @@ std::optional<HeldClaim> Claims::take(const std::string& comparison) {
   const int num_lost = num_lost_starts(comparison, judged.generation);
   if (num_lost < rule_.most_lost_starts) return claim;
   claim->end(ClaimState::kFailed, "given up after " + std::to_string(num_lost) +
-                                      " starts whose workers vanished; it may be what ends them");
+                                      " starts whose workers died; it may be the cause");
   return std::nullopt;
 }
 

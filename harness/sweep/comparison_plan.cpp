@@ -17,7 +17,7 @@ void require_id(const JsonField& id, std::set<std::string>& ids) {
   const std::string& text = id.string();
   const bool is_name =
       !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!is_name) id.fail("is no id of a comparison: digits and letters a to f");
+  if (!is_name) id.fail("is not the id of a comparison: digits and letters a to f");
   if (!ids.insert(text).second) id.fail("appears twice");
 }
 
@@ -40,7 +40,7 @@ ComparisonPlan comparison_plan_from_json(const Json& json) {
   content.erase("id");
   if (plan.id != hash_of(content)) {
     document.at("id").fail(
-        "is not the hash of the rest: the plan was changed after it was made; "
+        "does not match the plan: the plan was changed after it was made; "
         "make it again with `rematch sweep plan`");
   }
   read_fields(document, plan);

@@ -28,7 +28,7 @@ class InterruptGuard {
 // Thrown by work that the user interrupted. Carries the signal to main(), which says what is kept
 // of the work and exits with 128 + signal.
 struct Interrupted : std::runtime_error {
-  explicit Interrupted(int signal_number, std::string remains = "nothing of it is kept");
+  explicit Interrupted(int signal_number, std::string remains = "nothing is kept");
   int signal;
   std::string what_remains;  // must not promise more than is kept
 };

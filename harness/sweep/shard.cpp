@@ -43,11 +43,11 @@ std::optional<JobArray> job_array(const Variable& variable) {
 // or 1.
 std::string why_open(const JobArray& array, int id) {
   if (array.count == 1) {
-    return "has this task alone, which may be one of a larger array that is run again";
+    return "has only this task, so it may be a rerun of part of a larger array";
   }
   if (array.first > 1) {
     return "begins at " + std::to_string(array.first) +
-           ", so it may be a part of a larger one that is run again";
+           ", so it may be a rerun of part of a larger array";
   }
   const std::int64_t span = std::int64_t{array.count - 1} * array.step;
   const int offset = id - array.first;
@@ -79,7 +79,8 @@ std::variant<Shard, Rejected> shard_of_slurm(const Variable& variable) {
   const char* task = variable("SLURM_ARRAY_TASK_ID");
   if (task == nullptr) {
     return Rejected{
-        "--shard slurm is for a task of a job array, and SLURM_ARRAY_TASK_ID is not set; start it "
+        "--shard slurm requires a task of a job array, but SLURM_ARRAY_TASK_ID is not set; start "
+        "it "
         "with sbatch --array, or give --shard INDEX/COUNT, or nothing for everything"};
   }
   const std::optional<JobArray> array = job_array(variable);

@@ -30,7 +30,7 @@ std::vector<std::string> words_of(const JsonField& field) {
     const bool is_own = std::find(kOwnFlags.begin(), kOwnFlags.end(), flag) != kOwnFlags.end();
     if (is_own || flag == "-o") {
       element.fail(in_quotes(flag) +
-                   " is the sweep's to say: groups have models, policies, "
+                   " is set by the sweep: groups have models, policies, "
                    "schedules, axes, seeds and repetitions, and workers name the reports");
     }
     words.push_back(word);
@@ -107,7 +107,7 @@ class Expansion {
     std::size_t num_combinations = group.models.size() * group.seeds.size();
     for (const Axis& axis : group.axes) {
       num_combinations *= axis.values.size();
-      if (num_combinations > kMostComparisons) field.fail("asks for more than 100000 comparisons");
+      if (num_combinations > kMostComparisons) field.fail("contains more than 100000 comparisons");
     }
     for (const std::string& model : group.models) {
       AxisValues values;
@@ -176,7 +176,7 @@ class Expansion {
     PlannedComparison& common = sweep_.comparisons[place->second];
     if (!is_new &&
         (common.schedule != comparison.schedule || common.num_repeats != comparison.num_repeats)) {
-      field.fail(describe(common.spec.preset, values) + " is asked for in " + common.path +
+      field.fail(describe(common.spec.preset, values) + " is requested in " + common.path +
                  " with another schedule or other repetitions; give both groups the same");
     }
     for (const std::string& policy : policies) {
@@ -204,7 +204,7 @@ SweepFile sweep_from_json(const Json& json) {
   Expansion expansion(sweep);
   const JsonField groups = document.at("groups");
   for (const JsonField& group : groups.elements()) expansion.add(group);
-  if (sweep.comparisons.empty()) groups.fail("asks for no comparison");
+  if (sweep.comparisons.empty()) groups.fail("contains no comparison");
   expansion.finish();
   return sweep;
 }

@@ -45,8 +45,7 @@ AxisValue value_of(const JsonField& field, const std::string& axis) {
 std::vector<std::string> models_of(const JsonField& group) {
   const auto one = group.find("model");
   const auto several = group.find("models");
-  if (one.has_value() == several.has_value())
-    group.fail("needs \"model\" or \"models\", one of them");
+  if (one.has_value() == several.has_value()) group.fail("needs either \"model\" or \"models\"");
   std::vector<JsonField> fields;
   if (one) fields.push_back(*one);
   if (several) fields = several->elements();
@@ -118,7 +117,7 @@ std::vector<Axis> axes_of_group(const JsonField& field, const SweepGroup& group)
   for (const auto& [name, values] : varied->members()) {
     require_axis(values, *name, known);
     for (const Axis& axis : axes) {
-      if (axis.name == *name) values.fail("stands among \"fixed\" as well");
+      if (axis.name == *name) values.fail("is also listed in \"fixed\"");
     }
     Axis axis{*name, {}};
     for (const JsonField& value : values.elements()) axis.values.push_back(value_of(value, *name));
@@ -140,7 +139,7 @@ std::vector<Skip> skips_of(const JsonField& group, const std::vector<Axis>& axes
       require_axis(value, *name, known);
       skip.values.emplace_back(*name, value_of(value, *name));
     }
-    if (skip.values.empty()) rule.fail("names no axis");
+    if (skip.values.empty()) rule.fail("is empty; name at least one axis");
     skips.push_back(std::move(skip));
   }
   return skips;

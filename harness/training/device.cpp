@@ -89,8 +89,8 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
   }
   if (name.empty()) return std::string(known.front());
   if (std::find(known.begin(), known.end(), name) != known.end()) return std::string(name);
-  return Rejected{"no attention '" + std::string(name) + "' for " + std::string(dtype) + " on " +
-                  device + "; allowed are " + joined(known)};
+  return Rejected{"unknown attention backend '" + std::string(name) + "' for " +
+                  std::string(dtype) + " on " + device + "; allowed are " + joined(known)};
 }
 
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
@@ -98,8 +98,8 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view configuration) {
   if (!names_cuda(device)) {
     if (asked_for.empty()) return std::string(device) + "_counting";
-    return Rejected{"--allocator is a choice of device cuda; on " + std::string(device) +
-                    " leave it out"};
+    return Rejected{"--allocator requires device cuda; leave it out with device " +
+                    std::string(device)};
   }
   if (asked_for.empty()) {
     const bool grows = configuration.find(kExpandable) != std::string_view::npos;

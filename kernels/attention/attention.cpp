@@ -116,14 +116,15 @@ struct AttentionOp {
     TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4,
                 "rematch::attention: q, k and v must be [batch, heads, tokens, head_dim], found ",
                 q.sizes(), ", ", k.sizes(), ", ", v.sizes());
-    TORCH_CHECK(k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
-                    k.size(1) > 0 && q.size(1) % k.size(1) == 0,
-                "rematch::attention: k and v must have one shape, q's batch and head_dim, and a "
-                "number of heads that divides q's; found ",
-                q.sizes(), ", ", k.sizes(), ", ", v.sizes());
+    TORCH_CHECK(
+        k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(3) == k.size(3) &&
+            k.size(1) > 0 && q.size(1) % k.size(1) == 0,
+        "rematch::attention: k and v must have the same shape, q's batch and head_dim, and a "
+        "number of heads that divides q's; found ",
+        q.sizes(), ", ", k.sizes(), ", ", v.sizes());
     TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type(),
-                "rematch::attention: q, k and v must have one dtype, found ", q.scalar_type(), ", ",
-                k.scalar_type(), ", ", v.scalar_type());
+                "rematch::attention: q, k and v must have the same dtype, found ", q.scalar_type(),
+                ", ", k.scalar_type(), ", ", v.scalar_type());
   }
 };
 
@@ -166,22 +167,23 @@ struct MaskedAttentionOp {
     TORCH_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4 && mask.dim() == 4,
                 "rematch::masked_attention: q, k, v and mask must have 4 dimensions, found ",
                 q.sizes(), ", ", k.sizes(), ", ", v.sizes(), ", ", mask.sizes());
-    TORCH_CHECK(k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
-                    q.size(3) == k.size(3),
-                "rematch::masked_attention: k and v must have one shape, and q's batch, heads and "
-                "head_dim; found ",
-                q.sizes(), ", ", k.sizes(), ", ", v.sizes());
+    TORCH_CHECK(
+        k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
+            q.size(3) == k.size(3),
+        "rematch::masked_attention: k and v must have the same shape, and q's batch, heads and "
+        "head_dim; found ",
+        q.sizes(), ", ", k.sizes(), ", ", v.sizes());
     TORCH_CHECK(at::is_expandable_to(mask.sizes(), {q.size(0), q.size(1), q.size(2), k.size(2)}),
                 "rematch::masked_attention: the mask must broadcast to [batch, heads, queries, "
                 "keys], found ",
                 mask.sizes(), " for q ", q.sizes(), " and k ", k.sizes());
     TORCH_CHECK(q.scalar_type() == k.scalar_type() && q.scalar_type() == v.scalar_type() &&
                     q.scalar_type() == mask.scalar_type(),
-                "rematch::masked_attention: q, k, v and mask must have one dtype, found ",
+                "rematch::masked_attention: q, k, v and mask must have the same dtype, found ",
                 q.scalar_type(), ", ", k.scalar_type(), ", ", v.scalar_type(), ", ",
                 mask.scalar_type());
     TORCH_CHECK(!mask.requires_grad(),
-                "rematch::masked_attention: the mask gets no gradient; give it detached");
+                "rematch::masked_attention: the mask gets no gradient; pass mask.detach()");
   }
 };
 

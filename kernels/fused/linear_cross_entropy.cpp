@@ -33,10 +33,10 @@ void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
               "rematch::linear_cross_entropy: x must be [tokens, width], weight [classes, width], "
               "target [tokens]; found ",
               x.sizes(), ", ", weight.sizes(), ", ", target.sizes());
-  TORCH_CHECK(
-      x.scalar_type() == weight.scalar_type() && target.scalar_type() == at::kLong,
-      "rematch::linear_cross_entropy: x and weight must have one dtype, target int64; found ",
-      x.scalar_type(), ", ", weight.scalar_type(), ", ", target.scalar_type());
+  TORCH_CHECK(x.scalar_type() == weight.scalar_type() && target.scalar_type() == at::kLong,
+              "rematch::linear_cross_entropy: x and weight must have the same dtype, target must "
+              "be int64; found ",
+              x.scalar_type(), ", ", weight.scalar_type(), ", ", target.scalar_type());
   element_of(x, "linear_cross_entropy");
 }
 

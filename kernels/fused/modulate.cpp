@@ -69,7 +69,7 @@ struct ModulateOp {
                 "width]; found ",
                 x.sizes(), ", ", shift.sizes(), ", ", scale.sizes());
     TORCH_CHECK(x.scalar_type() == shift.scalar_type() && x.scalar_type() == scale.scalar_type(),
-                "rematch::modulate: x, shift and scale must have one dtype, found ",
+                "rematch::modulate: x, shift and scale must have the same dtype, found ",
                 x.scalar_type(), ", ", shift.scalar_type(), ", ", scale.scalar_type());
     TORCH_CHECK(
         dtype == x.scalar_type() || (x.scalar_type() == at::kFloat && dtype == at::kBFloat16),

@@ -74,7 +74,7 @@ struct RmsNormOp {
                 "rematch::rms_norm: the weight must be [", x.size(-1), "], as x's last dimension; ",
                 "found ", weight.sizes());
     TORCH_CHECK(weight.scalar_type() == x.scalar_type(),
-                "rematch::rms_norm: x and weight must have one dtype, found ", x.scalar_type(),
+                "rematch::rms_norm: x and weight must have the same dtype, found ", x.scalar_type(),
                 ", ", weight.scalar_type());
   }
 

@@ -54,7 +54,7 @@ struct SiluMulOp {
  private:
   static void check_inputs(const at::Tensor& gate, const at::Tensor& up) {
     TORCH_CHECK(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type(),
-                "rematch::silu_mul: gate and up must have one shape and dtype, found ",
+                "rematch::silu_mul: gate and up must have the same shape and dtype, found ",
                 gate.sizes(), " ", gate.scalar_type(), ", ", up.sizes(), " ", up.scalar_type());
     element_of(gate, "silu_mul");
   }

@@ -6,13 +6,13 @@ namespace {
 Checked settle_deepseek(ModelSpec& spec, const Dimensions& /*given*/) {
   if (spec.at("rope_dim") % 2 != 0) {
     return Rejected{"rope_dim " + std::to_string(spec.at("rope_dim")) +
-                    " is odd, but rotary embedding turns pairs"};
+                    " is odd; rotary embedding needs an even width"};
   }
   const std::int64_t query_dim = spec.at("nope_dim") + spec.at("rope_dim");
   if (spec.at("value_dim") > query_dim) {
     return Rejected{"value_dim " + std::to_string(spec.at("value_dim")) +
                     " is more than nope_dim + rope_dim = " + std::to_string(query_dim) +
-                    ", the width to which values are padded"};
+                    ", the padded width of values"};
   }
   if (spec.at("dense_layers") > spec.at("layers")) {
     return Rejected{"dense_layers " + std::to_string(spec.at("dense_layers")) +
@@ -38,7 +38,7 @@ const Family& deepseek_family() {
       {kLayers,
        kDim,
        {"heads", "attention heads", 1, kMaxCount},
-       {"latent_dim", "width of the latent that keys and values are made of", 1, kMaxWidth},
+       {"latent_dim", "width of the latent from which keys and values are made", 1, kMaxWidth},
        {"nope_dim", "part of a query head without rotary embedding", 1, kMaxCount},
        {"rope_dim", "part of a query head with rotary embedding; even", 2, kMaxCount},
        {"value_dim", "width of a value head; at most nope_dim + rope_dim", 1, kMaxCount},
@@ -57,7 +57,7 @@ const Family& deepseek_family() {
          "DeepSeek-V3 16B: 27 layers, dim 2048, latent attention, 64 experts, 4 x 4096 tokens"},
         full},
        {{"deepseek_small",
-         "DeepSeek-V3 in small, on bytes: 6 layers, dim 128, 8 experts, 2 x 128 tokens"},
+         "small DeepSeek-V3 on bytes: 6 layers, dim 128, 8 experts, 2 x 128 tokens"},
         small}},
       settle_deepseek,
       /*video=*/std::nullopt,

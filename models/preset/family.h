@@ -43,17 +43,17 @@ inline constexpr DimensionEntry kHeads = {"heads", "attention heads; must divide
                                           kMaxCount};
 inline constexpr DimensionEntry kFfn = {"ffn", "hidden width of the feed-forward", 1, kMaxWidth};
 inline constexpr DimensionEntry kVocab = {
-    "vocab", "output classes; at least 256, the data are bytes", 256, kMaxTokens};
+    "vocab", "output classes; at least 256, because the data is bytes", 256, kMaxTokens};
 inline constexpr DimensionEntry kSequences = {"batch", "sequences a step", 1, kMaxCount};
 inline constexpr DimensionEntry kTokens = {"tokens", "tokens a sequence", 1, kMaxTokens};
 inline constexpr DimensionEntry kExperts = {"experts", "routed experts of an MoE layer", 1,
                                             kMaxCount};
-inline constexpr DimensionEntry kTopK = {"top_k", "experts a token is sent to; at most experts", 1,
+inline constexpr DimensionEntry kTopK = {"top_k", "experts per token; at most experts", 1,
                                          kMaxCount};
 inline constexpr DimensionEntry kExpertFfn = {
     "expert_ffn", "hidden width of a routed expert; a multiple of 8", 8, kMaxWidth};
 inline constexpr DimensionEntry kSharedFfn = {
-    "shared_ffn", "hidden width of the expert that every token visits", 1, kMaxWidth};
+    "shared_ffn", "hidden width of the shared expert, which every token uses", 1, kMaxWidth};
 inline constexpr DimensionEntry kDropout = {
     "dropout_percent", "share of each branch's output that is dropped in training; 0: none", 0, 90,
     /*is_option=*/true};

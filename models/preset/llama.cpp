@@ -21,7 +21,7 @@ Checked settle_llama(ModelSpec& spec, const Dimensions& /*given*/) {
   if (frozen > 0 && spec.option("adapter_rank") > 0) {
     return Rejected{"frozen_layers " + std::to_string(frozen) + " and adapter_rank " +
                     std::to_string(spec.option("adapter_rank")) +
-                    " do not go together: beside adapters every weight is frozen; give one of "
+                    " cannot be combined: with adapters every other weight is frozen; give one of "
                     "the two"};
   }
   return std::nullopt;
@@ -45,9 +45,9 @@ const Family& llama_family() {
        {"tied", "1: embedding and head share one weight", 0, 1},
        kDropout,
        kFusedOps,
-       {"frozen_layers", "embedding and first blocks that do not learn; 0: all learn", 0,
+       {"frozen_layers", "the embedding and this many first blocks are frozen; 0: none", 0,
         kMaxLayers, /*is_option=*/true},
-       {"adapter_rank", "rank of low-rank adapters, which alone learn; 0: none", 0, kMaxCount,
+       {"adapter_rank", "rank of low-rank adapters; only they are trained; 0: none", 0, kMaxCount,
         /*is_option=*/true}},
       {{{"llama3_1b", "Llama 3.2 1B: 16 layers, dim 2048, tied head, 1 x 8192 tokens"},
         with(llama(16, 2048, 32, 8, 8192, 128'256), {{"tied", 1}})},
@@ -59,7 +59,7 @@ const Family& llama_family() {
         llama(80, 8192, 64, 8, 28'672, 128'256)},
        {{"llama3_405b", "Llama 3 405B: 126 layers, dim 16384, 1 x 8192 tokens"},
         llama(126, 16'384, 128, 8, 53'248, 128'256)},
-       {{"llama_small", "Llama 3 in small, on bytes: 8 layers, dim 128, 2 x 128 tokens"},
+       {{"llama_small", "small Llama 3 on bytes: 8 layers, dim 128, 2 x 128 tokens"},
         with(llama(8, 128, 4, 2, 352, 256), {{"batch", 2}, {"tokens", 128}})}},
       settle_llama,
       /*video=*/std::nullopt,

@@ -35,7 +35,8 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   if (layout.contains(name)) return Rejected{"layout: " + name + " appears twice"};
   if (is_switch(*entry)) {
     if (equals != std::string_view::npos) {
-      return Rejected{"layout: " + name + " takes no number; write " + name + " or leave it out"};
+      return Rejected{"layout: " + name + " is a switch and takes no number; write " + name +
+                      " or leave it out"};
     }
     layout[name] = 1;
     return std::nullopt;
@@ -132,8 +133,8 @@ const std::vector<DimensionEntry>& layout_entries() {
       {"ulysses", "ranks that tokens are split over; attention exchanges them for heads", 1,
        kMaxWorld, true},
       {"ep", "ranks that experts are split over, each with its own batch", 1, kMaxWorld, true},
-      {"balanced_routing", "1: every expert gets as many rows, whatever the router says", 0, 1,
-       true},
+      {"balanced_routing", "1: every expert gets the same number of rows, regardless of the router",
+       0, 1, true},
       {"fsdp", "ranks that parameters are sharded over, each with its own batch", 1, kMaxWorld,
        true}};
   return entries;

@@ -45,7 +45,7 @@ Checked require_rotary_heads(const ModelSpec& spec) {
   const std::int64_t head_dim = spec.at("dim") / spec.at("heads");
   if (head_dim % 2 == 0) return std::nullopt;
   return Rejected{"dim / heads = " + std::to_string(head_dim) +
-                  " is odd, but rotary embedding turns pairs; change dim or heads"};
+                  " is odd; rotary embedding needs an even width; change dim or heads"};
 }
 
 Checked require_experts(const ModelSpec& spec) {

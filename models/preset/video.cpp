@@ -75,7 +75,7 @@ std::vector<DimensionEntry> video_dimension_entries() {
           kHeads,
           kFfn,
           {"batch", "videos a step", 1, kMaxCount},
-          {"tokens", "frames x height x width; alone it picks a grid", 1, kMaxTokens},
+          {"tokens", "frames x height x width; given alone, picks a grid", 1, kMaxTokens},
           {"frames", "token grid: latent frames", 1, kMaxCount},
           {"height", "token grid: latent height over the patch's", 1, kMaxCount},
           {"width", "token grid: latent width over the patch's", 1, kMaxCount},
@@ -111,7 +111,8 @@ std::variant<std::map<std::string, std::int64_t>, Rejected> video_dimensions(std
   const std::string shown = "video '" + std::string(text) + "'";
   const VideoLayout* layout = video_layout(family);
   if (layout == nullptr) {
-    return Rejected{shown + " is for video models; this one trains on text, so leave it out"};
+    return Rejected{shown +
+                    " applies only to video models; this one trains on text, so leave it out"};
   }
   const std::int64_t frames = layout->frames_per_latent;
   const std::int64_t pixels = layout->pixels_per_token;

@@ -18,7 +18,7 @@ std::string_view without_quotes(std::string_view word) {
 
 // Parses a list as written in TOML and on command lines: "[a, b]", "a, b" and "['a', \"b\"]" give
 // {"a", "b"}; "" and "[]" give {}. Commas inside brackets do not split. Returns nullopt if brackets
-// do not pair.
+// are unbalanced.
 std::optional<std::vector<std::string>> parse_words(std::string_view text) {
   text = trimmed(text);
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
@@ -99,7 +99,7 @@ class Caller {
                       std::string(entry_.parameters) + "; [] is an empty one"};
     }
     auto words = parse_words(arguments_);
-    if (!words) return Rejected{"the brackets of " + in_quotes(arguments_) + " do not pair"};
+    if (!words) return Rejected{"the brackets of " + in_quotes(arguments_) + " are unbalanced"};
     return *std::move(words);
   }
 

@@ -96,7 +96,7 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
 
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
   const auto parts = split_at_commas(text);
-  if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " do not pair"};
+  if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " are unbalanced"};
   std::vector<Policy> policies;
   for (std::string_view part : *parts) {
     if (part.empty()) {

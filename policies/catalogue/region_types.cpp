@@ -39,7 +39,7 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
     if (!op.dead_save) continue;
     op.dead_save = false;
     op.treatment = Treatment::kRecompute;
-    op.reason = "nothing reads it: neither held nor run again";
+    op.reason = "nothing reads it: not kept and not recomputed";
   }
 }
 

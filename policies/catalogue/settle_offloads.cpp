@@ -123,14 +123,14 @@ Bytes offloaded_bytes(const Plan& plan, const Trace& trace) {
 std::string why_nothing_is_offloaded(const Policy& policy, const Plan& plan) {
   const std::size_t num_regions = plan.regions.size();
   if (num_regions > 0 && has_any(plan, num_regions - 1, num_regions)) {
-    return "what its last region offloads stays on the device, because backward begins there, and "
-           "no region before it offloads anything";
+    return "its last region cannot offload, because backward begins there, and no earlier region "
+           "offloads anything";
   }
   if (policy.offload_inputs && policy.offload.empty() && !policy.offload_saved) {
-    return "the inputs of its regions are held on the device anyway, or are no results of ops";
+    return "the inputs of its regions stay on the device anyway, or no op produced them";
   }
-  return "what it names is held on the device anyway, is read by nothing in backward, is smaller "
-         "than it says, or cannot move";
+  return "the selected tensors stay on the device anyway, are not read in backward, are below the "
+         "size limit, or cannot be offloaded";
 }
 
 }  // namespace rematch

@@ -123,7 +123,7 @@ std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
 std::variant<Policy, Rejected> policy_of(const SystemEntry& entry, std::string_view text,
                                          const std::string& ours) {
   if (ours.empty()) {
-    return Rejected{std::string(text) + " is refused: " + std::string(entry.trap.text)};
+    return Rejected{std::string(text) + " is not supported: " + std::string(entry.trap.text)};
   }
   auto parsed = parse_policy(ours);
   if (auto* rejected = std::get_if<Rejected>(&parsed)) {

@@ -153,7 +153,7 @@ OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
     return {Treatment::kRecompute, "excluded by " + text(alternate_exclude_, op)};
   }
   if (alternate_.any(op) && has_excluded_shape(traced)) {
-    return {Treatment::kRecompute, "has the shape of what is excluded"};
+    return {Treatment::kRecompute, "has the shape of an excluded op"};
   }
   if (alternate_.any(op)) {
     const bool odd = ++alternated % 2 == 1;
@@ -172,9 +172,9 @@ OpTreater::Decision OpTreater::placed(Decision decision, const TracedOp& op) con
   }
   if (decision.treatment != Treatment::kOffload) return decision;
   if (!can_offload(op.name)) {
-    decision = {Treatment::kSave, decision.reason + "; cannot wait on the host"};
+    decision = {Treatment::kSave, decision.reason + "; cannot be offloaded"};
   } else if (fresh_bytes(trace_, op) < policy_.offload_at_least) {
-    decision = {Treatment::kSave, decision.reason + "; too small for the host"};
+    decision = {Treatment::kSave, decision.reason + "; too small to offload"};
   }
   return decision;
 }

@@ -110,8 +110,8 @@ void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& tra
   const int last = *layers.rbegin();
   if (checkpointed.size() == layers.size() || !checkpointed.contains(last)) return;
   warnings.push_back(policy.name + " checkpoints the last layer, " + std::to_string(last) +
-                     ", though not all: backward starts there and rebuilds it at once, which "
-                     "saves nothing at the usual peak");
+                     ", but not all layers. Backward starts there and recomputes it at once, "
+                     "so this saves nothing at the usual peak");
 }
 
 void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
@@ -180,7 +180,7 @@ std::optional<std::string> missing_modules(const Policy& policy, const Trace& tr
     if (is_met(module, Policy(), trace, {whole})) present.push_back(module.module);
   }
   return policy.name + ": " + trace.model + " has no " + joined(missing, ", no ") +
-         ", so nothing is recomputed for that; of the modules it has " +
+         ", so nothing is recomputed for it; supported modules in this model: " +
          (present.empty() ? "none" : joined(present));
 }
 

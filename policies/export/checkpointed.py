@@ -1,6 +1,6 @@
 """@TITLE@
 
-Made by `rematch export --to @TARGET@`; needs torch alone, from 2.4 on. @CALL@
+Made by `rematch export --to @TARGET@`; needs only torch, from 2.4 on. @CALL@
 
 Loss and gradients keep their bits. A region whose model runs other ops than the plan was made for raises Mismatch."""
 
@@ -10,20 +10,20 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# What modules of equal content share. `ops` are those of the module's forward in order, and `save` the indices of those
-# whose results are kept; without either all of it is recomputed.
+# Shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` has the indices of the
+# ops whose results are kept. Without both, everything is recomputed.
 KINDS = [
 @KINDS@]
 
-# Every checkpointed module, and its kind.
+# The kind of every checkpointed module.
 MODULES = {
 @MODULES@}
 
-# One step with the plan, above what is held before it: what check_plan.py holds a run to.
+# Bytes of one step with the plan, above those held before it. check_plan.py compares a run with these.
 PREDICTED = {
 @PREDICTED@}
 
-# One op under two names: the first under a dispatch mode, which selective checkpointing is.
+# Two names of one op. The first appears under a dispatch mode, such as selective checkpointing.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 

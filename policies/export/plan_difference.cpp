@@ -51,10 +51,10 @@ std::string block_of(const Trace& trace, OpId op) {
 
 std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFate& other) {
   const std::string block = block_of(trace, op);
-  const std::string place = block.empty() ? "what lies outside the layers" : block;
+  const std::string place = block.empty() ? "the part outside the layers" : block;
   if (planned.region.has_value() != other.region.has_value()) {
-    return place + (planned.region ? " is checkpointed by the plan and not by it"
-                                   : " is checkpointed by it and not by the plan");
+    return place + (planned.region ? " is checkpointed by the plan, but not by the mode"
+                                   : " is checkpointed by the mode, but not by the plan");
   }
   if (planned.region != other.region) return place + " is in another region";
   const auto does = [](Treatment treatment) {
@@ -64,7 +64,7 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
   };
   const TracedOp& traced = trace.ops[op];
   return "the plan" + std::string(does(planned.treatment)) + " " + traced.name + " (op " +
-         std::to_string(op - planned.region->first) + " of " + place + "), and it" +
+         std::to_string(op - planned.region->first) + " of " + place + "); the mode" +
          does(other.treatment) + " it";
 }
 
@@ -98,8 +98,8 @@ std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan
   if (plan.regions.empty() || all_stop_early(plan) == all_stop_early(other)) return std::nullopt;
   difference.of_early_stop = true;
   difference.first = all_stop_early(plan)
-                         ? "it re-runs a region to its end, and the plan stops early"
-                         : "the plan re-runs a region to its end, and it stops early";
+                         ? "the mode re-runs a region to its end, but the plan stops early"
+                         : "the plan re-runs a region to its end, but the mode stops early";
   return difference;
 }
 

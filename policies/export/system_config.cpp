@@ -58,7 +58,7 @@ const std::vector<ConfigTarget>& targets() {
        {{"fastvideo:full", "--enable-gradient-checkpointing-type full"},
         {"fastvideo:ops", "--enable-gradient-checkpointing-type ops"}}},
       {"modalities",
-       "the activation checkpointed model's config, beside layers_fqn",
+       "the activation checkpointed model's config, next to layers_fqn",
        {{"modalities:full", "ac_variant: full_activation_checkpointing\nac_fun_params: {}"},
         {"modalities:selective_layer(ac_freq={N})",
          "ac_variant: selective_layer_activation_checkpointing\nac_fun_params:\n  ac_freq: {N}"},
@@ -123,7 +123,7 @@ std::variant<std::string, Rejected> find_mode(const ConfigTarget& target, const 
   }
   const std::string closest =
       nearest ? "; the nearest is " + nearest_policy + ": " + nearest->first : "";
-  return Rejected{"no mode of " + system + " does what the plan does" + closest};
+  return Rejected{"no mode of " + system + " is equivalent to the plan" + closest};
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ std::variant<std::string, Rejected> system_config(std::string_view target, const
   const auto found = std::find_if(targets().begin(), targets().end(),
                                   [&](const ConfigTarget& known) { return known.name == target; });
   if (found == targets().end()) {
-    return Rejected{"no target is called '" + std::string(target) + "'"};
+    return Rejected{"unknown target '" + std::string(target) + "'"};
   }
   if (plan.regions.empty()) {
     return Rejected{"the plan checkpoints nothing: leave the checkpointing of " +
@@ -170,12 +170,11 @@ constexpr std::array kPlaces = {
               "In the training script, in place of\n"
               "transformer.enable_gradient_checkpointing() and before accelerator.prepare():",
               kApplyToTransformer},
-    CallPlace{
-        "torchtitan",
-        "In the model's parallelize function,\n"
-        "in place of apply_ac(model, ...): behind tensor parallel, before compile and FSDP. In "
-        "the job's TOML\n[activation_checkpoint] mode = \"none\":",
-        kApplyToModel},
+    CallPlace{"torchtitan",
+              "In the model's parallelize function,\n"
+              "instead of apply_ac(model, ...): after tensor parallel, before compile and FSDP. In "
+              "the job's TOML\n[activation_checkpoint] mode = \"none\":",
+              kApplyToModel},
     CallPlace{"torchtune",
               "In the recipe's _setup_model, in place of\n"
               "training.set_activation_checkpointing(model, ...). In its YAML "

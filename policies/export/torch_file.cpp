@@ -32,7 +32,7 @@ std::string name_of(const PlannedRegion& region) {
 }
 
 Problem problem_of_kind(const RegionType& type, Schedule schedule) {
-  if (type.by_demand) return "its policy recomputes only what backward asks for";
+  if (type.by_demand) return "its policy recomputes only the ops that backward needs";
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
     return "its plan was made for schedule on_demand, and torch recomputes whole regions; search "
            "with --for torch";
@@ -63,7 +63,7 @@ Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const Regio
   for (std::size_t op = 0; op < end; ++op) {
     if (graph.ops[op].side_effect) {
       return op_words(trace, graph, op) +
-             " writes to a tensor from outside, which torch's recompute would do again";
+             " writes to a tensor from outside, and torch's recompute would repeat the write";
     }
     if (!traced_op(trace, graph, op).draws_random) continue;
     if (saved[op]) {

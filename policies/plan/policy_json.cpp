@@ -146,7 +146,7 @@ bool is_control(char letter) { return static_cast<unsigned char>(letter) < ' '; 
 void refuse_contradictions(const JsonField& root, const Policy& policy) {
   if (!policy.inverse && !policy.recompute.empty()) {
     root.fail(
-        "\"recompute\" has a meaning only with \"inverse\": true; without it every op that "
+        "\"recompute\" requires \"inverse\": true; without it every op that "
         "\"save\" does not pick is recomputed");
   }
   if (policy.inverse && (!policy.save.empty() || policy.alternate)) {
@@ -173,10 +173,10 @@ Policy policy_from_json(const Json& json) {
   if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
   if (std::any_of(policy.name.begin(), policy.name.end(), is_control)) {
     root.at("name").fail(in_quotes(policy.name) +
-                         " has control characters, and stands in lines and tables; leave them out");
+                         " contains control characters, which break lines and tables; remove them");
   }
   if (root.find("split_only_with") && policy.regions.kind != RegionChoice::Kind::kScopes) {
-    root.at("split_only_with").fail("has a meaning only where \"regions\" names scopes");
+    root.at("split_only_with").fail("requires \"regions\" to list scopes");
   }
   refuse_contradictions(root, policy);
   return policy;

@@ -88,7 +88,7 @@ std::string not_a_class(std::string_view word) {
     return in_quotes(word) + " names no overload; write " +
            in_quotes(std::string(word) + ".default");
   }
-  return in_quotes(word) + " is no op class" + did_you_mean(word, known_words()) + "; " +
+  return in_quotes(word) + " is not an op class" + did_you_mean(word, known_words()) + "; " +
          std::string(kForms);
 }
 
@@ -176,7 +176,8 @@ std::variant<Selector, Rejected> parse_selector(std::string_view text) {
   Selector selector;
   std::string_view rest = text;
   if (text.find_first_of(" \t\n,;") != std::string_view::npos) {
-    return reject(text, "no space or comma belongs in it; write one selector for each");
+    return reject(
+        text, "a selector cannot contain spaces, commas or semicolons; write several selectors");
   }
   auto nth = take_nth(text, rest);
   if (auto* rejected = std::get_if<Rejected>(&nth)) return *rejected;

@@ -64,7 +64,7 @@ std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view lis
                                                             const Trace& trace,
                                                             const Profile& profile) {
   const auto calls = split_at_commas(list);
-  if (!calls) return Rejected{"the brackets of " + in_quotes(list) + " do not pair"};
+  if (!calls) return Rejected{"the brackets of " + in_quotes(list) + " are unbalanced"};
   std::vector<Plan> plans;
   for (std::string_view call : *calls) {
     auto planned = resolve_planner(call, trace, profile);

@@ -81,7 +81,7 @@ void refuse_more_than_a_step(const SpannedTrace& spanned) {
     entries += count;
     if (entries > kMostEntries) {
       throw FormatError("has more than " + std::to_string(kMostEntries) +
-                        " entries once its types are written out; no training step has");
+                        " entries when its types are expanded; no training step is that large");
     }
   };
   for (const TraceSpan& span : spanned.spans) {

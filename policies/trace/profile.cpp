@@ -25,7 +25,7 @@ std::string in_words(const std::map<std::string, std::int64_t>& dimensions) {
 Problem other_model(const Profile& profile, const Trace& trace) {
   const auto differs = [](const std::string& what, const std::string& has,
                           const std::string& wanted) {
-    return "the profile is of " + what + has + ", but " + what + wanted + " is asked for";
+    return "the profile was made for " + what + has + ", not " + what + wanted;
   };
   if (profile.model != trace.model) return differs("model ", profile.model, trace.model);
   if (profile.dtype != trace.dtype) return differs("dtype ", profile.dtype, trace.dtype);
@@ -78,11 +78,11 @@ std::optional<Bytes> most_temporary(const Profile& profile) {
 std::optional<std::string> profile_problem(const Profile& profile, const Trace& trace) {
   if (auto problem = other_model(profile, trace)) return *problem + again(profile);
   if (profile.trace_sha256.empty() && !profile.ops_sha256.empty()) {
-    return "the profile was measured with other ops than those of the trace (" +
-           profile.ops_sha256.substr(0, 12) + "); make both again in one call";
+    return "the profile's ops differ from the trace's ops (" + profile.ops_sha256.substr(0, 12) +
+           "); make both again in one call";
   }
   if (profile.trace_sha256 != trace_sha256(trace)) {
-    return "the profile is of another trace of model " + trace.model + " (" +
+    return "the profile was made for another trace of model " + trace.model + " (" +
            profile.trace_sha256.substr(0, 12) + ")" + again(profile);
   }
   const std::size_t num_backward_ops = num_ops(trace.backward);
@@ -91,7 +91,7 @@ std::optional<std::string> profile_problem(const Profile& profile, const Trace& 
       !has_size(profile.backward_temporary, num_backward_ops) ||
       !has_size(profile.forward_kernels, trace.ops.size())) {
     return "the profile has " + std::to_string(profile.forward.size()) + " forward and " +
-           std::to_string(profile.backward.size()) + " backward ops, its trace " +
+           std::to_string(profile.backward.size()) + " backward ops, but its trace has " +
            std::to_string(trace.ops.size()) + " and " + std::to_string(num_backward_ops) +
            again(profile);
   }

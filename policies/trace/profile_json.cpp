@@ -35,7 +35,8 @@ Json pass_to_json(const OpFigures& all, const std::vector<TypedSpan>& spans) {
 
 void append(OpFigures& all, const OpFigures& span, const JsonField& field) {
   if (all.times.size() + span.times.size() > kMostOps) {
-    field.fail("has more than " + std::to_string(kMostOps) + " ops; no training step has");
+    field.fail("has more than " + std::to_string(kMostOps) +
+               " ops; no training step is that large");
   }
   const auto append_list = [&](auto& list, const auto& part, const char* key) {
     if (!all.times.empty() && list.has_value() != part.has_value()) {

@@ -129,7 +129,7 @@ Problem check_ops(const Trace& trace) {
   }
   for (const ValueId value : trace.values.ids()) {
     if (trace.values[value].producer && !is_output[value]) {
-      return Place("value", value).says("is no output of its producer");
+      return Place("value", value).says("is not an output of its producer");
     }
   }
   return std::nullopt;
@@ -213,7 +213,7 @@ Problem check_backward(const Trace& trace) {
       return place.says("exchanges " + std::to_string(event.collective_bytes.count) + " bytes");
     }
     if (event.kind == BackwardEvent::Kind::kOp) {
-      if (event.op.empty() || event.pack) return place.says("is no op");
+      if (event.op.empty() || event.pack) return place.says("is not an op");
       continue;
     }
     if (!event.pack) return place.says("names no pack");
@@ -234,8 +234,8 @@ std::optional<std::string> data_dependence(const Trace& trace) {
     if (!shape_depends_on_data(name) && !indexes_by_mask(trace, trace.ops[id])) continue;
     return Place("op", id, name)
         .says(
-            "the shape of its result depends on data, so no other step's bytes can be told from "
-            "this one's; replace it in the model");
+            "the shape of its result depends on data, so this step does not predict the bytes of "
+            "other steps; replace the op in the model");
   }
   return std::nullopt;
 }

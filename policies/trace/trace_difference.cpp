@@ -102,9 +102,9 @@ Rows demands(const Trace& trace) {
       ++num_ops;
       continue;
     }
-    const std::string_view does = event.kind == BackwardEvent::Kind::kDemand    ? "asks for"
-                                  : event.kind == BackwardEvent::Kind::kRelease ? "lets go of"
-                                                                                : "puts away";
+    const std::string_view does = event.kind == BackwardEvent::Kind::kDemand    ? "demands"
+                                  : event.kind == BackwardEvent::Kind::kRelease ? "releases"
+                                                                                : "stops using";
     rows.push_back(std::string(does) + " saved tensor " + to_string(*event.pack) + " after " +
                    std::to_string(num_ops) + " ops of backward");
   }

@@ -195,7 +195,8 @@ std::string sentence_of(const CompareRecord& record) {
   const auto others =
       std::count_if(record.rows.begin(), record.rows.end(),
                     [](const ComparedRow& row) { return !row.other_differences.empty(); });
-  if (others > 0) text += "; other facts: " + std::to_string(others) + " different";
+  if (others > 0)
+    text += "; other fields: " + counted(static_cast<std::size_t>(others), "different");
   if (text.find(';') == std::string::npos && !record.rows.empty()) text += ", no difference";
   if (!record.missing.empty()) text += "; " + counted(record.missing.size(), "missing");
   if (!record.extra.empty()) text += "; " + counted(record.extra.size(), "extra");

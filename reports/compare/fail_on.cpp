@@ -9,8 +9,8 @@
 namespace rematch {
 namespace {
 
-constexpr const char* kNothingCompared = "no point is in both reports and finished in both";
-constexpr const char* kNothingKnown = "no metric is known in both reports for any point";
+constexpr const char* kNothingCompared = "no point finished in both reports";
+constexpr const char* kNothingKnown = "no metric was measured in both reports for any point";
 
 bool has_verdict(const CompareRecord& record, Metric metric,
                  std::initializer_list<CompareVerdict> verdicts) {
@@ -21,10 +21,11 @@ bool has_verdict(const CompareRecord& record, Metric metric,
 }
 
 std::string not_told_from_noise(const MetricRecord& time) {
-  if (!time.adjusted_p_value) return "step time has one round on a side, so no spread";
+  if (!time.adjusted_p_value)
+    return "step time has only one round on one side, so its spread is unknown";
   return "step time, " + format_fixed(time.ratio.value_or(0), 2) + " " +
          format_interval(time.interval.value_or(std::array{0.0, 0.0}), 2) +
-         " of the base's, is not told from noise";
+         " of the base's, is within noise";
 }
 
 // Returns why the metric cannot be judged. Empty if the metric was compared, or if neither side has
@@ -32,10 +33,10 @@ std::string not_told_from_noise(const MetricRecord& time) {
 std::string obstacle(const MetricRecord& metric, const Floor& floor) {
   const std::string name = as_words(short_name(metric.metric));
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.base.has_value()) {
-    return name + " is not known in the candidate";
+    return name + " was not measured in the candidate";
   }
   if (metric.verdict == CompareVerdict::kNotMeasured && metric.candidate.has_value()) {
-    return name + " is not known in the base";
+    return name + " was not measured in the base";
   }
   if (metric.verdict != CompareVerdict::kUnsure) return "";
   if (metric.metric == Metric::kLoss) return name + " is " + metric.note;
@@ -61,7 +62,7 @@ std::string obstacle(const CompareRecord& record, const ComparedRow& row,
     is_compared = is_compared || metric.verdict != CompareVerdict::kNotMeasured;
   }
   if (is_compared) return "";
-  return as_words(short_name(metrics.front())) + " is known on neither side";
+  return as_words(short_name(metrics.front())) + " was measured on neither side";
 }
 
 std::string name_of(const std::string& policy, Schedule schedule) {

@@ -92,7 +92,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   if (const auto found = first_difference(own->counts, own->num_steps, other->counts,
                                           other->num_steps, own->only)) {
     record.verdict = CompareVerdict::kDifferent;
-    record.note = std::string("as many ") + own->of + ", but others: " + place_words(*found);
+    record.note = std::string("the same number of ") + own->of +
+                  ", but different ones: " + place_words(*found);
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
@@ -101,7 +102,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
                            other->num_steps, own->only)) {
     record.verdict = CompareVerdict::kDifferent;
-    record.note = "the same ops, but other counts of class " + place_words(*found);
+    record.note = "the same ops, but different counts of class " + place_words(*found);
   }
 }
 
@@ -113,7 +114,7 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
   const std::string worst = std::to_string(candidate.ranks->worst_rank);
   if (candidate.ranks->worst_rank != base.ranks->worst_rank) {
     record.note += (record.note.empty() ? "" : "; ") + std::string("rank ") + worst +
-                   " has the highest, in " + "the base rank " +
+                   " has the highest peak; in the base it is rank " +
                    std::to_string(base.ranks->worst_rank);
   }
   if (record.verdict != CompareVerdict::kSame || record.base != record.candidate) return;
@@ -121,8 +122,9 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
     for (const RankRecord& other : base.ranks->ranks) {
       if (own.rank != other.rank || own.peak_allocated == other.peak_allocated) continue;
       record.verdict = CompareVerdict::kDifferent;
-      record.note += (record.note.empty() ? "" : "; ") + std::string("as high, but rank ") +
-                     std::to_string(own.rank) + "'s own peak is another";
+      record.note += (record.note.empty() ? "" : "; ") +
+                     std::string("the same highest peak, but rank ") + std::to_string(own.rank) +
+                     "'s own peak differs";
       return;
     }
   }
@@ -131,7 +133,7 @@ void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
 // Notes a value that only one side has. Such a value cannot be compared and must not be ignored.
 void note_unknown_side(MetricRecord& record) {
   if (record.base.has_value() == record.candidate.has_value()) return;
-  record.note = std::string("known in the ") + (record.base ? "base" : "candidate") + " alone";
+  record.note = std::string("measured only in the ") + (record.base ? "base" : "candidate");
 }
 
 void judge_exact(MetricRecord& record, const Floor& floor) {
@@ -287,11 +289,11 @@ TimeComparison compare_times(const PointRecord& base, const PointRecord& candida
   if (ratio.interval) record.interval = {{ratio.interval->low, ratio.interval->high}};
   if (below == above) {
     record.verdict = CompareVerdict::kSame;
-    record.note = "the samples are the same: one measurement, not two";
+    record.note = "both sides have the same samples, so this is one measurement, not two";
     return result;
   }
   if (below.size() < 2 || above.size() < 2) {
-    record.note = "one round on a side: it says nothing of the spread between rounds";
+    record.note = "only one round on one side, so the spread between rounds is unknown";
     return result;
   }
   result.p_value = probability_within(welch_difference(log_medians(above), log_medians(below)),

@@ -73,10 +73,10 @@ void judge_without_noise(CheckRecord& check) {
   check.noise->detects =
       (*check.limit == 0 ? "any difference of the mean losses"
                          : "a difference of the mean losses above " + number_text(*check.limit)) +
-      std::string(": neither side varies from run to run, so --loss bitwise says more");
+      std::string(": neither side varies between runs, so --loss bitwise is stricter");
   decide(check, is_within ? GateVerdict::kPass : GateVerdict::kFail,
-         "mean losses differ by " + number_text(*check.measured) + " and do not vary; allowed is " +
-             number_text(*check.limit));
+         "mean losses differ by " + number_text(*check.measured) +
+             " and do not vary between runs; allowed is " + number_text(*check.limit));
 }
 
 void judge_equivalence(CheckRecord& check, const std::vector<double>& candidate,

@@ -209,8 +209,8 @@ void Gate::list_missing() {
     gated.verdict = GateVerdict::kInconclusive;
     gated.checks.push_back(
         decided("missing", gated.verdict,
-                "the reference has this point and the report has not; run it, or "
-                "name what is to be gated with --policy"));
+                "the report lacks this point of the reference; run it, or select the "
+                "gated policies with --policy"));
     record_.points.push_back(std::move(gated));
   }
 }
@@ -247,7 +247,7 @@ void guard_environment(CheckRecord& check, const std::vector<NamedDifference>& d
   if (differences.empty() || check.tier == "T2") return;
   check.verdict = GateVerdict::kInconclusive;
   check.reason += "; measured in different environments: " + describe(differences) +
-                  "; --allow-mixed decides all the same";
+                  "; add --allow-mixed to decide anyway";
 }
 
 void Gate::add_loss(GatedPoint& gated, const PointRecord& point, const PointRecord& reference) {

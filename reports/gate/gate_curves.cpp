@@ -41,8 +41,8 @@ std::string missing_steps_text(const MissingSteps& missing, const RunLosses& cur
   const std::string where = empty == curve.empty.end()
                                 ? ""
                                 : " (line " + std::to_string(empty->line) + " is empty there)";
-  return curve.file + " has no loss at step " + std::to_string(step) + where + ", and " +
-         place_of(other, *missing.first) + " has; it lacks " + std::to_string(missing.count) +
+  return curve.file + " has no loss at step " + std::to_string(step) + where + ", but " +
+         place_of(other, *missing.first) + " has one; it lacks " + std::to_string(missing.count) +
          " of " + std::to_string(other.points.size()) + " steps";
 }
 
@@ -123,8 +123,7 @@ void CurveGate::add_not_finite() {
     if (point == curve.points.end()) continue;
     curves_.checks.push_back(decided("loss_finite", GateVerdict::kFail,
                                      place_of(curve, *point) + ": the loss of step " +
-                                         std::to_string(point->step) +
-                                         " is not finite, whatever it is compared with"));
+                                         std::to_string(point->step) + " is not finite"));
   }
   for (const RunLosses& curve : references_) {
     const auto point = first_of(curve);
@@ -133,7 +132,7 @@ void CurveGate::add_not_finite() {
     curves_.checks.push_back(decided("reference", GateVerdict::kInconclusive,
                                      place_of(curve, *point) + ": the reference's loss of step " +
                                          std::to_string(point->step) +
-                                         " is not finite, so it is no measure"));
+                                         " is not finite, so nothing can be compared with it"));
   }
 }
 

@@ -115,7 +115,7 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   return has_pairs ? paired_ratio(above, below) : ratio_of_medians(above, below);
 }
 
-// Returns text such as "executed 9 matmul in recompute, and the plan says 8", or "" if no count
+// Returns text such as "executed 9 matmul in recompute; the plan predicts 8", or "" if no count
 // differs.
 template <class Names, class Counts>
 std::string first_unplanned(const char* verb, const Names& names, const Counts& measured,
@@ -127,7 +127,7 @@ std::string first_unplanned(const char* verb, const Names& names, const Counts& 
       const std::int64_t wanted = amount_of(predicted, phase, name);
       if (own == wanted) continue;
       return std::string(verb) + " " + std::to_string(own) + " " + name_text(name) + " in " +
-             std::string(to_string(phase)) + ", and the plan says " + std::to_string(wanted);
+             std::string(to_string(phase)) + "; the plan predicts " + std::to_string(wanted);
     }
   }
   return "";
@@ -180,8 +180,9 @@ CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& repo
   const std::string op = expected_name(expectation.name).op;
   const auto nearest = nearest_op(report, op);
   return decided("counts." + expectation.name, GateVerdict::kInconclusive,
-                 "no op named " + in_quotes(op) + " runs in the report or is known; that it ran " +
-                     std::to_string(expectation.executed) + " times would prove nothing" +
+                 "op " + in_quotes(op) +
+                     " is neither in the report nor known to this build; expecting " +
+                     std::to_string(expectation.executed) + " executions would prove nothing" +
                      (nearest ? "; did you mean '" + *nearest + "'?" : ""));
 }
 
@@ -200,13 +201,13 @@ CheckRecord check_slowdown(const PointRecord& point, const PointRecord& referenc
   if (measured == Measured::kApart) {
     reason += "; measured in different environments";
   } else if (!ratio->interval) {
-    reason += "; one round says nothing of the noise";
+    reason += "; one round does not show the noise";
   } else if (ratio->interval->low > limit) {
     verdict = GateVerdict::kFail;
   } else if (ratio->interval->high <= limit) {
     verdict = GateVerdict::kPass;
   } else {
-    reason += "; the noise does not let it be told";
+    reason += "; too noisy to decide";
   }
   CheckRecord check = decided(name, verdict, reason);
   check.measured = ratio->value;
@@ -226,7 +227,7 @@ std::optional<CheckRecord> check_prediction(const PointRecord& point) {
                               *point.ranks->predicted_collectives);
   }
   if (problem.empty() && point.effect && point.effect->counts_equal_prediction == false) {
-    problem = "executed other ops than predicted: " + point.effect->detail;
+    problem = "executed ops differ from the prediction: " + point.effect->detail;
   }
   if (problem.empty()) return std::nullopt;
   return decided("predicted_counts", GateVerdict::kFail, problem);

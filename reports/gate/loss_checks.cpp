@@ -25,7 +25,7 @@ CheckRecord check_difference(const LossArm& candidate, const LossArm& reference,
   }
   check.noise->detects = *noise <= limit
                              ? "a difference of more than " + number_text(limit + *noise)
-                             : "nothing: the reference itself differs by " + number_text(*noise);
+                             : "nothing: the reference's own runs differ by " + number_text(*noise);
   if (*noise <= limit || *check.measured > envelope_factor(candidate.runs.size()) * *noise) {
     return decide(check, within ? GateVerdict::kPass : GateVerdict::kFail, both);
   }
@@ -37,9 +37,9 @@ std::optional<CheckRecord> check_finite(const LossArm& candidate) {
   for (std::size_t run = 0; run < candidate.runs.size(); ++run) {
     const std::optional<int> step = first_step_not_finite(candidate.runs[run]);
     if (!step) continue;
-    CheckRecord check = decided("loss_finite", GateVerdict::kFail,
-                                "the loss of step " + std::to_string(*step) + in_repeat(run) +
-                                    " is not finite, whatever it is compared with");
+    CheckRecord check =
+        decided("loss_finite", GateVerdict::kFail,
+                "the loss of step " + std::to_string(*step) + in_repeat(run) + " is not finite");
     check.first_different_step = *step;
     check.first_different_tensor = "loss";
     return check;
@@ -55,7 +55,7 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
       if (fault.empty()) continue;
       return decided("gradients", GateVerdict::kFail,
                      "gradients of step " + std::to_string(step) + in_repeat(run) + " " + fault +
-                         ", which does not count as equal to anything");
+                         ", so they cannot be compared");
     }
   }
   return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<BitDifference> first_difference(const Steps& left, const Steps& ri
 
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference) {
   CheckRecord check = loss_check("loss_bitwise", "T0", reference);
-  check.noise->detects = "any other bit of a loss, a gradient norm, a parameter or a generator";
+  check.noise->detects = "any different bit in a loss, gradient norm, parameter or generator state";
   for (std::size_t run = 1; run < reference.runs.size(); ++run) {
     const auto own = first_difference(reference.runs[run], reference.runs.front());
     if (!own) continue;
@@ -150,8 +150,9 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
   if (reference.runs.size() < kEnvelopeRuns) {
     return decide(
         check, GateVerdict::kInconclusive,
-        std::to_string(reference.runs.size()) + " of at least " + std::to_string(kEnvelopeRuns) +
-            " runs of the reference; " +
+        std::to_string(reference.runs.size()) +
+            (reference.runs.size() == 1 ? " reference run" : " reference runs") + "; at least " +
+            std::to_string(kEnvelopeRuns) + " are needed; " +
             (reference.more_runs.empty() ? "measure it with rematch run --repeat-reference"
                                          : reference.more_runs));
   }
@@ -172,7 +173,8 @@ CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference) {
   const std::string both = "differs by " + number_text(furthest.difference) + " at most" +
                            among_runs(furthest, candidate) + " from the nearest of " +
                            std::to_string(reference.runs.size()) + " reference runs; allowed is " +
-                           number_text(*check.limit) + ", " + times + " what two of them differ by";
+                           number_text(*check.limit) + ", " + times +
+                           " the largest difference between two of them";
   return decide(
       check, furthest.difference <= *check.limit ? GateVerdict::kPass : GateVerdict::kFail, both);
 }
@@ -182,7 +184,7 @@ std::optional<CheckRecord> check_proof(const PointRecord& point) {
   const auto& parity = point.parity;
   if (!parity || !parity->every_parameter_has_gradient) {
     return decided("gradients", GateVerdict::kInconclusive,
-                   "no proof: it is not recorded whether every parameter got a gradient");
+                   "no proof: the report does not say whether every parameter got a gradient");
   }
   if (*parity->every_parameter_has_gradient) return std::nullopt;
   return decided(
@@ -197,9 +199,10 @@ void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRec
   if (!is_held_to_it && (!is_same_policy || claims_other_bits(reference))) return;
   check.first_different_step = point.parity->first_different_step;
   check.first_different_tensor = point.parity->first_different_tensor;
-  decide(check, GateVerdict::kFail,
-         "the recorded steps are equal, but by the point's own parity its bits differ from " +
-             point.parity->reference + "'s");
+  decide(
+      check, GateVerdict::kFail,
+      "the recorded steps are equal, but the point's own parity says that its bits differ from " +
+          point.parity->reference + "'s");
 }
 
 }  // namespace rematch

@@ -41,7 +41,7 @@ class Reader {
     }
     if (curve_.points.size() > kMostLosses) {
       throw FormatError(file_ + ": has more than " + std::to_string(kMostLosses) +
-                        " losses, the most that is read; keep every tenth step");
+                        " losses, the maximum; keep every tenth step");
     }
     std::stable_sort(
         curve_.points.begin(), curve_.points.end(),
@@ -63,8 +63,8 @@ class Reader {
     std::string_view text = trimmed(cell.text);
     if (text.starts_with('+')) text.remove_prefix(1);
     if (const auto number = parse_number<double>(text)) return *number;
-    throw FormatError(at_place(file_, line, cell.column) + in_quotes(cell.text) + " is no " + name +
-                      "; a number is expected");
+    throw FormatError(at_place(file_, line, cell.column) + in_quotes(cell.text) +
+                      " is not a valid " + name + "; a number is expected");
   }
 
   std::int64_t step_of(const LossRow& row) const {
@@ -87,9 +87,8 @@ RunLosses parse_loss_curve(std::string_view text, const std::string& file,
                            const LossColumns& columns) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (text.find('\0') != std::string_view::npos) {
-    throw FormatError(file +
-                      ": is not text; export TensorBoard's events as CSV, whose losses "
-                      "--loss-column Value reads");
+    throw FormatError(
+        file + ": is not text; export TensorBoard's events as CSV and add --loss-column Value");
   }
   const std::string_view start = trimmed(text.substr(0, std::min<std::size_t>(text.size(), 4096)));
   const bool is_json = start.starts_with('{') || start.starts_with('[');

@@ -83,7 +83,7 @@ std::string explain_no_fall(const LossArm& reference, double allowed) {
   const std::vector<double> curve = mean_curve(reference.runs);
   const std::string proves_nothing = ", so a run that learns nothing would pass; ";
   if (curve.size() < 2) {
-    return "one step shows no loss that falls" + proves_nothing + "give curves of several steps";
+    return "one step cannot show a falling loss" + proves_nothing + "give curves of several steps";
   }
   if (is_constant(reference.runs)) {
     return "the reference's loss is " + number_text(curve.front()) + " at all " +

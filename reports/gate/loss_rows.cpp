@@ -56,7 +56,7 @@ std::string unknown_name(const std::string& name, const std::vector<std::string>
                          const char* flag) {
   std::vector<std::string> shown;
   for (const std::string& known : names) shown.push_back(on_one_line(known, kLongestReason));
-  return in_quotes(name) + did_you_mean(name, shown) + "; " + flag + " says which";
+  return in_quotes(name) + did_you_mean(name, shown) + "; name it with " + flag;
 }
 
 char delimiter_of(std::string_view header) {
@@ -105,7 +105,7 @@ class CsvLine {
     if (is_closed) ++position_;
     if (!is_closed || (position_ < line_.text.size() && line_.text[position_] != delimiter_)) {
       throw FormatError(at_place(file_, line_.number, static_cast<int>(start) + 1) +
-                        "the quotes of this cell do not end with it");
+                        "a quoted cell must end at its closing quote");
     }
     return cell;
   }
@@ -207,9 +207,9 @@ std::vector<LossRow> csv_loss_rows(std::string_view text, const std::string& fil
   for (std::size_t index = 1; index < lines.size(); ++index) {
     std::vector<LossCell> cells = CsvLine(lines[index], delimiter, file).cells();
     if (cells.size() != header.num_columns) {
-      throw FormatError(at_place(file, lines[index].number, 1) + "a row of width " +
-                        std::to_string(cells.size()) + ", and the header's is " +
-                        std::to_string(header.num_columns));
+      throw FormatError(at_place(file, lines[index].number, 1) + "this row has " +
+                        std::to_string(cells.size()) + (cells.size() == 1 ? " cell" : " cells") +
+                        ", but the header has " + std::to_string(header.num_columns));
     }
     rows.push_back(
         {lines[index].number, std::move(cells[header.step]), std::move(cells[header.loss])});

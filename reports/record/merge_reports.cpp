@@ -182,7 +182,7 @@ class Merge {
     return FingerprintsDiffer{
         "the reports were measured in " + std::to_string(fingerprints.size()) +
         " environments, which differ in " + names +
-        "; merge one environment at a time, or keep them apart in one file with --allow-mixed"};
+        "; merge one environment at a time, or add --allow-mixed to keep them apart in one file"};
   }
 
   std::size_t place_of(const std::string& key, const std::string& policy) const {

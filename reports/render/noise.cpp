@@ -19,12 +19,12 @@ struct Finding {
 };
 constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
 constexpr std::array<Finding, 6> kFindings = {
-    {{"few_rounds", "with few rounds", "time again with more rounds"},
+    {{"few_rounds", "with few rounds", "measure again with more rounds"},
      {"noisy", "noisy", kQuieter},
      {"drifting", "drifting", kQuieter},
-     {"throttled", "throttled", "see to the GPU's cooling and power"},
+     {"throttled", "throttled", "check the GPU's cooling and power limit"},
      {"shared_device", "on a shared GPU", "end the other processes on the GPU"},
-     {"thrashing", "thrashing", "give the points that thrash more memory or less load"}}};
+     {"thrashing", "thrashing", "give points that thrash more memory, or reduce their load"}}};
 
 // Findings about the times of a comparison's points.
 struct Findings {
@@ -62,7 +62,7 @@ std::string control_words(const Comparison& comparison) {
     const PointRecord& point = *compared.point;
     if (!point.time || !point.time->control) continue;
     const ControlRecord& control = *point.time->control;
-    words += "A/A control: " + name_of(point) + " timed again differs from itself " +
+    words += "A/A control: the two timings of " + name_of(point) + " differ " +
              (control.interval ? stray_words(*control.interval)
                                : "by " + format_change(control.ratio - 1) + ", in one round") +
              ". ";
@@ -75,7 +75,7 @@ std::string control_words(const Comparison& comparison) {
 std::string ratio_words(const Findings& findings) {
   if (findings.num_unsure == 0) return "";
   const std::string words = format_part(findings.num_unsure, findings.num_ratios) +
-                            " step times are unsure beside the reference's";
+                            " step times are unsure relative to the reference's";
   return findings.names.empty() ? words + ": " + kFindings.front().advice + ". " : words + ". ";
 }
 
@@ -91,7 +91,7 @@ std::string quality_words(const Findings& findings) {
     if (std::find(advice.begin(), advice.end(), todo) == advice.end()) advice.emplace_back(todo);
   }
   std::string words =
-      "Times not to be trusted: " + joined(kinds) + " (" + listed(findings.names, kMostNames) + ")";
+      "Unreliable times: " + joined(kinds) + " (" + listed(findings.names, kMostNames) + ")";
   if (findings.worst_spread > 0) {
     words += ", steps of one process spread by up to " + format_percent(findings.worst_spread);
   }
@@ -111,7 +111,7 @@ bool is_too_noisy(const std::optional<std::array<double, 2>>& ratio_interval) {
 
 std::string stray_words(const std::array<double, 2>& ratio_interval) {
   if (is_too_noisy(ratio_interval)) {
-    return "by more than a policy can: this machine is too noisy to time here";
+    return "by more than any policy would: this machine is too noisy for timing";
   }
   return "by " + format_change(ratio_interval[0] - 1) + " to " +
          format_change(ratio_interval[1] - 1);

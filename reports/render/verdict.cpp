@@ -50,7 +50,7 @@ std::string price(const PointRecord& point) {
     return " and takes " + format_percent(1 - ratio.ratio) + " less time" + than;
   }
   if (ratio.verdict == "same") return " for no more time" + than;
-  return is_too_noisy(ratio.interval) ? "; too noisy to time here" : "; time unsure";
+  return is_too_noisy(ratio.interval) ? "; too noisy to measure" : "; time unsure";
 }
 
 // True if the point recomputes at least as many ops of every class as `full` does.
@@ -98,7 +98,7 @@ std::optional<Verdict> judge_validity(const PointRecord& point) {
   }
   if (point.effect && point.effect->counts_equal_prediction == false) {
     return Verdict{VerdictKind::kMiscounted,
-                   "WRONG COUNTS: the run differs from its plan: " + point.effect->detail};
+                   "WRONG COUNTS: executed ops differ from the plan: " + point.effect->detail};
   }
   return std::nullopt;
 }
@@ -111,8 +111,8 @@ Verdict judge_lower(const PointRecord& point, const MemoryRecord& mine, const Me
     const Bytes more = *mine.peak_allocated - *full_memory->peak_allocated;
     return {VerdictKind::kNothingAgainstFull,
             more.count == 0
-                ? "saves nothing against full: as many ops recomputed, the same peak"
-                : "saves nothing against full: as many ops recomputed, a peak " +
+                ? "saves nothing compared with full: as many ops recomputed, the same peak"
+                : "saves nothing compared with full: as many ops recomputed, a peak " +
                       format_percent(share(more, *full_memory->peak_allocated)) + " higher"};
   }
   const Bytes less = *theirs.peak_allocated - *mine.peak_allocated;
@@ -181,14 +181,14 @@ Verdict judge_point(const PointRecord& point, const PointRecord* none, const Poi
             mine == nullptr ? "the reference" : "the reference; its peak is " + held_there(*mine)};
   }
   if (none == nullptr) {
-    return {VerdictKind::kNoReference, "nothing to compare with: none is not in this report"};
+    return {VerdictKind::kNoReference, "nothing to compare with: this report has no point of none"};
   }
   if (none->status != PointStatus::kOk) {
     return {VerdictKind::kFits,
-            "finishes where none does not (" + std::string(to_string(none->status)) + ")"};
+            "finishes, while none does not (" + std::string(to_string(none->status)) + ")"};
   }
   if (point.effect && point.effect->same_as == "none") {
-    return {VerdictKind::kNoEffect, std::string("changes nothing, its plan is none's") +
+    return {VerdictKind::kNoEffect, std::string("changes nothing: its plan equals none's") +
                                         (point.effect->intended ? ", as its name says" : "")};
   }
   const MemoryRecord* theirs = measured_memory(none);

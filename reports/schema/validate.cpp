@@ -166,10 +166,10 @@ std::string expected_words(const std::string& description, const Document& node)
     return "expected a number " + range_words(node, "minimum", "maximum");
   }
   if (says("String should be") && has_either(node, "minLength", "maxLength")) {
-    return "expected characters: " + range_words(node, "minLength", "maxLength");
+    return "expected a number of characters " + range_words(node, "minLength", "maxLength");
   }
   if (says("Array should contain") && has_either(node, "minItems", "maxItems")) {
-    return "expected elements: " + range_words(node, "minItems", "maxItems");
+    return "expected a number of elements " + range_words(node, "minItems", "maxItems");
   }
   return description;
 }
@@ -270,7 +270,7 @@ std::string all_kinds() {
 }  // namespace
 
 std::optional<std::string> validate(const Json& json) {
-  if (!json.is_object()) return "found no JSON object; every format of this project is one";
+  if (!json.is_object()) return "expected a JSON object";
   const std::optional<std::string_view> kind = kind_of(json);
   if (!kind) return "schema: missing or not of the form rematch.KIND/1.0; known are " + all_kinds();
   if (!schema_text(*kind)) {

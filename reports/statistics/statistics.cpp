@@ -143,7 +143,7 @@ std::string percent(double fraction) {
 double quantile(std::vector<double> samples, double fraction) {
   if (samples.empty()) throw std::invalid_argument("no samples: nothing was measured");
   if (!(fraction >= 0 && fraction <= 1)) {
-    throw std::invalid_argument("a quantile's fraction lies in 0 to 1");
+    throw std::invalid_argument("a quantile's fraction must be from 0 to 1");
   }
   const double position = fraction * static_cast<double>(samples.size() - 1);
   const auto below = static_cast<std::size_t>(position);
@@ -192,9 +192,9 @@ Estimate ratio_of_medians(const Rounds& numerator, const Rounds& denominator) {
 
 Estimate paired_ratio(const Rounds& numerator, const Rounds& denominator) {
   if (numerator.size() != denominator.size()) {
-    throw std::invalid_argument("arms that took turns have as many rounds; these have " +
-                                std::to_string(numerator.size()) + " and " +
-                                std::to_string(denominator.size()));
+    throw std::invalid_argument(
+        "arms that took turns must have the same number of rounds; these have " +
+        std::to_string(numerator.size()) + " and " + std::to_string(denominator.size()));
   }
   std::vector<double> ratios = logarithms(round_medians(numerator));
   const std::vector<double> below = logarithms(round_medians(denominator));
@@ -237,7 +237,7 @@ QualityReport judge_quality(const Rounds& rounds) {
   if (step.interval && step.value > 0 && rounds.size() >= kEnoughRounds) {
     const double half_width = (step.interval->high - step.interval->low) / 2 / step.value;
     if (half_width > kNoisyHalfWidth) {
-      find(Quality::kNoisy, "the median is known to +- " + percent(half_width) + " only");
+      find(Quality::kNoisy, "the median is only known to +- " + percent(half_width));
     }
   }
   if (report.drift_ratio && std::abs(*report.drift_ratio) > kDrifting &&

@@ -74,7 +74,8 @@ double student_t_tail(double t, double degrees) {
 }
 
 double student_t_quantile(double tail, double degrees) {
-  if (!(tail > 0 && tail <= 0.5)) throw std::invalid_argument("a tail lies above 0, up to 0.5");
+  if (!(tail > 0 && tail <= 0.5))
+    throw std::invalid_argument("a tail must be above 0 and at most 0.5");
   double low = 0;
   double high = 1;
   while (student_t_tail(high, degrees) > tail) high *= 2;

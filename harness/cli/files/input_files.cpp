@@ -112,7 +112,7 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
   std::vector<FrontPoint> points = std::move(record.front.points);
   const std::string range = "its points are 0 to " + std::to_string(points.size() - 1);
   if (number.empty()) {
-    throw UsageError("'" + file + "' is a front; say which point of it: " + file + "#0; " + range);
+    throw UsageError("'" + file + "' is a front; choose a point: " + file + "#0; " + range);
   }
   const auto index = parse_number<std::int64_t>(number);
   if (!index || *index < 0 || *index >= std::ssize(points)) {
@@ -123,7 +123,7 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
 
 void require_preset(const std::string& model) {
   if (is_preset(model)) return;
-  throw UsageError("the plan is of " + model +
+  throw UsageError("the plan was made for " + model +
                    ", a model of your own: give the --trace that it was made for; package rematch "
                    "and a file of rematch export run it in Python");
 }

@@ -23,7 +23,7 @@ std::string whose(const Profile& profile) {
 std::string problem(const Profile& profile, const std::string& file, const std::string& wanted,
                     const std::string& remedy) {
   return "'" + file + "' has times of " + whose(profile) + ", and " + wanted + "; " + remedy +
-         ", or use these times all the same with --any-card";
+         ", or use these times anyway with --any-card";
 }
 
 std::optional<std::string> not_of_device(const Profile& profile, const std::string& file,

@@ -83,12 +83,12 @@ std::chrono::milliseconds parse_duration(const std::string& text) {
 
 double parse_percent(const std::string& text) {
   if (const auto ratio = percent_of(text); ratio && *ratio > 0) return *ratio;
-  throw UsageError(in_quotes(text) + " is no percentage above 0% and up to 100%, such as 2%");
+  throw UsageError(in_quotes(text) + " is not a percentage above 0% and up to 100%, such as 2%");
 }
 
 double parse_percent_or_zero(const std::string& text) {
   if (const auto ratio = percent_of(text)) return *ratio;
-  throw UsageError(in_quotes(text) + " is no percentage from 0% to 100%, such as 2%");
+  throw UsageError(in_quotes(text) + " is not a percentage from 0% to 100%, such as 2%");
 }
 
 void require_unit(const std::string& flag, const std::string& text) {
@@ -138,14 +138,14 @@ double parse_nanoseconds(const std::string& text) {
 double parse_positive(const std::string& text) {
   constexpr std::pair<std::string_view, double> kNoUnit[] = {{"", 1}};
   if (const auto number = in_units(text, kNoUnit)) return *number;
-  throw UsageError(in_quotes(text) + " is no number above 0");
+  throw UsageError(in_quotes(text) + " is not a number above 0");
 }
 
 std::vector<std::string> parse_list(const std::string& text) {
   std::vector<std::string> parts;
   if (text.empty()) return parts;
   const auto split = split_at_commas(text);
-  if (!split) throw UsageError("the brackets of " + in_quotes(text) + " do not pair");
+  if (!split) throw UsageError("the brackets of " + in_quotes(text) + " are unbalanced");
   for (const std::string_view part : *split) {
     if (part.empty()) {
       throw UsageError(in_quotes(text) + " has an empty part; write a,b without gaps");

@@ -119,8 +119,8 @@ void ModelFlags::read_number_or_range(const std::string& name, const std::string
   }
   if (*least < 1 || *most < *least) {
     throw CLI::ValidationError(flag_of(name), "'" + text +
-                                                  "' is no range of values from 1 on, the lower "
-                                                  "one first, such as 1:64");
+                                                  "' is not a range; give MIN:MAX with MIN at "
+                                                  "least 1, such as 1:64");
   }
   if (range_ && range_->name != name) {
     throw CLI::ValidationError(flag_of(name), "only one dimension may be a range; " +
@@ -155,8 +155,8 @@ std::map<std::string, std::int64_t> ModelFlags::layout_alone() const {
   };
   if (!model_.empty() || range_ || !std::ranges::all_of(dimensions_, is_of_layout)) {
     throw UsageError(
-        "links are those of ranks, whatever model they train; leave out --model and its "
-        "dimensions, and say which ranks with --parallel");
+        "--links does not depend on a model; leave out --model and its dimensions, and choose "
+        "ranks with --parallel");
   }
   return dimensions_;
 }
@@ -246,7 +246,7 @@ void ModelFlags::say_grid(const ModelSpec& spec) const {
   const auto extent = [&spec](const char* name) {
     return std::to_string(spec.dimensions.at(name));
   };
-  say("note: --tokens " + extent("tokens") + " is a token grid of " + extent("frames") + " x " +
+  say("note: --tokens " + extent("tokens") + " means a token grid of " + extent("frames") + " x " +
       extent("height") + " x " + extent("width") +
       " (frames x height x width); --video or --frames, --height and --width "
       "choose another");

@@ -48,7 +48,7 @@ void PolicyFlags::add_policy_flags(CLI::App& app) {
                  "Policies to compare, separated by commas; see rematch list");
   app.add_option(
       "--plan", plan_files,
-      "Plan files, or points of a front such as front.json#3; instead of --policy or beside it");
+      "Plan files, or points of a front such as front.json#3; can be combined with --policy");
   app.add_flag("--allow-no-effect", allow_no_effect, "Accept plans that change nothing");
 }
 
@@ -65,7 +65,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
       ->check(CLI::Range(1, kMostSteps));
   app.add_flag("--in-process", in_process,
                after(when,
-                     "Time all points by turns in one process, and the reference once more in a "
+                     "Time all points alternately in one process, and the reference once more in a "
                      "fresh one, as the control: faster where starting takes longer than a step"));
   app.add_option("--precision", precision,
                  after(when, "Half width of a ratio's interval at which rounds end"));
@@ -112,8 +112,8 @@ void add_threads(CLI::App& app, int& num_threads) {
 
 void add_any_card(CLI::App& app, bool& any_card) {
   app.add_flag("--any-card", any_card,
-               "Take the times of --profile although they are another card's than the one that "
-               "--device or --doctor names, or that is here");
+               "Use the times of --profile even if they are from a card other than the one that "
+               "--device or --doctor names, or this machine's");
 }
 
 void add_reserve(CLI::App& app, std::string& reserve) {
@@ -131,12 +131,12 @@ std::optional<Bytes> parse_reserve(const std::string& text) {
 
 Bytes memory_less_reserve(Bytes memory, Bytes reserve) {
   if (reserve < memory) return memory - reserve;
-  throw UsageError("a reserve of " + format_bytes(reserve) + " leaves nothing of a budget of " +
+  throw UsageError("a reserve of " + format_bytes(reserve) + " uses up the whole budget of " +
                    format_bytes(memory) + "; give more memory, or a smaller --reserve");
 }
 
 void add_force(CLI::App& app, bool& force) {
-  app.add_flag("--force", force, "Run although the predicted memory exceeds the machine's");
+  app.add_flag("--force", force, "Run even if the predicted memory exceeds the machine's");
 }
 
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -146,14 +146,14 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
       "--device", device,
       "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
   app.add_option("--card", card,
-                 "Card that cuda-dry stands for: h100, h200, l40s or a100 (default: h100)");
+                 "Card that cuda-dry imitates: h100, h200, l40s or a100 (default: h100)");
   add_kernel_flags(app);
   app.add_option("--allocator", allocator,
                  "Allocator of CUDA: caching, or expandable (segments) (default: as "
                  "PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF says)");
   add_measure_flags(app);
   app.add_option("--optimizer", optimizer,
-                 "adamw, adamw(learning_rate=3e-4), or none for forward and backward alone");
+                 "adamw, adamw(learning_rate=3e-4), or none for only forward and backward");
   app.add_option("--data", data_file,
                  "Text file to train on (default: the text that ships with rematch)");
   app.add_option("--pretend-rank", pretend_rank,
@@ -245,7 +245,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "tokens_per_second: find the load of a range, --batch 1:64 or --tokens "
                  "1024:16384, that maximizes it within --budget, or else the device's memory, "
                  "and the largest load that fits");
-  app.add_option("--points", num_points, "Number of points to print, of all that are found")
+  app.add_option("--points", num_points, "Number of points to print, chosen from all points found")
       ->check(CLI::Range(2, kMostPoints));
   app.add_option("--baselines", baselines,
                  "Policies that the front is compared with, separated by commas; also PyTorch's "
@@ -270,10 +270,11 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--link-rate", link_rate,
                  "With --offload: rate of copies in each direction, 50GB/s (default: as --links "
                  "measured, else PCIe by the device's data sheet)");
-  app.add_option("--measure", num_measured,
-                 "Number of points of the front to run, as rematch run does, beside the baselines: "
-                 "both ends and the knee, which calibrate the step times, then the points whose "
-                 "measurement tells most")
+  app.add_option(
+         "--measure", num_measured,
+         "Number of points of the front to run as rematch run does, in addition to the baselines: "
+         "both ends and the knee, which calibrate the step times, then the most informative "
+         "points")
       ->default_str("")
       ->check(CLI::Range(kLeastMeasured, kMostPoints));
   add_measure_flags(app, "With --measure: ");

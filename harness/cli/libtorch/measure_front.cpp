@@ -122,8 +122,8 @@ std::string timed_attention(const PointRecord& point) {
 void warn_of_other_attention(const FrontRecord& record, const Report& report) {
   const std::string timed = timed_attention(report.points.front());
   if (record.attention_backend.empty() || record.attention_backend == timed) return;
-  print_warnings({"the front's times are of attention " + record.attention_backend +
-                  ", and its points were timed with " + timed + "; make the profile again with " +
+  print_warnings({"the front's times were measured with attention " + record.attention_backend +
+                  ", but its points were timed with " + timed + "; make the profile again with " +
                   "--attention " + timed});
 }
 
@@ -139,7 +139,7 @@ std::optional<std::array<double, 2>> control_interval(const Report& report) {
 
 void require_measurable(const SearchFlags& flags) {
   if (!flags.trace_file.empty()) {
-    throw UsageError("--measure runs the model, and --trace is a step of it alone; give --model");
+    throw UsageError("--measure needs --model; a trace cannot be run");
   }
   if (!flags.device.empty() && !is_measured_device(flags.device)) {
     throw UsageError("--measure runs on this machine's cpu or cuda, not on " + flags.device +
@@ -171,7 +171,7 @@ ExitCode measure_front(const SearchFlags& flags, FrontRecord& record) {
     const std::string why = why_none_fits(variants, available_memory_of(settings.variants.device));
     if (!why.empty()) {
       throw UsageError("no point can be run; the smallest, " + why +
-                       "; take a smaller model, or start it all the same with --force");
+                       "; take a smaller model, or run it anyway with --force");
     }
   }
   const Provenance provenance = make_provenance(

@@ -54,7 +54,7 @@ FrontSetting setting_of(const PredictFlags& flags) {
   FrontSetting setting;
   if (const auto of_front = setting_of_fronts(flags.plan_files)) setting = *of_front;
   if (setting.world > 1) {
-    throw UsageError("'" + flags.plan_files.front() + "' is of a trace, estimated for one of " +
+    throw UsageError("'" + flags.plan_files.front() + "' was estimated from a trace for one of " +
                      std::to_string(setting.world) + " ranks; give that trace with --trace");
   }
   if (flags.optimizer_option->count() != 0) {
@@ -66,7 +66,7 @@ FrontSetting setting_of(const PredictFlags& flags) {
   }
   if (flags.round_512 && !is_run_here(setting.optimizer)) {
     throw UsageError(
-        "such an optimizer's bytes are not rounded; leave out --round-512 or --optimizer");
+        "--round-512 does not support this optimizer; leave out --round-512 or --optimizer");
   }
   return setting;
 }
@@ -96,7 +96,7 @@ void predict_other_optimizer(OptimizerModel optimizer, const Trace& trace,
   predict_memory_with(optimizer, trace, variants);
   if (optimizer != OptimizerModel::kMuon) return;
   for (Variant& variant : variants) {
-    variant.prediction.memory.predicted_peak_note = "without what muon allocates in its update";
+    variant.prediction.memory.predicted_peak_note = "excludes what muon allocates in its update";
   }
 }
 

@@ -40,7 +40,7 @@ void require_memory(const ProfileSettings& settings, const OptimizerChoice& opti
   throw UsageError("a measured profile runs steps that keep everything: the predicted peak is " +
                    format_bytes(peak) + "; " + limit->what + ": " + format_bytes(limit->bytes) +
                    "; run fewer layers (rematch profile --measure-layers 3), take a data sheet's "
-                   "times (--device h100), or start it all the same with --force");
+                   "times (--device h100), or run it anyway with --force");
 }
 
 // Uses the same kernels as the timed steps of `rematch run`, because times of other kernels would

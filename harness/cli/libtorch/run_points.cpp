@@ -77,7 +77,7 @@ void continue_on_dry_device(const std::vector<std::string>& command, const std::
 
 void require_dry_for_card(const std::string& device, const std::string& card) {
   if (card.empty() || device == "cuda-dry") return;
-  throw UsageError("--card is a choice of device cuda-dry; on " + device + " leave it out");
+  throw UsageError("--card requires device cuda-dry; leave it out with device " + device);
 }
 
 // The default is all points, even in a job array, because a script may run several complete
@@ -126,15 +126,15 @@ std::vector<Policy> policies_of(const RunFlags& flags) {
 void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   if (flags.snapshot.empty()) return;
   if (device_named(variants.device).type() != c10::DeviceType::CUDA) {
-    throw UsageError("--snapshot is of CUDA's allocator, which device " + variants.device +
-                     " does not have; leave it out, or use --device cuda");
+    throw UsageError("--snapshot needs a CUDA device; device is " + variants.device +
+                     "; leave it out, or use --device cuda");
   }
   const std::size_t num_policies =
       flags.policies.empty() ? 0 : require(parse_policies(flags.policies)).size();
   if (num_policies + flags.plan_files.size() != 1 || variants.schedules.size() != 1 ||
       variants.shard.count != 1) {
     throw UsageError(
-        "--snapshot is of one point: give it one policy or plan, one schedule and no "
+        "--snapshot records one point: give one policy or plan, one schedule and no "
         "--shard");
   }
 }
@@ -153,7 +153,7 @@ void check_timing(const RunFlags& flags, const ComparisonSettings& settings) {
   }
   if (flags.num_repeats > 0 || !flags.snapshot.empty()) {
     throw UsageError(
-        "--times-only has no exact pass, which --repeat-reference and --snapshot are about; leave "
+        "--repeat-reference and --snapshot need the exact pass, which --times-only skips; leave "
         "one of them out");
   }
   if (!names_cuda(variants.device) && !computes_values(variants.device)) {
@@ -165,7 +165,7 @@ void check_timing(const RunFlags& flags, const ComparisonSettings& settings) {
 std::optional<int> pretended_rank_of(const RunFlags& flags, int world) {
   if (!flags.pretend_rank) return std::nullopt;
   if (world == 1) {
-    throw UsageError("--pretend-rank is a rank of a layout; say which with --parallel tp=2 or so");
+    throw UsageError("--pretend-rank requires a layout, such as --parallel tp=2");
   }
   if (*flags.pretend_rank >= world) {
     throw UsageError("--pretend-rank " + std::to_string(*flags.pretend_rank) +
@@ -230,7 +230,7 @@ std::optional<AvailableMemory> limit_for(const RunFlags& flags, const Comparison
   const std::string why = why_none_fits(variants, limit);
   if (!why.empty() && settings.variants.shard.count == 1) {
     throw UsageError((variants.size() > 1 ? "no point fits; the smallest, " : "") + why +
-                     "; take a smaller model or another policy, or start it all the same with "
+                     "; take a smaller model or another policy, or run it anyway with "
                      "--force");
   }
   if (settings.variants.device != "cpu") return std::nullopt;
@@ -278,7 +278,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
   const std::vector<PlannedPoint> planned = planned_points(variants);
   std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
   settings.limit = limit_for(flags, settings, variants);
-  settings.how_to_lift_limit = "--force measures it all the same";
+  settings.how_to_lift_limit = "--force measures it anyway";
   const Provenance provenance = provenance_of(flags, settings.variants.allocator);
   if (const auto warning = shared_gpu_warning(provenance.environment)) say(*warning);
   if (names_cuda(settings.variants.device)) {

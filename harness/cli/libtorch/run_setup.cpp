@@ -148,7 +148,7 @@ std::size_t num_points_in(const std::string& file) {
 std::string keep_partial(const std::string& output, const Report& partial) {
   if (output.empty() || partial.points.empty()) return "";
   if (num_points_in(output) >= partial.points.size()) {
-    return "; " + output + " is of an earlier run, and stays";
+    return "; " + output + " is from an earlier run and is kept";
   }
   try {
     write_json_file(output, report_to_json(partial));

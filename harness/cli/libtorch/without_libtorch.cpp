@@ -8,7 +8,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& command) {
   throw UsageError("rematch " + command +
-                   " runs models, and this build has no LibTorch; build preset dev");
+                   " runs models, but this build has no LibTorch; build preset dev");
 }
 
 }  // namespace

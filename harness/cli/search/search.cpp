@@ -93,7 +93,7 @@ SearchSpace space_of(const SearchFlags& flags) {
   const std::vector<Schedule> schedules =
       parse_schedules(for_torch ? "whole_region" : flags.schedule);
   if (schedules.size() != 1) {
-    throw UsageError("a search is for one schedule; give --schedule on_demand or whole_region");
+    throw UsageError("search takes one schedule; give --schedule on_demand or whole_region");
   }
   SearchSpace space;
   space.schedule = schedules.front();
@@ -187,9 +187,9 @@ void print_front(const SearchFlags& flags, const FrontRecord& record) {
   record.front.is_complete = false;
   write_front(flags, record);
   print_front(flags, record);
-  std::string remains = flags.output.empty() ? "the front above is what was found by then"
-                                             : "what was found by then is in " + flags.output;
-  if (!of_runs.empty()) remains += "; of its runs: " + of_runs;
+  std::string remains = flags.output.empty() ? "the front above shows what was found"
+                                             : "the front found so far is in " + flags.output;
+  if (!of_runs.empty()) remains += "; runs: " + of_runs;
   throw Interrupted(signal, std::move(remains));
 }
 
@@ -229,7 +229,7 @@ void require_times(const SearchFlags& flags) {
                      " would measure; give one of them");
   }
   if (flags.profile_file.empty() && flags.any_card) {
-    throw UsageError("--any-card is about the card of a profile; give --profile FILE");
+    throw UsageError("--any-card requires --profile FILE");
   }
   const bool runs_steps = flags.num_measured != 0 || is_measured_device(flags.device);
   if (!runs_steps && (!flags.attention.empty() || flags.deterministic_times)) {
@@ -334,7 +334,7 @@ ExitCode search(const SearchFlags& flags) {
 
 void add_search(CLI::App& app, Action& action, const std::vector<std::string>& command) {
   const auto flags = add_command<SearchFlags>(
-      app, action, "search", "Every plan worth having between keeping everything and nothing",
+      app, action, "search", "Finds the best plans between keeping everything and keeping nothing",
       search,
       "Examples:\n"
       "  rematch search --model llama3_8b --tokens 8k --dtype bf16 --device h100 --world 8\n"

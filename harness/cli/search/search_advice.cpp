@@ -118,7 +118,7 @@ std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const Fro
     add(fused_ops_fit(flags, record, limit));
     add(tokens_that_fit(flags, record, limit));
   }
-  if (ways.empty()) return line + "; neither ranks nor fused ops nor fewer tokens make it fit";
+  if (ways.empty()) return line + "; more ranks, fused ops or fewer tokens do not make it fit";
   return line + "; what fits: " + joined(ways, ", or ");
 }
 
@@ -144,8 +144,8 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
   const std::optional<Bytes> eager_peak = recomputed_peak(record_trace(flags.model.spec()), record);
   const std::optional<Bytes> fused_peak = recomputed_peak(record_trace(*fused), record);
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
-  return "peaks lie in the " + in_loss->figures.peak_place +
-         ", with the logits there whole; --ops fused takes head and cross-entropy in chunks: the "
+  return "peaks are in the " + in_loss->figures.peak_place +
+         ", which holds all logits; --ops fused computes head and cross-entropy in chunks: the "
          "peak of full is " +
          format_bytes(*fused_peak) + " with it instead of " + format_bytes(*eager_peak);
 }

@@ -100,9 +100,10 @@ std::optional<Bytes> memory_by_doctor(const SearchFlags& flags) {
                        json[name_at].is_string() && json[memory_at].is_number_integer() &&
                        json[memory_at].get<std::int64_t>() > 0;
   if (!has_gpu) {
-    throw UsageError("'" + flags.doctor_file +
-                     "' knows no GPU's memory; write it with rematch doctor --json on the machine "
-                     "that has the GPU");
+    throw UsageError(
+        "'" + flags.doctor_file +
+        "' contains no GPU memory size; write it with rematch doctor --json on the machine "
+        "that has the GPU");
   }
   const std::string name = json[name_at].get<std::string>();
   const bool is_sheet = find_device_sheet(flags.device) != nullptr;
@@ -157,7 +158,7 @@ void add_host_link(const SearchFlags& flags, const std::string& device, SearchSp
   }
   const DeviceSheet* sheet = find_device_sheet(device);
   if (sheet == nullptr) {
-    throw UsageError("no data sheet tells the rate of copies between " + device +
+    throw UsageError("no data sheet gives the rate of copies between " + device +
                      " and the host; give --link-rate 25GB/s");
   }
   const double rate = sheet->pcie_bytes_per_second;

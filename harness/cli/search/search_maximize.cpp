@@ -22,7 +22,8 @@ namespace {
 
 void require_maximizable(const SearchFlags& flags) {
   if (flags.maximize != "tokens_per_second") {
-    throw UsageError("--maximize '" + flags.maximize + "' is unknown; tokens_per_second is known");
+    throw UsageError("--maximize '" + flags.maximize +
+                     "' is unknown; allowed is tokens_per_second");
   }
   if (!flags.model.range()) {
     throw UsageError("--maximize needs a range of loads; give --batch 1:64 or --tokens 1024:16384");
@@ -38,7 +39,7 @@ void require_maximizable(const SearchFlags& flags) {
   }
   if (flags.num_measured != 0 || !flags.max_slowdown.empty() || flags.fail_behind_baselines) {
     throw UsageError(
-        "--maximize goes without --measure, --max-slowdown and --fail-behind-baselines");
+        "--maximize cannot be combined with --measure, --max-slowdown or --fail-behind-baselines");
   }
 }
 
@@ -137,8 +138,8 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
       [&] { return loads_to_text(record, TableFormat::kText, terminal_columns()); });
   if (!record.is_complete) {
     throw Interrupted(InterruptGuard::signal().value(), record.largest
-                                                            ? "the loads above were tried by then"
-                                                            : "no load was known to fit by then");
+                                                            ? "the loads above were tried"
+                                                            : "no load was found that fits");
   }
   if (record.largest) return ExitCode::kOk;
   return end_with(ExitCode::kGateFailed,

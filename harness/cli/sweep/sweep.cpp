@@ -19,7 +19,7 @@ ComparisonPlan require_comparison_plan(const std::string& folder) {
   }
   ComparisonPlan plan = require_json_file(file, comparison_plan_from_json);
   if (plan.tool_version != REMATCH_VERSION) {
-    throw UsageError(file + ": made by rematch " + plan.tool_version + ", and this is " +
+    throw UsageError(file + ": made by rematch " + plan.tool_version + ", but this is " +
                      REMATCH_VERSION + "; make a new plan in another folder");
   }
   return plan;

@@ -94,7 +94,7 @@ void require_limit_fits(const std::vector<std::string>& options, std::chrono::mi
     if (most.count() < 0 || limit <= most) continue;
     throw UsageError("--time " + std::to_string(limit.count()) + "min is above the " +
                      std::to_string(most.count()) + "min of partition " + in_quotes(name) +
-                     ", so the job would wait for ever");
+                     ", so the job would never start");
   }
   if (!is_there && !asked.empty()) {
     throw UsageError("this cluster has no partition " + in_quotes(asked));
@@ -121,8 +121,7 @@ void require_plain(const std::string& flag, const std::string& text) {
   const bool is_plain = text.find_first_of(" \t\n'\"\\") == std::string::npos;
   if (is_plain) return;
   throw UsageError(flag + " " + in_quotes(text) +
-                   " has a space, a quote or a backslash, which a line of a Slurm script does not "
-                   "take");
+                   " has a space, a quote or a backslash, which a Slurm script cannot contain");
 }
 
 std::string absolute(const std::string& path) {
@@ -172,8 +171,7 @@ void add_sweep_emit(CLI::App& sweep, Action& action) {
       "  rematch sweep emit results/wan --engine slurm --gres none \\\n"
       "      --slurm ntasks-per-node=8,gpus-per-task=1 --prefix 'srun --kill-on-bad-exit=0' \\\n"
       "      > job.sh                                          # whole nodes of 8 cards\n"
-      "Where scontrol can be asked, times and sizes that the cluster would leave pending are\n"
-      "refused.");
+      "If scontrol is available, times and sizes that the cluster would never start are rejected.");
 }
 
 }  // namespace rematch

@@ -39,7 +39,7 @@ void require_report_of(const PlannedComparison& comparison, const Report& report
                         point.dtype == comparison.spec.dtype && point.seed == comparison.seed;
     if (is_its) continue;
     throw UsageError(file + ": points[" + std::to_string(index) +
-                     "] is of another model, shape, dtype or seed than the plan's comparison " +
+                     "] differs in model, shape, dtype or seed from the plan's comparison " +
                      comparison.id + "; was it put there by hand?");
   }
 }
@@ -95,7 +95,7 @@ ExitCode merge(const SweepMergeFlags& flags) {
     const PlannedComparison& comparison = plan.comparisons[index];
     lines.push_back(comparison_words(comparison) + ": " + why_missing(claims.of(comparison.id)));
   }
-  say_missing(lines, plan.comparisons.size(), "comparisons", "rematch sweep status says more");
+  say_missing(lines, plan.comparisons.size(), "comparisons", "see rematch sweep status");
   if (reports.empty()) return ExitCode::kSomePointsFailed;
   // Comparisons are in the plan's order. Points of a comparison are in the order of the
   // comparison's report.
@@ -127,8 +127,8 @@ void add_sweep_merge(CLI::App& sweep, Action& action) {
   add_command<SweepMergeFlags>(
       sweep, action, "merge", "All reports of a sweep as one, in the plan's order", merge,
       "Example: rematch sweep merge results/wan -o wan.json\n"
-      "At any time, also while workers are at it: what is missing is named.\n"
-      "Exit codes: 0 all is there and ok, 5 comparisons are missing or points failed, 6 mixed "
+      "It can run at any time, even while workers run; missing comparisons are listed.\n"
+      "Exit codes: 0 complete and ok, 5 comparisons are missing or points failed, 6 mixed "
       "environments.");
 }
 

@@ -31,11 +31,11 @@ struct SweepPlanFlags {
     app.add_option("folder", folder, "Folder of the sweep; all workers must see it")->required();
     app.add_option("--card", card, "Card from whose data sheet the times are predicted");
     app.add_option("--memory", memory,
-                   "Name the comparisons that do not fit into this: 80GiB (default: none)");
+                   "List the comparisons that do not fit into this: 80GiB (default: none)");
     app.add_option("--reserve", reserve,
                    "Part of --memory that tensors cannot have: 2GiB (default: none)");
     app.add_option("--stale", stale_after,
-                   "Time after which all workers take a silent worker for dead");
+                   "A worker that is silent for this long is considered dead");
     app.add_flag("--json", json, "Print the plan as well");
   }
   std::string file;
@@ -53,7 +53,7 @@ std::string unknown_among(const CLI::App& run) {
   std::vector<std::string> left = run.remaining();
   const auto flag = std::find_if(left.begin(), left.end(),
                                  [](const std::string& word) { return word.starts_with("--"); });
-  if (flag == left.end()) return in_quotes(left.empty() ? "" : left.front()) + " is no flag";
+  if (flag == left.end()) return in_quotes(left.empty() ? "" : left.front()) + " is not a flag";
   return "rematch run has no flag " + in_quotes(*flag) + did_you_mean(*flag, flags_of(run));
 }
 
@@ -119,7 +119,7 @@ void write_plan(const std::string& folder, const ComparisonPlan& plan) {
     const std::string there = require_comparison_plan(folder).id;
     if (there == plan.id) return;
     throw UsageError(in_quotes(folder) + " holds another plan, " + there.substr(0, 12) +
-                     ", and this file's is " + plan.id.substr(0, 12) +
+                     ", but this file's is " + plan.id.substr(0, 12) +
                      "; give each plan its own folder");
   }
   for (const char* part : {"claims", "log", "reports", "work"}) {
@@ -143,7 +143,7 @@ std::string hours(std::chrono::milliseconds time) {
 std::optional<Bytes> memory_of_tensors(const SweepPlanFlags& flags) {
   const std::optional<Bytes> reserve = parse_reserve(flags.reserve);
   if (flags.memory.empty()) {
-    if (reserve) throw UsageError("--reserve is taken off --memory; give both");
+    if (reserve) throw UsageError("--reserve requires --memory, from which it is subtracted");
     return std::nullopt;
   }
   require_unit("--memory", flags.memory);
@@ -164,10 +164,10 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
   std::string text = std::to_string(plan.comparisons.size()) + " comparisons, " +
                      std::to_string(num_points) + " points";
   if (sweep.num_duplicates > 0) {
-    text += " (" + std::to_string(sweep.num_duplicates) + " asked for again dropped)";
+    text += " (" + std::to_string(sweep.num_duplicates) + " duplicates dropped)";
   }
   if (total.count() > 0) {
-    text += "\nabout " + hours(total) + " for one worker, a guess; the longest comparison " +
+    text += "\nabout " + hours(total) + " for one worker (estimate); the longest comparison " +
             std::to_string(longest.count() / 1000 + 1) + " s";
   }
   print(text + "\nplan " + plan.id.substr(0, 12) + " in " + plan_file_in(flags.folder) + "\n");
@@ -184,7 +184,7 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
              : ": some variants do not fit; the most needs " + format_bytes(*predicted.most_peak)));
   }
   print(std::to_string(lines.size()) + " comparisons do not fit into " + format_bytes(*limit) +
-        " as a whole\n");
+        " completely\n");
   for (std::size_t index = 0; index < std::min(lines.size(), kMostLines); ++index) {
     print("  " + lines[index] + "\n");
   }
@@ -209,7 +209,7 @@ ExitCode make_plan(const SweepPlanFlags& flags) {
   plan.id = comparison_plan_id(plan);
   write_plan(flags.folder, plan);
   if (!has_libtorch()) {
-    say("note: this build has no LibTorch, so the plan has no predicted peaks and times; workers "
+    say("note: this build has no LibTorch, so the plan has no predicted peaks or times; workers "
         "take comparisons in the file's order, and skip none");
   }
   if (flags.json) {

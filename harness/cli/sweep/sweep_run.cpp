@@ -31,8 +31,7 @@ struct SweepRunFlags {
                    "Time limit: 40min; no comparison is begun that is predicted to take longer, "
                    "and a running one is stopped when it is up (default: none)");
     app.add_option("--gpus", gpus, "all: start a worker for each visible card of this machine");
-    app.add_flag("--retry-failed", retry_failed,
-                 "Try each comparison that had failed before once more");
+    app.add_flag("--retry-failed", retry_failed, "Retry each failed comparison once");
     app.add_option("--program", program, "Program that measures (default: this one)");
   }
   std::string folder;
@@ -46,12 +45,11 @@ struct SweepRunFlags {
 std::string program_of(const SweepRunFlags& flags) {
   if (!flags.program.empty()) {
     if (access(flags.program.c_str(), X_OK) == 0) return fs::absolute(flags.program).string();
-    throw UsageError("--program " + in_quotes(flags.program) +
-                     " is no program that can be started");
+    throw UsageError("--program " + in_quotes(flags.program) + " is not an executable program");
   }
   if (has_libtorch()) return own_executable();
   throw UsageError(
-      "this build has no LibTorch and measures nothing; name one that does with --program FILE");
+      "this build has no LibTorch and cannot measure; give a program that can with --program FILE");
 }
 
 // Returns whether the plan times on a CPU. Only one worker may then measure at a time.
@@ -68,13 +66,13 @@ std::string describe(const WorkEnd& end) {
     case WorkEnd::Why::kNothingLeft:
       return measured + ", nothing left";
     case WorkEnd::Why::kInOtherHands:
-      return measured + ", the " + left + " left are in other workers' hands";
+      return measured + ", the " + left + " left are held by other workers";
     case WorkEnd::Why::kTimeIsUp:
       return measured + ", the time is up; " + left + " left";
     case WorkEnd::Why::kStopped:
       break;
   }
-  return measured + ", told to stop; " + left + " left";
+  return measured + ", stopped; " + left + " left";
 }
 
 int code_of(const WorkEnd& end) {

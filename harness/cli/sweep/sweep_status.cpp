@@ -150,7 +150,7 @@ std::string to_text(const std::vector<Row>& rows) {
       text += ", " + format_duration(time_left_for(rows, num_workers)) + " for the " +
               std::to_string(num_workers) + " at work";
     }
-    text += ", by the plan's guess\n";
+    text += ", by the plan's estimate\n";
   }
   for (const Row& row : rows) {
     const auto& holder = row.judged.holder;
@@ -194,12 +194,12 @@ ExitCode status(const SweepStatusFlags& flags) {
 void add_sweep_status(CLI::App& sweep, Action& action) {
   add_command<SweepStatusFlags>(
       sweep, action, "status",
-      "How far a sweep is: done, failed, skipped, held by which host, stale, free", status,
+      "Shows a sweep's progress: done, failed, skipped, held by which host, stale, free", status,
       "Examples:\n"
       "  rematch sweep status results/wan --watch\n"
       "  rematch sweep status results/wan --json\n"
-      "How long a claim has been silent is told by this host's clock; workers judge by their own "
-      "watching.");
+      "This host's clock measures how long a claim has been silent; each worker uses its own "
+      "clock.");
 }
 
 }  // namespace rematch

@@ -146,7 +146,8 @@ void describe_end(const ChildResult& result, std::chrono::milliseconds limit, in
                   PointRecord& record) {
   record.failure.emplace();
   const std::string said = last_line(result.error_tail);
-  const std::string resident = "; it held " + format_bytes(result.peak_resident) + " at most";
+  const std::string resident =
+      "; its peak resident memory was " + format_bytes(result.peak_resident);
   const std::string again =
       attempts == 1 ? "" : " in the last of " + std::to_string(attempts) + " attempts";
   if (result.end == ChildEnd::kTimedOut) {
@@ -160,7 +161,7 @@ void describe_end(const ChildResult& result, std::chrono::milliseconds limit, in
     const bool ran_out = result.code == SIGKILL && result.memory_was_short;
     record.status = ran_out ? PointStatus::kOom : PointStatus::kCrash;
     if (ran_out) {
-      record.reason = "killed, as the system does when memory runs out" + resident;
+      record.reason = "killed, probably because memory ran out" + resident;
     } else if (result.code == SIGKILL) {
       record.reason = "killed while memory was free" + again + resident;
     } else {

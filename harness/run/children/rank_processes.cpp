@@ -146,14 +146,14 @@ RanksOutcome LeadingCommand::run_on_all(const std::string& request, milliseconds
       const Json message = parse_json(*text, "outcome");
       read_value(JsonField(message).at("child"), outcome.culprit);
     } else {
-      why_lost_ = "rank " + std::to_string(culprit) + " is gone: its command does not answer";
+      why_lost_ = "rank " + std::to_string(culprit) + " is lost: its command does not answer";
     }
     return outcome;
   }
   outcome.results = std::move(local.results);
   for (int rank = 1; rank < launcher_.world(); ++rank) {
     const auto text = outcome_of(rank);
-    if (!text) return lost("rank " + std::to_string(rank) + " is gone: its result did not come");
+    if (!text) return lost("rank " + std::to_string(rank) + " is lost: its result did not arrive");
     const Json message = parse_json(*text, "outcome");
     outcome.results.push_back(JsonField(message).at("result").string());
   }
@@ -199,7 +199,7 @@ int follow_rank_0(const RankPlace& place) {
   const std::string rank = std::to_string(place.rank);
   const auto check_signal = [] {
     if (const auto signal = InterruptGuard::signal()) {
-      throw Interrupted(*signal, "the command of rank 0 says what is kept");
+      throw Interrupted(*signal, "the command of rank 0 reports what is kept");
     }
   };
   for (int number = 1;; ++number) {

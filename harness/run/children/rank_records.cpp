@@ -127,8 +127,8 @@ PointRecord merge_ranks(std::vector<PointRecord> ranks) {
     if (!differs) continue;
     merged.status = PointStatus::kInvalid;
     merged.reason = "rank " + std::to_string(rank) +
-                    " executed other ops: " + std::to_string(differs->other) + " " + differs->op +
-                    " in " + std::string(to_string(differs->phase)) + ", rank 0 " +
+                    " executed different ops: " + std::to_string(differs->other) + " " +
+                    differs->op + " in " + std::string(to_string(differs->phase)) + ", rank 0 " +
                     std::to_string(differs->one);
   }
   average_losses(ranks, merged);

@@ -33,7 +33,7 @@ class EarlyEnd {
       is_out_of_memory(error.what_without_backtrace(),
                        requested_bytes(error.what_without_backtrace()));
     } catch (const std::bad_alloc&) {
-      is_out_of_memory("out of memory: the process got no more", std::nullopt);
+      is_out_of_memory("out of memory: an allocation failed", std::nullopt);
     } catch (const LossNotFinite& error) {
       is(PointStatus::kInvalid, error.what());
     } catch (const c10::Error& error) {

@@ -43,7 +43,7 @@ std::optional<AvailableMemory> available_memory_of(const std::string& device) {
   const std::optional<CudaDevice> card = card_of(device);
   if (!card) return std::nullopt;
   return AvailableMemory{card->memory - reserve_of(*card).context,
-                         "all that tensors can have of the " + card->name};
+                         "maximum for tensors on the " + card->name};
 }
 
 std::optional<AvailableMemory> usual_memory_of(const std::string& device) {
@@ -52,7 +52,7 @@ std::optional<AvailableMemory> usual_memory_of(const std::string& device) {
   if (!card) return std::nullopt;
   return AvailableMemory{
       card->memory - reserve_of(*card).total(),
-      "what tensors usually get of the " + format_bytes(card->memory) + " of the " + card->name};
+      "usual share for tensors of the " + format_bytes(card->memory) + " of the " + card->name};
 }
 
 std::string why_too_large(const Variant& variant, const std::optional<AvailableMemory>& limit) {

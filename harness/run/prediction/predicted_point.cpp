@@ -102,7 +102,7 @@ void check_counts(const Variant& variant, int num_steps, PointRecord& point) {
                          std::to_string(differs->one);
   if (point.status != PointStatus::kOk) return;
   point.status = PointStatus::kInvalid;
-  point.reason = "executed other ops than predicted: " + point.effect->detail;
+  point.reason = "executed ops differ from the prediction: " + point.effect->detail;
 }
 
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point) {
@@ -149,7 +149,7 @@ void refuse_impossible_rate(PointRecord& point) {
   if (point.status != PointStatus::kOk) return;
   point.status = PointStatus::kInvalid;
   point.reason = "its step time implies " + teraflops(*point.implied_flops_per_second) +
-                 ", and the device cannot do more than " + teraflops(*point.most_flops_per_second) +
+                 ", but the device cannot do more than " + teraflops(*point.most_flops_per_second) +
                  "; the step did not do its work, or the clock is wrong";
 }
 

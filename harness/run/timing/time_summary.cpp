@@ -98,20 +98,21 @@ bool is_slowdown(const std::string& reason) {
 void judge_device(const DeviceStateRecord& state, TimeQuality& quality) {
   if (state.allocator_retries.value_or(0) > 0) {
     quality.verdict = "thrashing";
-    quality.reasons.push_back("the allocator ran out " + std::to_string(*state.allocator_retries) +
-                              " times, emptied its cache and tried again; the point is too near "
-                              "the memory's end for its time to mean anything");
+    quality.reasons.push_back("the allocator ran out of memory " +
+                              std::to_string(*state.allocator_retries) +
+                              " times and retried after emptying its cache; the point is too close "
+                              "to the memory limit for its time to be meaningful");
   }
   if (state.other_processes.value_or(0) > 0) {
     quality.verdict = "shared_device";
     quality.reasons.push_back(std::to_string(*state.other_processes) +
-                              " other processes computed on the GPU; end them and time again");
+                              " other processes used the GPU; stop them and measure again");
   }
   for (const std::string& reason : state.throttle_reasons) {
     if (!is_slowdown(reason)) continue;
     quality.verdict = "throttled";
     quality.reasons.push_back("the GPU slowed itself down: " + reason +
-                              "; see to its cooling and power and time again");
+                              "; check its cooling and power, then measure again");
   }
   if (const int repeats = state.round_repeats.value_or(0); repeats > 0) {
     quality.reasons.push_back(std::to_string(repeats) +

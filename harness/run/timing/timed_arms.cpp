@@ -74,14 +74,15 @@ void TimedArms::measure(std::vector<PointRecord>& points, std::optional<std::siz
       arms_, reference_arm, settings_.rounds, [this](int round) { return attempt_on_disk(round); },
       [&](const Arm& arm, const Turn& turn) { return measure_arm(arm, turn, points); });
   if (num_rounds < settings_.rounds.most) {
-    progress_.leave_out("the later rounds: each ratio is known to " +
+    progress_.leave_out("the later rounds: each ratio is known to within " +
                         percent(settings_.rounds.precision));
   }
 }
 
 void TimedArms::measure_in_one_process(std::vector<PointRecord>& points) {
   const std::string part = std::to_string(arms_.size()) +
-                           (arms_.size() == 1 ? " point" : " points by turns") + " in one process";
+                           (arms_.size() == 1 ? " point" : " points alternately") +
+                           " in one process";
   progress_.start(part);
   std::optional<std::vector<PointRecord>> records = turns_on_disk();
   const bool is_reused = records.has_value();
@@ -129,7 +130,7 @@ std::vector<PointRecord> TimedArms::measure_turns() {
   }
   std::vector<PointRecord> records =
       measure_turns_in_child(request, settings_.children, [this](const std::string& why) {
-        progress_.say("timing by turns: " + why + "; it is measured once more");
+        progress_.say("alternating timing: " + why + "; measuring it again");
       });
   for (std::size_t index = 0; index < arms_.size(); ++index) {
     PointRecord& record = records[index];
@@ -150,10 +151,9 @@ void TimedArms::add_fresh_control() {
   if (record && record->time) {
     progress_.reuse(part, std::string(to_string(record->status)));
   } else {
-    record = measure_in_child(request_for(settings_.variants, variant, Pass::kTime, num_steps()),
-                              settings_.children, [&](const std::string& why) {
-                                progress_.say(part + ": " + why + "; it is measured once more");
-                              });
+    record = measure_in_child(
+        request_for(settings_.variants, variant, Pass::kTime, num_steps()), settings_.children,
+        [&](const std::string& why) { progress_.say(part + ": " + why + "; measuring it again"); });
     store_.save(arm_name(control, ".fresh"), *record);
     progress_.finish(part, std::string(to_string(record->status)));
   }
@@ -196,10 +196,9 @@ PointRecord TimedArms::measure_arm(const Arm& arm, const Turn& turn,
   if (turn.from_disk) {
     record = load_round(arm, turn.round).value();
   } else {
-    record = measure_in_child(request_for(settings_.variants, variant, Pass::kTime, num_steps()),
-                              settings_.children, [&](const std::string& why) {
-                                progress_.say(part + ": " + why + "; it is measured once more");
-                              });
+    record = measure_in_child(
+        request_for(settings_.variants, variant, Pass::kTime, num_steps()), settings_.children,
+        [&](const std::string& why) { progress_.say(part + ": " + why + "; measuring it again"); });
     if (record.time) record.time->starts.assign(record.time->samples.size(), start_);
     if (record.time && record.time->device_state) {
       record.time->device_state->round_repeats = turn.repeat;
@@ -267,8 +266,8 @@ void TimedArms::add_ratio(PointRecord& point, const Arm& own, const Arm& referen
   const double known_to = (high - low) / 2 / point.time->ratio->ratio;
   if (known_to <= rule.precision || !point.time->quality) return;
   point.time->quality->reasons.push_back("after " + std::to_string(point.time->samples.size()) +
-                                         " rounds the ratio is known to +- " + percent(known_to) +
-                                         ", not " + percent(rule.precision));
+                                         " rounds the ratio is only known to within " +
+                                         percent(known_to) + ", not " + percent(rule.precision));
 }
 
 std::string TimedArms::round_name(const Arm& arm, int round) const {

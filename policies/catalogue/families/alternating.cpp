@@ -177,11 +177,11 @@ Policy sac_grouped() {
 std::vector<CatalogueEntry> alternating_policies() {
   return {
       {"sac_titan",
-       "keep costly ops and every second mm and linear, none of router gates: the default",
+       "keep costly ops and every second mm and linear, except router gates: the default",
        [] { return sac_titan(); }},
       {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
       {"sac_titan_even",
-       "sac_titan with the other half of the matmuls, to see what the parity is worth",
+       "sac_titan with the other half of the matmuls, to see how much the parity matters",
        [] { return sac_titan(Keep::kEven); }},
       {"sac_titan_excluding([SCOPE,...])",
        "sac_titan that excludes mm of these scopes, and of their shapes, instead of router gates",
@@ -193,7 +193,7 @@ std::vector<CatalogueEntry> alternating_policies() {
       {"sac_titan_2025(MODEL)",
        "the list of one model until early 2026: llama3, qwen3, llama4, deepseek_v3 or gpt_oss",
        sac_titan_2025},
-      {"sac_modalities(KEY,...)", "keep the ops of these keys; of aten.mm every second",
+      {"sac_modalities(KEY,...)", "keep the ops of these keys, but only every second aten.mm",
        sac_modalities},
       {"sac_grouped", "sac_titan that counts grouped matmuls too", sac_grouped},
   };

@@ -45,10 +45,9 @@ std::variant<Policy, Rejected> with_rule(const std::string& name, CollectiveRule
   auto parsed = policy_within(name, words, kFileKeys);
   if (auto* policy = std::get_if<Policy>(&parsed)) {
     policy->collectives = rule;
-    policy->expectations.push_back(
-        {.ops = selectors({"collective"}),
-         .warning = "no collective is in its regions, so it does what the policy in its brackets "
-                    "does"});
+    policy->expectations.push_back({.ops = selectors({"collective"}),
+                                    .warning = "its regions contain no collective, so it has the "
+                                               "same effect as the policy in brackets"});
   }
   return parsed;
 }
@@ -60,8 +59,8 @@ std::variant<Policy, Rejected> no_reshard(const std::vector<std::string>& words)
     policy->expectations.push_back(
         {.ops = selectors({"_c10d_functional::all_gather_into_tensor_coalesced",
                            "_c10d_functional::all_gather_into_tensor"}),
-         .warning = "no parameter is gathered in its regions, so it does what the policy in its "
-                    "brackets does"});
+         .warning = "its regions gather no parameters, so it has the same effect as the policy in "
+                    "brackets"});
   }
   return parsed;
 }
@@ -74,13 +73,13 @@ std::vector<CatalogueEntry> collective_policies() {
        [](const std::vector<std::string>& words) {
          return with_rule("keep_collectives", CollectiveRule::kKeep, words);
        }},
-      {"reissue_collectives(POLICY)",
-       "a policy that issues every collective of its regions again, whatever it keeps else",
+      {"reissue_collectives(POLICY)", "POLICY, but every collective in its regions is issued again",
        [](const std::vector<std::string>& words) {
          return with_rule("reissue_collectives", CollectiveRule::kReissue, words);
        }},
       {"no_reshard(POLICY)",
-       "a policy that holds gathered parameters until backward: FSDP's reshard_after_forward=False",
+       "POLICY, but gathered parameters are kept until backward: FSDP's "
+       "reshard_after_forward=False",
        no_reshard},
   };
 }

@@ -67,7 +67,7 @@ std::vector<CatalogueEntry> layer_policies() {
        [](int n) { return first_or_last(Kind::kFirst, n); }},
       {"last_n(N)", "recompute the last N layers",
        [](int n) { return first_or_last(Kind::kLast, n); }},
-      {"skip_list([I,...])", "recompute all layers but those listed",
+      {"skip_list([I,...])", "recompute all layers except those listed",
        [](const std::vector<int>& layers) { return listed(Kind::kExcept, layers); }},
       {"only_list([I,...])", "recompute the layers listed",
        [](const std::vector<int>& layers) { return listed(Kind::kOnly, layers); }},

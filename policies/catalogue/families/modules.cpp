@@ -110,7 +110,7 @@ std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>&
     policy.expectations.push_back(
         {{},
          selectors({"matmul"}),
-         "attention is one fused op here, so recomputing it gains next to nothing"});
+         "attention is one fused op here, so recomputing it saves almost nothing"});
   }
   return policy;
 }
@@ -142,10 +142,10 @@ std::vector<CatalogueEntry> module_policies() {
       {"recompute_modules([MODULE,...])",
        "keep everything but modules: core_attn, mlp, moe, shared_experts; if layernorm, moe_act or "
        "mla_up_proj is among them, their outputs are dropped too, and under either schedule only "
-       "what backward asks for is run again",
+       "the ops that backward needs run again",
        recompute_modules},
       {"full_except(SELECTOR,...)",
-       "recompute every block, but keep the ops selected and random draws", full_except},
+       "recompute every block, but keep the selected ops and random draws", full_except},
   };
 }
 

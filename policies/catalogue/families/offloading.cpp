@@ -84,7 +84,7 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
     if (found->made_by.empty()) continue;
     policy.expectations.push_back(
         {.ops = found->made_by,
-         .warning = "the model has no " + word + ", so it offloads nothing for that"});
+         .warning = "the model has no " + word + ", so nothing is offloaded for it"});
   }
   return policy;
 }
@@ -93,14 +93,17 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
 
 std::vector<CatalogueEntry> offloading_policies() {
   return {
-      {"offload_inputs(POLICY)", "a policy with the inputs of its regions kept on the host",
+      {"offload_inputs(POLICY)", "POLICY, but the inputs of its regions are kept on the host",
        offload_inputs},
-      {"offload_saved(POLICY)", "a policy with all that it keeps kept on the host", offload_saved},
+      {"offload_saved(POLICY)", "POLICY, but everything that it keeps is kept on the host",
+       offload_saved},
       {"sac_and_offload",
-       "what sac_titan_all keeps, kept on the host from 4096 bytes up (torchtitan's graph trainer)",
+       "sac_titan_all, but kept tensors from 4096 bytes up are on the host (torchtitan's graph "
+       "trainer)",
        sac_and_offload},
       {"offload_modules([MODULE,...])",
-       "recompute nothing, keep the inputs of modules on the host (Megatron-LM)", offload_modules},
+       "recompute nothing, but keep the inputs of modules on the host (Megatron-LM)",
+       offload_modules},
   };
 }
 

@@ -181,7 +181,7 @@ Policy sac_split_flex_eager() {
 std::vector<CatalogueEntry> region_policies() {
   return {
       {"segments(N)", "recompute N layers at a time, keep the input of each segment", segments},
-      {"root", "one region for the whole model but the loss", root},
+      {"root", "one region for the whole model except the loss", root},
       {"ops_root",
        "one region for the whole model; keep SDPA and every second mm by their exact names: "
        "ops as shipped",

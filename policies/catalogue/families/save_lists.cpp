@@ -36,7 +36,7 @@ std::vector<CatalogueEntry> save_list_policies() {
          return keeping({in_scope({scope_names::kAttention}, "attention_forward"),
                          in_scope({scope_names::kSelfAttention}, "attention_forward")});
        }},
-      {"ops_block", "keep fused attention alone, one region a block: ops as proposed",
+      {"ops_block", "keep only fused attention, one region a block: ops as proposed",
        [] { return keeping({"attention_forward"}); }},
       {"save_mm", "keep mm, addmm and bmm, recompute the rest of each block",
        [] {

@@ -105,7 +105,7 @@ Rejected unknown_device(std::string_view name) {
   std::vector<std::string_view> known;
   for (const DeviceSheet& sheet : device_sheets()) known.push_back(sheet.name);
   return {"unknown device '" + std::string(name) + "'" + did_you_mean(name, known) +
-          "; data sheets are here of " + joined(known) + ", and cpu is measured"};
+          "; data sheets are known for " + joined(known) + "; cpu is measured"};
 }
 
 }  // namespace rematch

@@ -103,7 +103,7 @@ std::optional<std::string> links_problem(const LinkProfile& links, const Trace& 
     const LinkGroup* group = find_group(links, name);
     const std::string wanted = name + "=" + std::to_string(num_ranks);
     if (group == nullptr || group->num_ranks != num_ranks) {
-      return "the step has collectives over " + wanted + ", and the links are those of " +
+      return "the step has collectives over " + wanted + ", but the links were measured for " +
              (links.layout.empty() ? "one rank" : links.layout) +
              "; measure them with rematch profile --links --parallel " + wanted;
     }
@@ -150,9 +150,11 @@ LinkCurve curve_from_json(const JsonField& field) {
     const JsonField median = point.at("median_ns");
     const std::int64_t least = curve.empty() ? 1 : curve.back().bytes.count + 1;
     if (bytes.count() < least) {
-      bytes.fail("is not more than the point before; points stand by their bytes, from 1 on");
+      bytes.fail(
+          "is not larger than the previous point; points must be sorted by bytes, starting at 1 or "
+          "more");
     }
-    if (median.count() == 0) median.fail("is 0, and everything takes time");
+    if (median.count() == 0) median.fail("is 0; a time must be above 0");
     curve.push_back({Bytes{bytes.count()}, std::chrono::nanoseconds(median.count())});
   }
   if (curve.empty()) field.fail("is empty; at least one point is needed");
@@ -175,7 +177,7 @@ LinkGroup group_from_json(const JsonField& field) {
   group.num_ranks = field.at("num_ranks").integer32(2);
   for (const auto& [name, curve] : field.at("collectives").members()) {
     const auto kind = from_string<CollectiveKind>(*name);
-    if (!kind) curve.fail("is of an unknown collective");
+    if (!kind) curve.fail("names an unknown collective");
     group.collectives[*kind] = curve_from_json(curve);
   }
   return group;

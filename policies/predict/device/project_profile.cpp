@@ -131,7 +131,7 @@ std::string place_of(const Trace& trace, std::optional<ScopeId> scope) {
       return trace.scopes[*scope].path;
     }
   }
-  return "what lies outside the layers";
+  return "the part outside the layers";
 }
 
 std::optional<ScopeId> scope_of_backward_op(const Trace& trace, std::size_t op) {
@@ -142,8 +142,8 @@ std::optional<ScopeId> scope_of_backward_op(const Trace& trace, std::size_t op) 
 }
 
 Rejected no_layer_like(const std::string& place, int measured_layers) {
-  return {place + " does what no measured layer does; measure more than " +
-          std::to_string(measured_layers) + ", so that every kind of layer is there"};
+  return {place + " differs from every measured layer; measure more than " +
+          std::to_string(measured_layers) + " layers, so that every kind of layer is measured"};
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ FrontSearch::FrontSearch(const Trace& trace, const Profile& profile, const Searc
   if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
   if (!none && blocks_gather_parameters(trace)) {
     throw std::invalid_argument("blocks of " + trace.model +
-                                " gather their parameters, so the plan of `none` is to be given");
+                                " gather their parameters, so the search needs the plan of `none`");
   }
   plans_ = std::make_unique<Plans>(trace, profile, space, std::move(none));
 }

@@ -31,7 +31,7 @@ void complete_point(Json& point, const FrontRecord& record) {
 
 void require_its_hash(const JsonField& field, const FrontPoint& point) {
   const JsonField hash = field.at("plan_sha256");
-  if (hash.string() != plan_sha256(point.plan)) hash.fail("is not the hash of the plan beside it");
+  if (hash.string() != plan_sha256(point.plan)) hash.fail("does not match the hash of its plan");
 }
 
 void require_plans_of_hashes(const JsonField& root, const FrontRecord& record) {
@@ -60,7 +60,7 @@ void require_points_named(const JsonField& root, const Front& front) {
 
 void require_rates(const JsonField& link) {
   for (const char* key : {"to_host_bytes_per_second", "to_device_bytes_per_second"}) {
-    if (!(link.at(key).number() > 0)) link.at(key).fail("is no rate above 0 bytes a second");
+    if (!(link.at(key).number() > 0)) link.at(key).fail("must be above 0 bytes a second");
   }
 }
 

@@ -111,7 +111,7 @@ void require_tried(const JsonField& answer, const LoadsRecord& record) {
                                     [load = answer.integer()](const LoadPlan& plan) {
                                       return plan.load == load && plan.tokens_per_second;
                                     });
-  if (!is_tried) answer.fail("is no load among \"tried\" that fits");
+  if (!is_tried) answer.fail("must be a load in \"tried\" that fits");
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ LoadsRecord loads_from_json(const Json& json) {
   require_tried(root.at("largest_that_fits"), record);
   require_tried(root.at("best"), record);
   if (record.largest.has_value() != record.best.has_value()) {
-    root.at("best").fail("and \"largest_that_fits\" are loads, or null both");
+    root.at("best").fail("and \"largest_that_fits\" must both be loads or both be null");
   }
   return record;
 }

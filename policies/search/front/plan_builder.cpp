@@ -126,7 +126,7 @@ PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) con
       if (trace_.scopes[end].end_op == range.end) return {start, end};
     }
   }
-  throw std::logic_error("a region of the search starts or ends at no scope");
+  throw std::logic_error("a region found by the search does not start or end at a scope");
 }
 
 const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first,

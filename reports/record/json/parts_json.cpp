@@ -54,7 +54,8 @@ void require_times(const JsonField& field,
                    const std::vector<std::vector<std::chrono::nanoseconds>>& all) {
   for (std::size_t round = 0; round < all.size(); ++round) {
     for (std::size_t step = 0; step < all[round].size(); ++step) {
-      if (all[round][step].count() <= 0) field.at(round).at(step).fail("is no time of a step");
+      if (all[round][step].count() <= 0)
+        field.at(round).at(step).fail("must be above 0, because a step takes time");
     }
   }
 }
@@ -89,7 +90,7 @@ void require_same_loss(const JsonField& field, const StepRecord& step) {
   const std::optional<double> value = number_of_bits(step.loss_bits);
   if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");
   const bool is_same = std::isfinite(*value) ? step.loss == *value : !step.loss;
-  if (!is_same) field.at("loss").fail("is not what \"loss_bits\" says; was the file edited?");
+  if (!is_same) field.at("loss").fail("differs from \"loss_bits\"; was the file edited?");
 }
 
 }  // namespace
@@ -149,7 +150,8 @@ void read_value(const JsonField& field, MemoryTimeline& timeline) {
   for (const JsonField& sample : field.at("phase").elements()) {
     const std::int64_t index = sample.integer(0, static_cast<std::int64_t>(names.size()) - 1);
     const auto phase = from_string<Phase>(names[static_cast<std::size_t>(index)]);
-    if (!phase) sample.fail("means '" + names[static_cast<std::size_t>(index)] + "', no phase");
+    if (!phase)
+      sample.fail("means '" + names[static_cast<std::size_t>(index)] + "', which is not a phase");
     timeline.phase.push_back(*phase);
   }
   for (const auto& [name, bytes] : field.at("held_bytes").members()) {

@@ -23,7 +23,7 @@ void require_consistent(const JsonField& field) {
     }
   }
   if (field.at("key").string() != canonical_sha256(identity)) {
-    field.at("key").fail("is not the hash of \"identity\"; was the file edited?");
+    field.at("key").fail("does not match the hash of \"identity\"; was the file edited?");
   }
 }
 

@@ -42,13 +42,13 @@ std::vector<ReportSource> sources_from_json(const JsonField& field, std::size_t 
     for (const JsonField& index : source.at("points").elements()) {
       const auto last = static_cast<std::int64_t>(num_points) - 1;
       const auto point = static_cast<std::size_t>(index.integer(0, last));
-      if (taken[point]) index.fail("is a point of two sources");
+      if (taken[point]) index.fail("belongs to two sources");
       taken[point] = true;
       entry.points.push_back(point);
     }
   }
   if (std::find(taken.begin(), taken.end(), false) != taken.end()) {
-    field.fail("does not say where every point comes from");
+    field.fail("does not name a source for every point");
   }
   return sources;
 }
@@ -67,9 +67,9 @@ void require_each_once(const Report& report) {
           origins.fingerprint_of(earlier) != origins.fingerprint_of(point)) {
         continue;
       }
-      throw FormatError("points[" + std::to_string(index) + "]: is points[" +
+      throw FormatError("points[" + std::to_string(index) + "]: repeats points[" +
                         std::to_string(other) + "], " + point.policy +
-                        ", once more; a report has each point once");
+                        "; a report has each point once");
     }
     alike.push_back(index);
   }

@@ -160,7 +160,7 @@ void add_ratio(Rows& chart, Row row, double ratio,
 }
 
 constexpr const char* kIntervalWords =
-    "An interval that includes 1 proves no difference; an arrow marks one that is cut off.";
+    "An interval that includes 1 shows no difference. An arrow marks an interval that is cut off.";
 
 }  // namespace
 
@@ -170,7 +170,7 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
   const std::string words = as_words(to_string(op_class));
   Rows chart{"Executed " + words + " ops", "", capitalized(words) + " ops" + over_steps(points)};
   chart.words = op_class == OpClass::kMatmul
-                    ? "Counted in forward and recompute; those of backward are left out."
+                    ? "Counted in forward and recompute; ops of backward are not shown."
                     : "Counted as executed: a policy that recomputes everything doubles them.";
   const auto counts_of = [op_class](const PointRecord& record) -> Parts {
     if (!record.counts) return std::nullopt;
@@ -191,8 +191,7 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
 }
 
 Rows peak_holders(const std::vector<ComparedPoint>& points) {
-  Rows chart{"What holds the peak",
-             "A policy decides about the blue and orange bytes; the grey ones stay.",
+  Rows chart{"What holds the peak", "A policy affects only the blue and orange bytes.",
              "Peak allocated", Quantity::kBytes};
   const auto holders_of = [](const PointRecord& record) -> Parts {
     if (!record.memory || !record.memory->peak_allocated) return std::nullopt;
@@ -215,7 +214,7 @@ Rows peak_holders(const std::vector<ComparedPoint>& points) {
 }
 
 Rows phase_times(const std::vector<ComparedPoint>& points) {
-  Rows chart{"Step time by phase", "Recompute runs inside backward, when backward asks for it.",
+  Rows chart{"Step time by phase", "Recompute runs inside backward, when backward needs it.",
              "Median time of a step", Quantity::kDuration};
   const auto phases_of = [](const PointRecord& record) -> Parts {
     if (!record.time || !record.time->step_median) return std::nullopt;
@@ -243,7 +242,7 @@ std::vector<Rows> class_times(const std::vector<ComparedPoint>& points) {
     const std::string name(to_string(phase));
     Rows chart{(is_on_gpu ? "Kernel time in " : "Op time in ") + name + ", by class",
                is_on_gpu ? "From the device's own activity records."
-                         : "From a step that timed every op by itself, after the timed steps.",
+                         : "From a separate step in which every op was timed alone.",
                "Time of a step in " + name, Quantity::kDuration};
     const auto times_of = [&](const PointRecord& record) {
       const auto slot = static_cast<std::size_t>(phase);

@@ -86,7 +86,7 @@ std::optional<Band> band_of(const std::vector<ComparedPoint>& points) {
 
 std::string words_of(const Band& band) {
   const std::string runs = std::to_string(band.num_runs()) + " runs of " + band.compared.name();
-  if (band.widest == 0) return runs + ", which do not differ";
+  if (band.widest == 0) return runs + ", which are equal";
   std::array<char, 32> widest{};
   std::snprintf(widest.data(), widest.size(), "%.2g", band.widest);
   return runs + ", which differ by " + widest.data() + " at most";
@@ -263,13 +263,13 @@ Lines losses(const std::vector<ComparedPoint>& points) {
   // On the axis of the losses a band of a thousandth is invisible.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
-  chart.panels.back().y_title = "Loss less that of " + band->compared.name() + "'s first run";
+  chart.panels.back().y_title = "Loss minus that of " + band->compared.name() + "'s first run";
   return chart;
 }
 
 Lines memory_timelines(const std::vector<ComparedPoint>& points) {
   Lines chart{"Memory over one step, by holder",
-              "Bytes at op boundaries, all on one scale. The strip below tells the phase: forward "
+              "Bytes at op boundaries, all on one scale. The strip below shows the phase: forward "
               "blue, backward green, recompute orange, optimizer grey."};
   chart.num_columns = 3;
   for (std::size_t layer = 0; layer < kStackedHolders.size(); ++layer) {

@@ -66,7 +66,7 @@ std::vector<Key> measured_legend(const std::vector<Spot>& spots) {
   };
   add_key(legend, spots, has_paint(Paint::kGrey), {"Dominated", MarkerKind::kCircle, Paint::kGrey});
   add_key(legend, spots, has_paint(Paint::kTeal),
-          {"Unsure: as fast within noise", MarkerKind::kCircle, Paint::kTeal});
+          {"Unsure: equally fast within noise", MarkerKind::kCircle, Paint::kTeal});
   const bool has_both = std::any_of(spots.begin(), spots.end(), [&](const Spot& spot) {
     return spot.kind != spots.front().kind;
   });
@@ -98,7 +98,7 @@ std::string hint_of(const Front& front, const FrontPoint& point, const std::stri
     text += ", 95 % interval " + format_duration((*interval)[0]) + " to " +
             format_duration((*interval)[1]);
   }
-  if (!measured.lost_to.empty()) text += "\nloses to " + measured.lost_to;
+  if (!measured.lost_to.empty()) text += "\nbeaten by " + measured.lost_to;
   return text;
 }
 
@@ -132,7 +132,7 @@ std::vector<Key> searched_legend(const FrontRecord& record, const std::vector<Sp
           {"Measured, with its 95 % interval", MarkerKind::kCircle, Paint::kBlue});
   add_key(
       legend, spots, [](const Spot& spot) { return spot.is_crossed; },
-      {"Loses to another point when measured", MarkerKind::kCross, Paint::kClear, Paint::kOrange});
+      {"Beaten by another point when measured", MarkerKind::kCross, Paint::kClear, Paint::kOrange});
   add_key(legend, spots, is_baseline,
           {has_runs ? "Baseline, predicted" : "Baseline", MarkerKind::kSquare, Paint::kSurface,
            Paint::kDarkGrey});
@@ -176,7 +176,7 @@ Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& 
   if (record.budget) {
     plane.limit = {"Budget", *record.budget};
   } else if (record.device_memory) {
-    plane.limit = {record.reserve ? "Device less reserve" : "Device limit",
+    plane.limit = {record.reserve ? "Device minus reserve" : "Device limit",
                    *record.memory_for_tensors()};
   }
   plane.legend = searched_legend(record, plane.spots);
@@ -236,7 +236,7 @@ class Treatments {
     if (!run.is_checkpointed) return note("Keep all", Paint::kBlue);
     if (run.saves.empty()) return note("Recompute all", Paint::kLightGrey);
     const std::string roles = roles_of(run.saves);
-    if (roles == kCheaper) return note("Keep other ops alone", kCheap);
+    if (roles == kCheaper) return note("Keep only other ops", kCheap);
     const auto [found, is_new] = paints_.try_emplace(roles, kOther);
     if (is_new && next_ < kPaints.size()) found->second = kPaints.at(next_++);
     return note(found->second == kOther ? "Keep other sets of ops" : "Keep " + roles,

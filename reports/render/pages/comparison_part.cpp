@@ -33,7 +33,7 @@ std::string price_of(const PointRecord& record) {
     return "";
   }
   const StepRatioRecord& ratio = *record.time->ratio;
-  if (is_too_noisy(ratio.interval)) return ", too noisy to time here";
+  if (is_too_noisy(ratio.interval)) return ", too noisy to measure";
   if (ratio.verdict == "unsure") return ", step time unsure";
   return ", " + format_fixed(ratio.ratio, 2) + " of " + ratio.reference + "'s step time";
 }
@@ -99,9 +99,8 @@ Figure front_figure(const std::vector<ComparedPoint>& points, const std::optiona
   } else {
     figure.words =
         "Lower left is better. Vertical bars are 95 % intervals of the median step time; an arrow "
-        "marks one that is cut off. No point is as good as a blue one in both memory and time; "
-        "grey "
-        "points are dominated by more than noise." +
+        "marks an interval that is cut off. No point is as good as a blue point in both memory "
+        "and time; grey points are dominated by more than noise." +
         prediction_words(points) + " ";
     figure.content = picture(draw(plane));
   }

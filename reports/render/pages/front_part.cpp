@@ -56,7 +56,7 @@ std::vector<Tile> front_tiles(const FrontRecord& record) {
     tiles.push_back({"peaks as predicted",
                      std::to_string(measurement->num_equal_peaks) + " of " +
                          std::to_string(measurement->num_measured),
-                     "Runs have the predicted peak to the byte"});
+                     "Measured peaks equal the predicted ones to the byte"});
   }
   return tiles;
 }
@@ -108,8 +108,8 @@ Part front_part(const FrontRecord& record) {
   if (!front.measurement) return part;
   part.figures.push_back(
       {"Predicted and measured",
-       "Step times are predicted by the line through the anchors; the error is the prediction over "
-       "the measurement, less one.",
+       "Step times are predicted by the line through the anchors; the error is the prediction "
+       "divided by the measurement, minus 1.",
        grid(measured_grid(front)), Fold::kFolded});
   part.figures.push_back(
       {"Families of baselines",

@@ -138,16 +138,16 @@ struct MapFigure {
 
 constexpr std::array<MapFigure, 3> kFigures = {
     {{"Peak",
-      "Share of the reference's peak; blue is lower, orange higher. The reference is none, and "
-      "full where none did not finish.",
-      " Of several seeds the highest.", peak_cell},
+      "Share of the reference's peak; blue is lower, orange higher. The reference is none, "
+      "or full if none did not finish.",
+      " With several seeds, the highest.", peak_cell},
      {"Step time",
-      "Over the reference's; blue is faster, orange slower. A question mark: not told from noise.",
-      " Of several seeds the median.", step_time_cell},
+      "Over the reference's; blue is faster, orange slower. A question mark means within noise.",
+      " With several seeds, the median.", step_time_cell},
      {"Verdict",
       "Lowers: a lower peak than the reference's. As full: full does so for no more ops. At floor: "
       "no policy can lower it. Different: other bits.",
-      " Of several seeds the worst.", judged_cell}}};
+      " With several seeds, the worst.", judged_cell}}};
 
 }  // namespace
 

@@ -49,7 +49,7 @@ std::vector<Tile> sweep_tiles(const SweepModel& model) {
   std::vector<Tile> tiles = {
       {"comparisons", format_part(model.shapes.size(), num_planned), "Left a report"}};
   if (finished.all > 0) {
-    tiles.push_back({"points", finished.words(), "Finished, of those that were begun"});
+    tiles.push_back({"points", finished.words(), "Finished, of those that were started"});
   }
   const BestSaving best = best_saving(model);
   if (best.shape == nullptr) return tiles;
@@ -155,7 +155,7 @@ void add_failures(const SweepModel& model, std::vector<Figure>& figures) {
                           listed(where, kMostPlaces)},
                          failure.reason});
   }
-  std::string words = "The same end of a policy for the same reason stands once.";
+  std::string words = "Failures of one policy with the same reason are listed once.";
   if (grid.rows.size() < places.size()) {
     words += " Shown: " + format_part(grid.rows.size(), places.size()) + ".";
   }
@@ -252,7 +252,7 @@ Part sweep_part(const SweepModel& model, const std::string& anchor,
   part.tiles = sweep_tiles(model);
   if (!model.shapes.empty()) {
     part.figures.push_back({"Policies over all shapes",
-                            "The median over the comparisons, and the range of them.",
+                            "The median over the comparisons, and their range.",
                             grid(policy_grid(model))});
     add_sweep_maps(model, anchors, part.figures);
     add_sweep_fronts(model, part.figures);

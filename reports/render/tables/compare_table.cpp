@@ -90,7 +90,7 @@ bool is_compared_time(const MetricRecord& metric) {
 
 std::string detail_of(const ComparedRow& row) {
   std::vector<std::string> parts;
-  if (row.plan_differs) parts.emplace_back("the policy resolves to another plan");
+  if (row.plan_differs) parts.emplace_back("the policy resolves to a different plan");
   for (const MetricRecord& metric : row.metrics) {
     if (is_difference(metric.verdict) && metric.base && metric.candidate &&
         *metric.base != *metric.candidate) {
@@ -151,8 +151,8 @@ std::string floor_words(const CompareRecord& record) {
       least += " and " + format_duration(nanoseconds(std::llround(floor.absolute)));
     }
     return "Step time: ratio of medians with its 95 % interval over process rounds. A row is "
-           "faster or slower where the difference exceeds " +
-           least + "; two equal reports get such a verdict in any row with a chance of at most " +
+           "faster or slower if the difference exceeds " +
+           least + "; for two equal reports the chance of such a verdict in any row is at most " +
            format_percent(record.false_alarm_ratio) + ".";
   }
   return "";
@@ -186,7 +186,7 @@ std::string noise_words(const CompareRecord& record) {
   if (num_unsure > 0) {
     parts.push_back(
         "unsure in " + of_rows(num_unsure, num_times) +
-        (num_too_noisy == 0 ? "" : ", too noisy to time here in " + std::to_string(num_too_noisy)) +
+        (num_too_noisy == 0 ? "" : ", too noisy to measure in " + std::to_string(num_too_noisy)) +
         ": time both again on an idle machine, interleaved and with more rounds");
   }
   return parts.empty() ? "" : "Step time: " + joined(parts, "; ") + ".";

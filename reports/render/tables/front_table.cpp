@@ -39,12 +39,13 @@ std::string next_words(const FrontRecord& record, const FrontFiles& files) {
   if (record.front.points[number].figures.num_recomputed == 0) number = record.front.knee;
   const std::string point =
       (files.front.empty() ? "front.json" : files.front) + "#" + std::to_string(number);
-  return (files.front.empty() ? "Next: with -o front.json every point is a plan: " : "Next: ") +
+  return (files.front.empty() ? "Next: add -o front.json to store every point as a plan: "
+                              : "Next: ") +
          describe_command(point, files) + " shows it op by op, " + run_command(point, files) +
          " runs it.";
 }
 
-// Returns text such as "1.2 GiB on the host; were its copies all hidden, the step would take 780
+// Returns text such as "1.2 GiB on the host; if all copies were hidden, the step would take 780
 // ms".
 std::string host_words(const FrontRecord& record, const FrontPoint& point) {
   const StepHost& host = point.figures.host;
@@ -52,7 +53,7 @@ std::string host_words(const FrontRecord& record, const FrontPoint& point) {
   std::string words = format_bytes(host.peak) + " on the host";
   if (!point.copy_time) return words + ", copies not counted";
   const nanoseconds hidden = predicted_step(record.front, point.step_time - *point.copy_time);
-  return words + "; were its copies all hidden, the step would take " + format_duration(hidden);
+  return words + "; if all copies were hidden, the step would take " + format_duration(hidden);
 }
 
 }  // namespace
@@ -240,7 +241,7 @@ std::string calibration_warning(const FrontRecord& record) {
     return "";
   }
   return "Measured steps take " + format_fixed(step / profiled, 2) +
-         " times what the profile's op times add up to: the profile is stale, or the machine was "
+         " times the sum of the profile's op times: the profile is stale, or the machine was "
          "busy; profile again on an idle machine.";
 }
 
@@ -257,13 +258,13 @@ std::string measurement_words(const FrontMeasurement& measurement) {
       format_duration(nanoseconds(std::llround(std::abs(measurement.line.offset_ns)))) +
       ", fitted to the anchors";
   if (measurement.median_error_ratio) {
-    words += "; over the other points the error is " +
+    words += "; for the other points the error is " +
              format_percent(*measurement.median_error_ratio) + " in the median and " +
              format_percent(*measurement.worst_error_ratio) + " at worst";
   }
   if (measurement.control_interval) {
     words +=
-        "; the reference differs from itself (A/A) " + stray_words(*measurement.control_interval);
+        "; two timings of the reference (A/A) differ " + stray_words(*measurement.control_interval);
   }
   return words + ".";
 }

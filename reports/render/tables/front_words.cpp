@@ -169,12 +169,13 @@ std::string exactness_words(const FrontRecord& record) {
   if (front.transient_gap.count > 0) {
     gaps.push_back("need up to " + format_bytes(front.transient_gap) + " less");
   }
-  std::string words = gaps.empty() ? "no save set of a block and no mix of layers was left out"
-                                   : "a plan that was not found may " + joined(gaps, " or ");
+  std::string words = gaps.empty()
+                          ? "every save set of a block and every mix of layers was considered"
+                          : "a plan that was not found may " + joined(gaps, " or ");
   if (!record.is_estimate_of_ranks()) return words;
   return words + ". Bytes are estimated for one of " + std::to_string(record.world) +
-         " ranks that share parameters, gradients and optimizer state, with the block at work "
-         "gathered; times exclude communication";
+         " ranks that share parameters, gradients and optimizer state, with only the current "
+         "block's parameters gathered; times exclude communication";
 }
 
 std::string describe_command(const std::string& point, const FrontFiles& files) {
@@ -195,8 +196,8 @@ std::string offload_words(const FrontRecord& record) {
   return "Plans may offload: copies at " + rate(record.host_link->to_host_bytes_per_second) +
          " to the host and " + rate(record.host_link->to_device_bytes_per_second) + " back (" +
          record.host_link->source +
-         "). Step times and bounds count them as if compute waited for all of them; how much of "
-         "them compute hides, from nothing to all, is not predicted.";
+         "). Step times and bounds count them as if compute waited for all of them; the share "
+         "that compute hides is not predicted.";
 }
 
 std::string communication_words(const FrontRecord& record) {
@@ -209,9 +210,9 @@ std::string communication_words(const FrontRecord& record) {
     overlapped.push_back(range->all_overlaps());
   }
   const std::string by = record.links.empty() ? "" : " by measured links (" + record.links + ")";
-  return "Of these steps communication takes " + from_to(communication) + by +
-         ", as if nothing ran beside it; if all of it hides behind compute, they take " +
-         from_to(overlapped) + ", and no overlap makes them shorter";
+  return "In these steps communication takes " + from_to(communication) + by +
+         ", without overlap; if compute hides all of it, they take " + from_to(overlapped) +
+         ", which is the lower bound";
 }
 
 std::string hypervolume_words(const Front& front) {

@@ -12,7 +12,7 @@ std::string fits_words(const LoadsRecord& record) {
            " known to fit is " + largest + "; of those tried, the highest throughput is ";
   }
   return "the largest " + record.dimension + " that fits is " + largest +
-         (*record.largest == record.most ? ", the most that was asked for" : "") +
+         (*record.largest == record.most ? ", the largest that was tried" : "") +
          "; the highest throughput is ";
 }
 
@@ -55,11 +55,10 @@ std::string loads_to_text(const LoadsRecord& record, TableFormat format, std::si
       record.model + " on " + record.device + " within " + format_bytes(record.budget);
   if (record.world > 1) summary += " on each of " + std::to_string(record.world) + " ranks";
   const std::string link = record.links.empty() ? "its link" : "links (" + record.links + ")";
-  summary +=
-      ": " + fits_words(record) + rate_words(record, highest) + " at " +
-      std::to_string(*record.best) +
-      ". Bytes and times are predicted, times from the data sheet's peak rates" +
-      (record.world > 1 ? ", communication by " + link + ", as if nothing ran beside it." : ".");
+  summary += ": " + fits_words(record) + rate_words(record, highest) + " at " +
+             std::to_string(*record.best) +
+             ". Bytes and times are predicted, times from the data sheet's peak rates" +
+             (record.world > 1 ? ", communication by " + link + ", without overlap." : ".");
   return table::format_grid(grid, format, width) + "\n" +
          table::format_line(summary, format, width);
 }

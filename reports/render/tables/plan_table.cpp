@@ -78,19 +78,20 @@ std::string matmuls_text(const RegionType& type) {
     text.append({' ', letter_of(op.treatment)});
   }
   if (treatments.size() < 2) return "";
-  return "  matmuls as they run, S saved, r recomputed where backward needs it: " + text + "\n";
+  return "  matmuls as they run, S saved, r recomputed when backward needs it: " + text + "\n";
 }
 
 std::string order_text(const RegionType& type, const TypeFacts& facts) {
   if (type.whole_on_demand) {
-    return "  on_demand order: all that is needed at the first demand, which peaks lower than one "
-           "by one\n";
+    return "  on_demand order: everything at the first demand, which has a lower peak than one by "
+           "one\n";
   }
   if (type.demand_steps.empty()) {
-    return "  on_demand order: each saved tensor when backward asks for it\n";
+    return "  on_demand order: each saved tensor when backward needs it\n";
   }
   std::string text =
-      "  on_demand order: each saved tensor when backward asks for it, but early, to peak lower:\n";
+      "  on_demand order: each saved tensor when backward needs it, but earlier, for a lower "
+      "peak:\n";
   for (const DemandStep& step : type.demand_steps) {
     for (int pack : step.before) {
       text += "    " + facts.slots[pack] + " before " + facts.slots[step.pack] + "\n";
@@ -135,14 +136,14 @@ std::string type_text(const Plan& plan, std::size_t index, const TypeFacts& fact
     row.cells.insert(row.cells.begin(), std::to_string(op));
   }
   return "\nregion type " + std::to_string(index) + ", " +
-         (type.by_demand    ? "by demand under either schedule: "
+         (type.by_demand    ? "on demand under either schedule: "
           : type.early_stop ? "early stop: "
                             : "no early stop: ") +
          regions_text(plan, facts) + "\n" + table::format_grid(grid, TableFormat::kText, width) +
          matmuls_text(type) + totals_text(type, facts) + order_text(type, facts);
 }
 
-// Returns a heading, "layers 1-26, 26 regions of 113 ops each; kept:", and a row for each kept op.
+// Returns a heading, "layers 1-26: 26 regions of 113 ops; kept: ...", and a row for each kept op.
 std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& facts,
                       std::size_t width) {
   const RegionType& type = plan.types[index];
@@ -160,15 +161,16 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
   }
   std::string text = "\n";
   text += table::format_line(
-      "layers " + layer_ranges(layers) + ", " + counted(facts.regions.size(), "region") + " of " +
-          counted(type.ops.size(), "op") + " each; kept: " +
+      (layers.size() == 1 ? "layer " : "layers ") + layer_ranges(layers) + ": " +
+          counted(facts.regions.size(), "region") + " of " + counted(type.ops.size(), "op") +
+          "; kept: " +
           (grid.rows.empty() ? "nothing" : format_bytes(facts.whole_region.kept) + " a region"),
       TableFormat::kText, width);
   if (!grid.rows.empty()) text += table::format_grid(grid, TableFormat::kText, width);
   if (facts.dead.count > 0) {
-    text += table::format_line("of it " + format_bytes(facts.dead) +
-                                   " are dead: neither backward nor recompute reads them",
-                               TableFormat::kText, width);
+    text += table::format_line(
+        format_bytes(facts.dead) + " of them are dead: neither backward nor recompute reads them",
+        TableFormat::kText, width);
   }
   return text;
 }
@@ -179,7 +181,7 @@ std::string in_all_text(const Plan& plan, const PlanFacts& facts, std::string_vi
     return table::format_line(words, TableFormat::kText, width);
   };
   std::string text =
-      "\n" + line("in all, from forward to backward: " + format_bytes(facts.held.total()) + " (" +
+      "\n" + line("in total, from forward to backward: " + format_bytes(facts.held.total()) + " (" +
                   format_bytes(facts.held.kept) + " kept by " +
                   counted(plan.regions.size(), "region") + ", " + format_bytes(facts.held.inputs) +
                   " region inputs, " + format_bytes(facts.held.unmanaged) + " outside regions)");

@@ -33,7 +33,7 @@ table::Row row_of(const PredictedStep& step) {
   std::vector<std::string> details;
   if (memory.peak_transient) {
     details.push_back("kernels allocate at most " + format_bytes(*memory.peak_transient) +
-                      " inside on top");
+                      " in addition");
   }
   if (memory.host) {
     details.push_back("on the host at most " + format_bytes(memory.host->peak) + ", copied out " +
@@ -141,8 +141,8 @@ std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profi
   }
   if (profile != nullptr) {
     words += std::string(words.empty() ? "" : "; ") + "times by " + source_words(*profile) +
-             ": the step if nothing overlaps, and the bound that no overlap of communication with "
-             "compute beats";
+             ": the step without overlap, and its lower bound, at which compute hides all "
+             "communication";
   }
   return "\n" + table::format_grid(grid, TableFormat::kText, width) +
          table::format_line(words, TableFormat::kText, width);

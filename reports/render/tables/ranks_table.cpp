@@ -78,10 +78,11 @@ ExplainedGrid ranks_grid(const Comparison& comparison) {
     row.cells.push_back(peaks_cell(point));
     grid.rows.push_back(std::move(row));
   }
-  return {grid,
-          "Collectives: issued per step by each rank in forward/recompute/backward, the sums of "
-          "gradients that follow backward among its own. Moved: their bytes per step, of each the "
-          "larger of what goes in and what comes out on a rank."};
+  return {
+      grid,
+      "Collectives: issued per step by each rank in forward/recompute/backward, backward "
+      "includes the sums of gradients that follow it. Moved: their bytes per step, for each the "
+      "larger of its input and output on a rank."};
 }
 
 namespace {
@@ -130,7 +131,8 @@ ExplainedGrid host_grid(const Comparison& comparison) {
       "Host peak: most bytes of host memory that offloaded tensors take at once. Copied out, "
       "copied back: per step, from the device and to it.";
   if (times) {
-    words += " Hidden, exposed: time of these copies beside compute, and with compute waiting.";
+    words +=
+        " Hidden, exposed: copy time that overlaps compute, and copy time that compute waits for.";
   }
   return {grid, words};
 }

@@ -128,8 +128,8 @@ std::vector<std::string> footer(const Report& report) {
           (machine.empty() ? "" : ": " + machine) + "."};
   const std::string attention = timed_attention(report);
   if (!attention.empty()) {
-    words.push_back("Times are with " + attention +
-                    " attention, as LibTorch chooses on this card; counts and bytes with the "
+    words.push_back("Times use " + attention +
+                    " attention, which LibTorch chooses on this card; counts and bytes use the "
                     "identity's backend.");
   }
   if (std::any_of(report.points.begin(), report.points.end(), has_utilization)) {

@@ -6,21 +6,21 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Returns text such as "+0.8 GiB at its step time, +1.1 % at its peak, from the exact front", or
-// says that the plan is on the front.
+// Returns text such as "0.8 GiB more than the exact front at this step time, +1.1 % time at this
+// peak", or says that the plan is on the front.
 std::string distance_words(const FrontRecord& record) {
   const SimplePoint& simple = *record.simple;
   if (simple.more_peak.count <= 0 && simple.more_time.count() <= 0) return "on the exact front";
   const nanoseconds best = predicted_step(record.front, simple.point.step_time - simple.more_time);
   const nanoseconds own = predicted_step(record.front, simple.point);
-  return "+" + format_bytes(simple.more_peak) + " at its step time, " +
-         format_change(best.count(), own.count()) + " at its peak, from the exact front";
+  return format_bytes(simple.more_peak) + " more than the exact front at this step time, " +
+         format_change(best.count(), own.count()) + " time at this peak";
 }
 
 std::string next_line(const FrontRecord& record, const FrontFiles& files) {
   const std::string point = (files.front.empty() ? "front.json" : files.front) + "#simple";
   if (files.front.empty()) {
-    return "Next: with -o front.json both are plans: " + describe_command(point, files) +
+    return "Next: add -o front.json to store both as plans: " + describe_command(point, files) +
            " shows every op, " + run_command(point, files) + " runs it.";
   }
   const std::string run =
@@ -32,10 +32,10 @@ std::string next_line(const FrontRecord& record, const FrontFiles& files) {
 
 std::string schedule_words(Schedule schedule) {
   return schedule == Schedule::kWholeRegion
-             ? "whole_region: a region is recomputed at once, as torch.utils.checkpoint and the "
-               "trainers on it do"
-             : "on_demand: what backward asks for is recomputed when it asks; rematch's engine "
-               "alone";
+             ? "whole_region: recomputes a region at once, like torch.utils.checkpoint and the "
+               "trainers that use it"
+             : "on_demand: recomputes each tensor when backward needs it; only rematch's engine "
+               "has it";
 }
 
 table::Row simple_row(const FrontRecord& record) {

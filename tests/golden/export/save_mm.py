@@ -1,6 +1,6 @@
 """The plan 'save_mm' for toy_llama, float32, with torch.utils.checkpoint.
 
-Made by `rematch export --to torch`; needs torch alone, from 2.4 on. Call apply() once, after the model is built and on its
+Made by `rematch export --to torch`; needs only torch, from 2.4 on. Call apply() once, after the model is built and on its
 device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other gradient checkpointing of the model off:
 
     import save_mm
@@ -14,8 +14,8 @@ import torch
 from torch.utils.checkpoint import (CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn,
                                     set_checkpoint_early_stop)
 
-# What modules of equal content share. `ops` are those of the module's forward in order, and `save` the indices of those
-# whose results are kept; without either all of it is recomputed.
+# Shared by modules of equal content. `ops` lists the ops of the module's forward in order. `save` has the indices of the
+# ops whose results are kept. Without both, everything is recomputed.
 KINDS = [
     {"early_stop": True, "preserve_rng_state": False,
      "save": [7, 11, 15, 20, 29, 32, 35],
@@ -27,13 +27,13 @@ KINDS = [
              "aten::silu", "aten::t", "aten::mm", "aten::mul.Tensor", "aten::t", "aten::mm", "aten::add.Tensor"]},
 ]
 
-# Every checkpointed module, and its kind.
+# The kind of every checkpointed module.
 MODULES = {
     "blocks.0": 0,
     "blocks.1": 0,
 }
 
-# One step with the plan, above what is held before it: what check_plan.py holds a run to.
+# Bytes of one step with the plan, above those held before it. check_plan.py compares a run with these.
 PREDICTED = {
     "peak_bytes": 29504,
     "peak_bytes_without": 29504,
@@ -51,7 +51,7 @@ PREDICTED = {
     },
 }
 
-# One op under two names: the first under a dispatch mode, which selective checkpointing is.
+# Two names of one op. The first appears under a dispatch mode, such as selective checkpointing.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 

@@ -145,15 +145,15 @@ TEST_CASE("compare does not succeed where it could not find what to fail on") {
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     CHECK_THAT(outcome.out, Catch::Contains("not decided: "));
   };
-  inconclusive(reports.without_points(), "slower,peak,counts", "no point is in both reports");
-  inconclusive(reports.without_peak(), "peak", "peak allocated is not known in the candidate");
-  inconclusive(reports.with_noise(), "slower", "is not told from noise for full on_demand");
+  inconclusive(reports.without_points(), "slower,peak,counts", "no point finished in both reports");
+  inconclusive(reports.without_peak(), "peak", "peak allocated was not measured in the candidate");
+  inconclusive(reports.with_noise(), "slower", "is within noise for full on_demand");
   // A difference that was found counts, even if other metrics are undecided.
   CHECK(rematch("compare " + reports.base + " " + reports.with_noise() + " --fail-on slower,peak")
             .code == 3);
   const Outcome nothing = rematch("compare " + reports.base + " " + reports.without_points());
   CHECK(nothing.code == 4);
-  CHECK_THAT(nothing.err, Catch::Contains("no point is in both reports"));
+  CHECK_THAT(nothing.err, Catch::Contains("no point finished in both reports"));
 }
 
 TEST_CASE("compare's JSON goes to stdout and to the file asked for") {
@@ -195,7 +195,7 @@ TEST_CASE("what compare cannot use is one line with exit code 2") {
   refuses(reports.base + " nowhere.json", "cannot read 'nowhere.json'");
   refuses(both + " --metric step_tme", "did you mean 'step_time'");
   refuses(both + " --metric step_time,", "empty part");
-  refuses(both + " --metric 'step_time,loss)'", "do not pair");
+  refuses(both + " --metric 'step_time,loss)'", "are unbalanced");
   refuses(both + " --threshold 2", "unit");
   refuses(both + " --threshold 1ms+2%", "percentage first");
   refuses(both + " --threshold peak_allocated=1ms", "is not a size");

@@ -110,7 +110,8 @@ const std::vector<CurveRow> kRows = {
     {"not a number",
      [](Lines& lines) { lines[4] = "3,nan"; },
      "333334",
-     {{"T1", "E.csv:5:3: the loss of step 3 is not finite"}, {"swapped", "it is no measure"}}},
+     {{"T1", "E.csv:5:3: the loss of step 3 is not finite"},
+      {"swapped", "so nothing can be compared with it"}}},
     {"infinite",
      [](Lines& lines) { lines[8] = "7,inf"; },
      "333334",
@@ -173,11 +174,11 @@ const std::vector<CurveRow> kRows = {
     {"a word for a loss",
      [](Lines& lines) { lines[4] = "3,N/A"; },
      "222222",
-     {{"T1", "E.csv:5:3: 'N/A' is no loss"}}},
+     {{"T1", "E.csv:5:3: 'N/A' is not a valid loss"}}},
     {"a row cut off",
      [](Lines& lines) { lines[8] = "7"; },
      "222222",
-     {{"T1", "E.csv:9:1: a row of width 1"}}},
+     {{"T1", "E.csv:9:1: this row has 1 cell"}}},
     {"nothing left", [](Lines& lines) { lines.clear(); }, "222222", {{"T1", "is empty"}}},
 };
 // clang-format on
@@ -260,10 +261,12 @@ TEST_CASE("flags that loss curves cannot use are one line with exit code 2") {
   refuses("--losses C1 --reference-losses N0 --loss bitwise", "holds the bits");
   refuses("--losses C1 --reference-losses N0 N1 C1", "is given twice");
   refuses("--losses C1 --reference-losses N0 N1 N0", "is given twice");
-  refuses("--losses C1 --reference-losses N0 --max-slowdown 2", "--max-slowdown does not go with");
-  refuses("--losses C1 --reference-losses N0 --reference x.json", "--reference does not go with");
+  refuses("--losses C1 --reference-losses N0 --max-slowdown 2",
+          "--max-slowdown cannot be used with");
+  refuses("--losses C1 --reference-losses N0 --reference x.json",
+          "--reference cannot be used with");
   refuses("--losses C1 --reference-losses nowhere.csv", "cannot read 'nowhere.csv'");
-  refuses("--losses C1 --reference-losses N0 --margin 1", "are of --loss equivalence");
+  refuses("--losses C1 --reference-losses N0 --margin 1", "require --loss equivalence");
   refuses("--losses C1 --reference-losses N0 --loss equivalence --window 9", "allowed is 1 to 8");
   refuses("--losses C1 --reference-losses N0 --step-column stp", "no column 'stp'");
 }

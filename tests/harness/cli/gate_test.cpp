@@ -70,18 +70,18 @@ TEST_CASE("what the gate cannot use is one line with exit code 2") {
   refuses("--loss bitwise", "need --reference");
   refuses("--loss bitwse " + against, "did you mean 'bitwise'");
   refuses("--loss bitwise --reference nowhere.json", "cannot read 'nowhere.json'");
-  refuses("--max-loss-difference -1 " + against, "is no number above 0");
-  refuses("--max-loss-difference 1e999 " + against, "is no number above 0");
-  refuses("--max-slowdown fast " + against, "is no number above 0");
+  refuses("--max-loss-difference -1 " + against, "is not a number above 0");
+  refuses("--max-loss-difference 1e999 " + against, "is not a number above 0");
+  refuses("--max-slowdown fast " + against, "is not a number above 0");
   refuses("--max-peak-bytes 24Gb", "is not a size");
-  refuses("--expect attention_forward", "no NAME=COUNT");
-  refuses("--expect attention_forward=-1", "no NAME=COUNT");
+  refuses("--expect attention_forward", "not of the form NAME=COUNT");
+  refuses("--expect attention_forward=-1", "not of the form NAME=COUNT");
   refuses("--expect attention=1", "did you mean");
   refuses("--policy fulll --expect matmul=1",
-          "--policy 'fulll': no point has it; did you mean 'full'");
+          "--policy 'fulll' is in no point of the report; did you mean 'full'");
   refuses("--policy none,nobody --expect matmul=1", "known: full, none");
   refuses("--reference-policy nne --loss bitwise " + against, "did you mean 'none'");
-  refuses("--margin 0.1 --max-peak-bytes 1GiB", "are of --loss equivalence");
+  refuses("--margin 0.1 --max-peak-bytes 1GiB", "require --loss equivalence");
   refuses("--loss equivalence --window 0 " + against, "--window");
   refuses("--loss equivalence --window 3 " + against, "allowed is 1 to 2");
   refuses("--max-peak-bytes 1GiB --json --markdown", "not both");

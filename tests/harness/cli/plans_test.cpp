@@ -47,7 +47,7 @@ TEST_CASE("what a plan's author may not have meant is said, data stays data") {
   CHECK_THAT(predicted.err, Catch::Contains("rematch: warning: nth_last(2) checkpoints the last"));
   CHECK(Json::parse(predicted.out).size() == 1);
   const Outcome planned = rematch("plan " + kTinyLlama + "--policy fastvideo:block_skip");
-  CHECK_THAT(planned.err, Catch::Contains("no option sets it, so this is full"));
+  CHECK_THAT(planned.err, Catch::Contains("cannot be changed, so this is full"));
   const Outcome described = rematch("describe llama_small root --json");
   CHECK_THAT(Json::parse(described.out)["warnings"][0].get<std::string>(),
              Catch::Contains("its peak is like none's"));
@@ -62,7 +62,7 @@ TEST_CASE("a policy file that offloads nothing is refused by what would run it, 
   const std::string policy = scratch.file("policy.json");
   std::ofstream(policy) << R"({"schema": "rematch.policy/1.0", "name": "mine",
                                "blocks": {"only": [0]}, "offload": ["attention_forward"]})";
-  const std::string why = "mine offloads nothing of llama_small: what its last region offloads";
+  const std::string why = "mine offloads nothing of llama_small: its last region cannot offload";
   check_usage_error("run " + kTinyLlama + "--steps 1 --rounds 0 --policy " + policy, why);
   check_usage_error("predict " + kTinyLlama + "--policy " + policy, why);
 }
@@ -141,7 +141,7 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
   CHECK_FALSE(with.contains("predicted_peak_note"));
   CHECK(with["peak_allocated_bytes"] == memory["peak_allocated_bytes"]);
   CHECK_THAT(rematch(rounded + "--profile " + file).out,
-             Catch::Contains("kernels allocate at most 64 B inside on top"));
+             Catch::Contains("kernels allocate at most 64 B in addition"));
   const Json timed = Json::parse(rematch(predict + "--json --profile " + file).out)[0];
   CHECK(timed["predicted_memory"]["peak_transient_bytes"].is_null());
   CHECK(timed["predicted_step_time_ns"] > 0);
@@ -150,7 +150,7 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
   check_usage_error(predict + "--device l40s --profile " + file,
                     "has times of h100, and --device says l40s");
   check_usage_error("predict --model wan_small --policy full --round-512 --profile " + file,
-                    "the profile is of model llama_small");
+                    "the profile was made for model llama_small");
   profile.erase("forward");
   write_json_file(file, profile);
   check_usage_error(rounded + "--profile " + file, file);

@@ -68,7 +68,7 @@ TEST_CASE("a searched front becomes a page, markdown or one picture") {
       rematch("search --device h100 --points 4 --baselines full --trace " + trace + " -o " + front);
   REQUIRE(searched.code == 0);
   CHECK_THAT(rematch("render " + front).out, Catch::StartsWith("<!DOCTYPE html>") &&
-                                                 Catch::Contains("Device less reserve 65.5 GiB"));
+                                                 Catch::Contains("Device minus reserve 65.5 GiB"));
   CHECK_THAT(rematch("render " + front + " " + write_report(scratch, "r.json")).out,
              Catch::Contains("on h100,<wbr> searched: front.json</a>") &&
                  Catch::Contains("wan_small on cpu: r.json</a>"));

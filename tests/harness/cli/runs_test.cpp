@@ -190,8 +190,9 @@ TEST_CASE("bad inputs are refused in one line") {
                     "did you mean 'on_demand'");
   check_usage_error("run " + kTinyLlama + "--policy full --ops fusd" + steps,
                     "allowed are eager, fused");
-  check_usage_error("run " + kTinyLlama + "--policy full --attention cudnn" + steps,
-                    "no attention 'cudnn' for float32 on cpu; allowed are flash, math");
+  check_usage_error(
+      "run " + kTinyLlama + "--policy full --attention cudnn" + steps,
+      "unknown attention backend 'cudnn' for float32 on cpu; allowed are flash, math");
   check_usage_error("run " + kTinyLlama + "--policy full --optimizer sgd" + steps, "adamw");
   check_usage_error("run " + kTinyLlama + "--policy full --steps 0", "--steps");
   check_usage_error("run " + kTinyLlama + "--policy full --timeout 10" + steps, "unit");
@@ -200,9 +201,9 @@ TEST_CASE("bad inputs are refused in one line") {
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0%", "'0%'");
   check_usage_error("run " + kTinyLlama + "--policy full --precision 0.02", "such as 2%");
   check_usage_error("run " + kTinyLlama + "--policy full --allocator caching" + steps,
-                    "choice of device cuda");
+                    "--allocator requires device cuda");
   check_usage_error("run " + kTinyLlama + "--policy full --snapshot x.pickle" + steps,
-                    "--snapshot is of CUDA's allocator, which device cpu does not have");
+                    "--snapshot needs a CUDA device; device is cpu");
   check_usage_error("run " + kTinyLlama + "--policy full --shard 2/2" + steps, "such as 0/4");
   check_usage_error("run " + kTinyLlama + "--policy full --heads 3" + steps, "heads");
   check_usage_error("run " + kTinyLlama + "--policy full --layers 0" + steps, "layers");
@@ -292,7 +293,7 @@ TEST_CASE("a point that takes too long is a result") {
       rematch("run " + kTinyLlama +
               "--policy full --steps 100000 --rounds 0 --timeout 1s --retries 0 --json");
   CHECK(outcome.code == 5);
-  CHECK_THAT(outcome.err, !Catch::Contains("measured once more"));
+  CHECK_THAT(outcome.err, !Catch::Contains("measuring it again"));
   CHECK(Json::parse(outcome.out)["points"][0]["status"] == "timeout");
 }
 
@@ -319,7 +320,7 @@ TEST_CASE("a child that somebody killed is started once more, and costs nothing"
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.err, Catch::Contains("none: killed while memory was free") &&
-                              Catch::Contains("it is measured once more"));
+                              Catch::Contains("measuring it again"));
   const Json report = Json::parse(outcome.out);
   CHECK(report["points"][0]["status"] == "ok");
   CHECK(report["points"][1]["parity"]["reference"] == "none");
@@ -379,14 +380,14 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
     return text.substr(text.rfind("rematch: "));
   };
   CHECK(interrupted("") ==
-        "rematch: interrupted; nothing of it is kept; with -o FILE a run can be resumed\n");
+        "rematch: interrupted; nothing is kept; use -o FILE to make a run resumable\n");
   const std::string mine = scratch.file("mine.json");
-  const std::string kept = "rematch: interrupted; what had finished is kept in " +
+  const std::string kept = "rematch: interrupted; finished work is kept in " +
                            scratch.file("mine.points") + "; rerun the command ";
   CHECK(interrupted("-o " + mine) ==
         kept + "to resume; " + mine + " is the report of 1 of 2 points\n");
   CHECK(interrupted("--fresh -o " + mine) ==
-        kept + "without --fresh to resume; " + mine + " is of an earlier run, and stays\n");
+        kept + "without --fresh to resume; " + mine + " is from an earlier run and is kept\n");
 }
 
 // The second of two shares ends. The first share is told to stop after its first point has ended.
@@ -471,7 +472,7 @@ TEST_CASE(
   const Outcome outcome = rematch(command);
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  CHECK_THAT(outcome.err, Catch::Contains("4/5 3 points by turns in one process: ok"));
+  CHECK_THAT(outcome.err, Catch::Contains("4/5 3 points alternately in one process: ok"));
   CHECK_THAT(outcome.err, Catch::Contains("5/5 none again, in a fresh process: ok"));
   CHECK(rematch("validate " + file).code == 0);
   const Json report = Json::parse(text_of(file));
@@ -487,7 +488,7 @@ TEST_CASE(
   CHECK(report["points"][0]["time"]["control"]["interval"].is_null());
   const Outcome again = rematch(command);
   CHECK(again.code == 0);
-  CHECK_THAT(again.err, Catch::Contains("4/5 3 points by turns in one process: ok, reused"));
+  CHECK_THAT(again.err, Catch::Contains("4/5 3 points alternately in one process: ok, reused"));
   CHECK(Json::parse(text_of(file))["points"] == report["points"]);
 }
 

@@ -204,7 +204,7 @@ TEST_CASE("a command of a started job that is killed is named, and no later poin
   REQUIRE(report["points"].size() == 2);
   for (const Json& point : report["points"]) {
     CHECK(point["status"] == "crash");
-    CHECK_THAT(point["reason"].get<std::string>(), Catch::StartsWith("rank 1 is gone: "));
+    CHECK_THAT(point["reason"].get<std::string>(), Catch::StartsWith("rank 1 is lost: "));
   }
 }
 

@@ -105,15 +105,16 @@ TEST_CASE("what no mode of a system does is a file that its script calls") {
                                   " --to axolotl --trace " + stored.file + " -o " + file);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.err, Catch::Contains("no mode of axolotl does what the plan does; the nearest "
-                                          "is huggingface:gradient_checkpointing") &&
-                              Catch::Contains("begins with where to call it"));
+  CHECK_THAT(outcome.err,
+             Catch::Contains("no mode of axolotl is equivalent to the plan; the nearest "
+                             "is huggingface:gradient_checkpointing") &&
+                 Catch::Contains("its first lines say where to call it"));
   CHECK_THAT(text_of(file), Catch::Contains("--to axolotl") &&
                                 Catch::Contains("            mine.apply(model)\n") &&
                                 Catch::Contains("\"blocks.3\": 0,"));
   check_usage_error(
       "export " + stored.plan_file("save_mm") + " --to megatron --trace " + stored.file,
-      "no mode of megatron does what the plan does; the nearest is");
+      "no mode of megatron is equivalent to the plan; the nearest is");
 }
 
 TEST_CASE("what a target cannot do is refused in one line that names it") {
@@ -124,9 +125,9 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   check_usage_error(segments + " --to axolotl",
                     "the nearest is huggingface:gradient_checkpointing: blocks.0 is in another");
   check_usage_error(segments + " --to axolotl",
-                    "nor can a file that it calls: region blocks.0 to blocks.1: it is a run");
+                    "a Python file cannot do it either: region blocks.0 to blocks.1: it is a run");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
-  check_usage_error(segments + " --to quux", "no target is called 'quux'; known: torch, ");
+  check_usage_error(segments + " --to quux", "unknown target 'quux'; known: torch, ");
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("a plan of several shapes is not exported") {
   const std::string file = stored.scratch.file("shapes.json");
   write_json_file(file, plan_to_json(plan));
   check_usage_error("export " + file + " --to torch --trace " + stored.file,
-                    "the plan has 2 shapes of a step, and an export runs one");
+                    "the plan has 2 step shapes; an export supports one");
 }
 
 TEST_CASE("two traces of one step are equal, or the first difference of each part is named") {

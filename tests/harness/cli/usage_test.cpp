@@ -56,7 +56,7 @@ TEST_CASE("help says a flag's range and what it is where it is not given") {
   help = std::regex_replace(help, std::regex("\\s+"), " ");  // lines are wrapped
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
-        "of all that are found (2 to 10000; default: 16)",
+        "chosen from all points found (2 to 10000; default: 16)",
         "(1 to 4096; default: LibTorch's choice, shared among ranks)", "--points N",
         "Dimensions (default: the preset's):"}) {
     CHECK_THAT(help, Catch::Contains(words));
@@ -104,7 +104,8 @@ TEST_CASE("a long value is cut between its names, and the advice stays") {
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
   for (const auto& [arguments, advice] : std::vector<std::pair<std::string, std::string>>{
            {"search --model wan_small --device h100 --budget " + names, "give a number above 0"},
-           {"search --model wan_small --device h100 --max-slowdown " + names, "is no percentage"},
+           {"search --model wan_small --device h100 --max-slowdown " + names,
+            "is not a percentage"},
            {"plan --model wan_small --policy " + names, "is not of the form name"},
            {names, "known: list, describe"},
            {"list --" + names, "known: --help, --json"}}) {
@@ -216,10 +217,10 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   check_usage_error("profile" + model + "--device h100 --attention math", "is a data sheet");
   check_usage_error("profile --links --parallel tp=2 --deterministic-times", "leave out");
   check_usage_error("search" + model + "--device h100 --budget 24G", "'24G' is not a size");
-  check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is no percentage");
+  check_usage_error("search" + model + "--device h100 --max-slowdown -5%", "is not a percentage");
   check_usage_error("search" + model + "--device h100 --budget 1GiB --max-slowdown 5%",
                     "give one of them");
-  check_usage_error("search" + model + "--device h100 --schedule both", "for one schedule");
+  check_usage_error("search" + model + "--device h100 --schedule both", "takes one schedule");
   check_usage_error("search" + model + "--device h100 --optimizer adamax", "did you mean 'adamw'?");
   check_usage_error("search --trace /nonexistent.json --device h100", "/nonexistent.json");
   check_usage_error("search" + model + "--device h1000", "did you mean");
@@ -227,18 +228,19 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
   check_usage_error("search" + model + "--device h100 --points 1", "--points");
   check_usage_error("search" + model + "--device h100 --world 0", "--world");
   check_usage_error("search" + model + "--device h100 --measure 2", "--measure");
-  check_usage_error("search" + model + "--device h100 --batch 4:1", "is no range");
+  check_usage_error("search" + model + "--device h100 --batch 4:1", "is not a range");
   check_usage_error("search" + model + "--device h100 --batch 1:8",
                     "only rematch search --maximize");
   check_usage_error("search" + model + "--device h100 --batch x", "--batch");
   const std::string most = "search" + model + "--maximize tokens_per_second ";
   check_usage_error("search" + model + "--device h100 --batch 1:8 --maximize loss",
-                    "tokens_per_second is known");
+                    "allowed is tokens_per_second");
   check_usage_error(most + "--device h100", "needs a range");
   check_usage_error(most + "--device h100 --batch 1:8 --tokens 8:16", "only one dimension");
   check_usage_error(most + "--profile p.json --batch 1:8", "profile is of one");
   check_usage_error(most + "--device h100 --batch 1:8 --budget 24", "'24' has no unit");
-  check_usage_error(most + "--device h100 --batch 1:8 --max-slowdown 5%", "goes without");
+  check_usage_error(most + "--device h100 --batch 1:8 --max-slowdown 5%",
+                    "cannot be combined with");
   check_usage_error("profile" + model + "--device h1000", "did you mean");
   check_usage_error("profile --trace t.json --device cpu", "--trace cannot be measured");
   check_usage_error("profile" + model + "--against p.json", "give --device h100");

@@ -154,7 +154,7 @@ TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass inv
   device.run(kGemm, 99);  // there is no such op call
   use = attribute(device.activity, calls_of_a_step());
   CHECK(use.unattributed == 2);
-  CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were launched by no op"));
+  CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were not launched by an op"));
 }
 
 // forward: mm, add. The class of add is not cross-checked.
@@ -215,7 +215,7 @@ TEST_CASE("steps that differ though equally many kernels were launched make the 
   const KernelUse use = attribute(device.activity, calls);
   CHECK_FALSE(use.note);
   CHECK_THAT(use.invalid.value(), Catch::Contains("step 0 ran 5 kernels, step 1 ran 4") &&
-                                      Catch::Contains("the launches do not say why"));
+                                      Catch::Contains("the launches do not explain it"));
 }
 
 TEST_CASE("copies of an offload are its own, and those of nobody are noted with their bytes") {
@@ -234,7 +234,7 @@ TEST_CASE("copies of an offload are its own, and those of nobody are noted with 
   use = attribute(device.activity, calls_of_a_step());
   CHECK((use.unattributed_transfers == TransferTotals{2, Bytes{128}, nanoseconds(11)}));
   CHECK_FALSE(use.invalid);
-  CHECK(use.note.value() == "2 copies or sets of 128 bytes were started by no op");
+  CHECK(use.note.value() == "2 copies or sets of 128 bytes were not started by an op");
 }
 
 // Imitates a router of experts that launches a matmul for each expert that gets a token, or a split

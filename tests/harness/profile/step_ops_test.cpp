@@ -94,7 +94,7 @@ TEST_CASE("lost records and kernels of nobody make no profile") {
   CHECK_THROWS_WITH(recorded.times(), Catch::Contains("2 activity records were dropped"));
   recorded.activity.dropped = 0;
   recorded.launch(/*call=*/recorded.calls.size(), 5);
-  CHECK_THROWS_WITH(recorded.times(), Catch::Contains("launched by no op"));
+  CHECK_THROWS_WITH(recorded.times(), Catch::Contains("not launched by an op"));
 }
 
 TEST_CASE("a step that is not the trace's makes no profile, and names the op") {

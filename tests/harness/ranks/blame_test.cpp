@@ -66,7 +66,8 @@ TEST_CASE("where all that ended lost a connection the one that runs on behind th
   }
   ranks[1].note.calls = 57;
   CHECK(blame_of_failure(ranks)->message ==
-        "rank 1 is behind: it has begun step 3 and 57 collectives, rank 0 has begun step 3 and 58 "
+        "rank 1 is behind: it has begun step 3 and issued 57 collectives, rank 0 has begun step 3 "
+        "and issued 58 "
         "collectives");
 }
 

@@ -131,12 +131,12 @@ TEST_CASE("rank: hangs in step 3", "[.rank]") {
 }
 
 TEST_CASE("a rank that hangs ends the job at its limit, with its name") {
-  const LaunchResult result =
-      run_until_told(3, "rank: hangs in step 3",
-                     "rank 1 is behind: it has begun step 3 and 5 collectives, rank 0 has begun "
-                     "step 3 and 6 collectives");
+  const LaunchResult result = run_until_told(
+      3, "rank: hangs in step 3",
+      "rank 1 is behind: it has begun step 3 and issued 5 collectives, rank 0 has begun "
+      "step 3 and issued 6 collectives");
   CHECK(result.culprit == 1);
-  CHECK_THAT(result.message, Contains("step 3 and 5 collectives"));
+  CHECK_THAT(result.message, Contains("step 3 and issued 5 collectives"));
   CHECK(result.ranks[1].end == ChildEnd::kTimedOut);
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("rank: groups that cannot be", "[.rank]") {
     return std::string();
   };
   CHECK(refusal_of({"tp", {0, 2}}) == "group 'tp' has rank 2, but ranks are 0 to 1");
-  CHECK(refusal_of({"tp", {0, 0}}) == "group 'tp' has a rank twice");
+  CHECK(refusal_of({"tp", {0, 0}}) == "group 'tp' contains a rank twice");
   CHECK_THAT(refusal_of({"tp", {1 - this_place().rank}}), Contains("is not in group 'tp'"));
 }
 

@@ -278,7 +278,7 @@ TEST_CASE("every row of the systems' table decides on a model as the system does
     const Plan* plan = model.plan_of(row.typed);
     CHECK((plan == nullptr) == std::string_view(row.decisions).empty());
     if (plan == nullptr) {
-      CHECK_THAT(model.refusal(row.typed), Catch::Contains(" is refused: "));
+      CHECK_THAT(model.refusal(row.typed), Catch::Contains(" is not supported: "));
     } else {
       CHECK(decisions(*plan) == row.decisions);
     }

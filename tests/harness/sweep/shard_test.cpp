@@ -84,7 +84,7 @@ TEST_CASE("a task that is run again alone measures nothing before its shard is g
     CAPTURE(id);
     const std::string line =
         slurm_refusal({{"ID", id}, {"COUNT", "1"}, {"MIN", id}, {"MAX", id}, {"STEP", "1"}});
-    CHECK_THAT(line, Catch::StartsWith(of_task(id)) && Catch::Contains("this task alone") &&
+    CHECK_THAT(line, Catch::StartsWith(of_task(id)) && Catch::Contains("only this task") &&
                          Catch::Contains("--shard INDEX/COUNT") && Catch::Contains("--shard 0/1"));
     CHECK(line.find('\n') == std::string::npos);
   }

@@ -70,7 +70,7 @@ TEST_CASE("what two groups ask of one shape is one comparison, and a point comes
   CHECK(sweep.comparisons[0].num_points == 6);
   json["groups"][1]["schedule"] = "both";
   CHECK_THAT(sweep_problem(json), Catch::StartsWith("groups[1]: llama_small") &&
-                                      Catch::Contains("is asked for in groups[0] with another"));
+                                      Catch::Contains("is requested in groups[0] with another"));
 }
 
 TEST_CASE("seeds are comparisons, schedules points, and the reference is always measured") {
@@ -100,7 +100,7 @@ TEST_CASE("what a sweep file has wrong is one line with its path") {
       {"/groups/0/axes/tokenz", {1}, "groups[0].axes.tokenz: no axis 'tokenz'; did you mean"},
       {"/groups/0/axes/tokens/1", "many", "groups[0].axes.tokens[1]: found \"many\"; expected a"},
       {"/groups/0/axes/dtype", {16}, "groups[0].axes.dtype[0]: found 16; expected a string"},
-      {"/groups/0/axes/layers", {3}, "groups[0].axes.layers: stands among \"fixed\" as well"},
+      {"/groups/0/axes/layers", {3}, "groups[0].axes.layers: is also listed in \"fixed\""},
       {"/groups/0/axes/tokens", Json::array(), "groups[0].axes.tokens: is empty"},
       {"/groups/0/fixed/heads", 5, "groups[0]: llama_small, layers 2, heads 5, batch 1, dim 32"},
       {"/groups/1/policies/2", "atn_only", "groups[1].policies[2]: unknown policy 'atn_only'"},
@@ -108,8 +108,8 @@ TEST_CASE("what a sweep file has wrong is one line with its path") {
       {"/groups/0/skip/0/tokens", 65, "groups[0].skip[0]: skips nothing"},
       {"/groups/0/seeds", {-1}, "groups[0].seeds[0]: -1 is out of range"},
       {"/groups/0/polices", {"full"}, "groups[0]: unknown key \"polices\"; did you mean"},
-      {"/run/0", "--model=x", "run[0]: '--model' is the sweep's to say"},
-      {"/groups", Json::array(), "groups: asks for no comparison"},
+      {"/run/0", "--model=x", "run[0]: '--model' is set by the sweep"},
+      {"/groups", Json::array(), "groups: contains no comparison"},
   };
   for (const Edit& edit : edits) {
     CAPTURE(edit.pointer);

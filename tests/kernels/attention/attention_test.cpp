@@ -175,7 +175,7 @@ TEST_CASE("shapes that do not fit are refused by name") {
       Catch::Contains("number of heads that divides q's") && Catch::Contains("[1, 4, 8, 16]"));
   CHECK_THROWS_WITH(attention(q, at::randn({4, 8, 16}), at::randn({4, 8, 16}), true),
                     Catch::Contains("[batch, heads, tokens, head_dim]"));
-  CHECK_THROWS_WITH(attention(q, q.to(at::kDouble), q, true), Catch::Contains("one dtype"));
+  CHECK_THROWS_WITH(attention(q, q.to(at::kDouble), q, true), Catch::Contains("the same dtype"));
 }
 
 }  // namespace

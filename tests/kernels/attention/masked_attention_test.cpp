@@ -63,7 +63,8 @@ TEST_CASE("masked attention refuses what does not fit") {
   const at::Tensor mask = at::randn({1, 1, 1, 8});
   CHECK_THROWS_WITH(masked_attention(q, q, q, at::randn({1, 1, 1, 7})),
                     Catch::Contains("[batch, heads, queries, keys]"));
-  CHECK_THROWS_WITH(masked_attention(q, q, q, mask.to(at::kDouble)), Catch::Contains("one dtype"));
+  CHECK_THROWS_WITH(masked_attention(q, q, q, mask.to(at::kDouble)),
+                    Catch::Contains("the same dtype"));
   const at::Tensor narrow = at::randn({1, 2, 8, 16});
   CHECK_THROWS_WITH(masked_attention(q, narrow, narrow, mask),
                     Catch::Contains("and q's batch, heads"));

@@ -80,7 +80,8 @@ TEST_CASE("linear_cross_entropy refuses what does not fit") {
                     Catch::Contains("target 5 of token 0 is out of range; allowed are 0 to 4"));
   CHECK_THROWS_WITH(fused_loss({x, weight, target - 1}), Catch::Contains("target -1"));
   CHECK_THROWS_WITH(fused_loss({x, weight.t(), target}), Catch::Contains("[classes, width]"));
-  CHECK_THROWS_WITH(fused_loss({x, weight.to(at::kDouble), target}), Catch::Contains("one dtype"));
+  CHECK_THROWS_WITH(fused_loss({x, weight.to(at::kDouble), target}),
+                    Catch::Contains("the same dtype"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_CASE("modulate refuses what does not fit") {
   CHECK_THROWS_WITH(fused::modulate(x, table, at::randn({2, 5, 8}), at::kFloat),
                     Catch::Contains("[batch, 1, width]"));
   CHECK_THROWS_WITH(fused::modulate(x, table, table.to(at::kBFloat16), at::kFloat),
-                    Catch::Contains("one dtype"));
+                    Catch::Contains("the same dtype"));
   CHECK_THROWS_WITH(fused::modulate(x, table, table, at::kDouble), Catch::Contains("x's dtype"));
 }
 

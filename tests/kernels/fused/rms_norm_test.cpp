@@ -65,7 +65,7 @@ TEST_CASE("rms_norm refuses what does not fit") {
   const at::Tensor x = at::randn({3, 8});
   CHECK_THROWS_WITH(fused::rms_norm(x, at::randn({7}), kEps), Catch::Contains("must be [8]"));
   CHECK_THROWS_WITH(fused::rms_norm(x, at::randn({8}).to(at::kDouble), kEps),
-                    Catch::Contains("one dtype"));
+                    Catch::Contains("the same dtype"));
   CHECK_THROWS_WITH(fused::rms_norm(x.to(at::kLong), at::Tensor(), kEps),
                     Catch::Contains("takes float32, bfloat16 or float64"));
 }

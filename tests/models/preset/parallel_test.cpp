@@ -54,7 +54,7 @@ TEST_CASE("a layout that cannot be read is refused with what is allowed") {
     CAPTURE(text);
     CHECK(parse_refusal(text).ends_with("write tp=N with N from 1 to 4096"));
   }
-  CHECK(parse_refusal("sp=1,tp=2").starts_with("layout: sp takes no number"));
+  CHECK(parse_refusal("sp=1,tp=2").starts_with("layout: sp is a switch and takes no number"));
   CHECK(parse_refusal("tp=2,tp=2") == "layout: tp appears twice");
   for (const char* text : {"", "tp=2,", ",", "tp=2,,sp"}) {
     CAPTURE(text);

@@ -207,7 +207,7 @@ TEST_CASE("lists of policies with holes, repeats and open brackets are rejected"
   CHECK_THAT(message(""), Catch::Contains("empty entry"));
   CHECK_THAT(message("none,"), Catch::Contains("empty entry"));
   CHECK(message("nth_last(2),nth_last( 2 )") == "policy nth_last(2) is listed twice; list it once");
-  CHECK_THAT(message("skip_list([0,2),none"), Catch::Contains("do not pair"));
+  CHECK_THAT(message("skip_list([0,2),none"), Catch::Contains("are unbalanced"));
   CHECK_THAT(message("none,nth_lst(2)"), Catch::Contains("unknown policy"));
 }
 

@@ -175,7 +175,7 @@ TEST_CASE("modules that the model lacks are named with those it has") {
     return plan_warnings(policy, std::get<Plan>(plan), trace);
   };
   const std::string has =
-      ", so nothing is recomputed for that; of the modules it has core_attn, "
+      ", so nothing is recomputed for it; supported modules in this model: core_attn, "
       "layernorm";
   struct Row {
     std::string policy;

@@ -84,7 +84,7 @@ TEST_CASE("settings that cancel each other, or lack their other half, are refuse
       {"megatron(recompute_granularity=selective,recompute_num_layers=2)", "megatron has no mode"},
       {"deepspeed:contiguous_memory_optimization", "needs partition_activations"},
       // The system parses this flag and never reads it.
-      {"fastvideo(selective_checkpointing=0.5)", "read nowhere"},
+      {"fastvideo(selective_checkpointing=0.5)", "never reads it"},
   });
 }
 
@@ -178,8 +178,9 @@ TEST_CASE("a list that keeps nothing, or counts nothing, is refused or said") {
 
 TEST_CASE("a mode whose name promises something else names what was meant") {
   const Trace toy = toy_llama();
-  CHECK(is_warned("fastvideo:ops", toy, "ops_block does what was meant"));
-  CHECK(is_warned("torchtune(ac_mode=full,ac_option=2)", toy, "ac_option is read only with"));
+  CHECK(is_warned("fastvideo:ops", toy, "ops_block does what was intended"));
+  CHECK(is_warned("torchtune(ac_mode=full,ac_option=2)", toy,
+                  "ac_option is ignored, as in torchtune"));
 }
 
 // A generator that is not restored has no effect if nothing is drawn.
@@ -193,7 +194,7 @@ TEST_CASE("a system's generator is spoken of only where the model draws") {
 TEST_CASE("a plan that is full or none under another name is refused unless that is asked for") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:block_skip", toy, "so this is full"));
-  CHECK(is_warned("titan:flux", toy, "every block is recomputed whole"));
+  CHECK(is_warned("titan:flux", toy, "recomputes every block whole"));
   CHECK_THAT(refusal_on("only_list([0,1,2,3])", toy), Catch::Contains("the same as full"));
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
 }

@@ -119,7 +119,7 @@ TEST_CASE("every row parses as what it says, or is refused with its reason") {
     const std::string text = typed(entry);
     CAPTURE(text);
     if (entry.stands_for.empty()) {
-      CHECK(rejection_of(text) == text + " is refused: " + std::string(entry.trap.text));
+      CHECK(rejection_of(text) == text + " is not supported: " + std::string(entry.trap.text));
     } else {
       CHECK(policy_of(text).name == text);
     }

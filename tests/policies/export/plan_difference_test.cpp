@@ -21,14 +21,14 @@ TEST_CASE("the first op that differs is named with its layer") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK(difference_of(trace, full, plan_of("nth_first(2)", trace))->first ==
-        "blocks.1 is checkpointed by the plan and not by it");
+        "blocks.1 is checkpointed by the plan, but not by the mode");
   CHECK(difference_of(trace, plan_of("nth_first(2)", trace), full)->first ==
-        "blocks.1 is checkpointed by it and not by the plan");
+        "blocks.1 is checkpointed by the mode, but not by the plan");
   CHECK(difference_of(trace, full, plan_of("segments(2)", trace))->first ==
         "blocks.0 is in another region");
   const auto kept = difference_of(trace, plan_of("attn_only", trace), full);
   CHECK_THAT(kept->first, Catch::StartsWith("the plan keeps rematch::attention (op ") &&
-                              Catch::EndsWith(" of blocks.0), and it recomputes it"));
+                              Catch::EndsWith(" of blocks.0); the mode recomputes it"));
   CHECK(kept->num_ops == 4);  // one op per layer
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("early stop counts where all else is equal") {
       difference_of(trace, plan_of("full", trace), plan_of("full_nostop", trace));
   CHECK(difference->num_ops == 0);
   CHECK(difference->of_early_stop);
-  CHECK(difference->first == "it re-runs a region to its end, and the plan stops early");
+  CHECK(difference->first == "the mode re-runs a region to its end, but the plan stops early");
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST_CASE("what torch.utils.checkpoint cannot do is refused with the region's na
 
   Plan by_demand = full;
   by_demand.types[0].by_demand = true;
-  CHECK_THAT(refusal(trace, by_demand), Catch::Contains("only what backward asks for"));
+  CHECK_THAT(refusal(trace, by_demand), Catch::Contains("only the ops that backward needs"));
   Plan offloading = full;
   offloading.types[0].ops[3].treatment = Treatment::kOffload;
   CHECK_THAT(refusal(trace, offloading),

@@ -48,7 +48,7 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
       {R"(, "safe": [])", "unknown key \"safe\"; did you mean 'save'?"},
       {R"(, "early_stpo": true)", "did you mean 'early_stop'?"},
       {R"(, "save": ["matmal"])",
-       "save[0]: selector 'matmal': 'matmal' is no op class; did you mean 'matmul'?"},
+       "save[0]: selector 'matmal': 'matmal' is not an op class; did you mean 'matmul'?"},
       {R"(, "save": "aten::mm")", "save: found \"aten::mm\"; expected a list"},
       {R"(, "save": [1])", "save[0]: found 1; expected a string"},
       {R"(, "blocks": "every")", "blocks: unknown choice \"every\"; known: none, all"},
@@ -65,7 +65,7 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
       {R"(, "alternate": {"selectors": []})", "names no op to alternate"},
       {R"(, "alternate": {"selectors": ["matmul"], "keep": "first"})",
        "allowed are \"odd\" and \"even\""},
-      {R"(, "recompute": ["matmul"])", "\"recompute\" has a meaning only with \"inverse\": true"},
+      {R"(, "recompute": ["matmul"])", "\"recompute\" requires \"inverse\": true"},
       {R"(, "inverse": true, "save": ["matmul"])", "remove \"save\""},
       {R"(, "name2": 1)", "did you mean 'name'?"},
   };

@@ -68,9 +68,9 @@ TEST_CASE("an op as PyTorch writes it is understood, its default overload exactl
   }
   for (const char* text : {"aten.", "aten.mm.", "higher_order."}) {
     CAPTURE(text);
-    CHECK_THAT(rejection(text), Contains("is no op class"));
+    CHECK_THAT(rejection(text), Contains("is not an op class"));
   }
-  CHECK_THAT(rejection("attn.mm.default"), Contains("is no op class"));
+  CHECK_THAT(rejection("attn.mm.default"), Contains("is not an op class"));
   const Trace toy = toy_llama();
   CHECK(picked("aten.mm.default", toy) == picked("aten::mm", toy));
   CHECK(num_picked("aten::mm.default", toy) > 0);
@@ -144,12 +144,12 @@ TEST_CASE("what is no selector is rejected with what to write instead") {
     std::string message;
   };
   const Row rows[] = {
-      {"mn", "'mn' is no op class"},
-      {"mm.", "'mm.' is no op class"},
+      {"mn", "'mn' is not an op class"},
+      {"mm.", "'mm.' is not an op class"},
       {"atention_forward", "did you mean 'attention_forward'?"},
       {"*.ffn::reslt", "did you mean 'result'?"},
       {"qwertyuiop", "write an op class (attention_forward), an op (aten::mm)"},
-      {"blocks.3::mn", "'mn' is no op class"},
+      {"blocks.3::mn", "'mn' is not an op class"},
       {"", "no op or op class"},
       {"blocks.3::", "no op or op class"},
       {"::matmul", "empty scope pattern"},
@@ -158,10 +158,10 @@ TEST_CASE("what is no selector is rejected with what to write instead") {
       {"matmul#two", "'two' after # is out of range"},
       {"matmul#", "after # is out of range"},
       {"matmul#99999999999", "after # is out of range"},
-      {"a b::matmul", "no space or comma"},
+      {"a b::matmul", "cannot contain spaces"},
       {"a+b::matmul", "scope pattern 'a+b' may hold"},
       {"a:b::matmul", "scope pattern 'a:b' may hold"},
-      {"aten::mm, aten::addmm", "no space or comma"},
+      {"aten::mm, aten::addmm", "cannot contain spaces"},
       {"#1", "no op or op class"},
   };
   for (const Row& row : rows) {

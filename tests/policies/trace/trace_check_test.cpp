@@ -46,7 +46,7 @@ TEST_CASE("every way to break a trace is noticed and named") {
       {[](Trace& t) { t.ops[2_op].outputs.push_back(t.ops[2_op].outputs[0]); }, "does not own"},
       {[](Trace& t) { t.ops[2_op].outputs[0] = 9999_value; },
        "op 2 (aten::mean.dim): refers to value"},
-      {[](Trace& t) { t.ops.back().outputs.pop_back(); }, "is no output of its producer"},
+      {[](Trace& t) { t.ops.back().outputs.pop_back(); }, "is not an output of its producer"},
       {[](Trace& t) { t.ops[3_op].writes[0] = 9999_storage; }, "refers to storage 9999"},
       {[](Trace& t) { t.ops[2_op].flops = kTooMany; }, "flops"},
       {[](Trace& t) { t.scopes[1_scope].path.clear(); }, "scope 1: has no name"},

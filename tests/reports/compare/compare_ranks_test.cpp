@@ -56,7 +56,7 @@ TEST_CASE("as many collectives of other kinds are different, and fail where coun
   const CompareRecord record = compare(on_ranks("full", 8), other, settings);
   CHECK(metric_of(record, Metric::kCollectives).verdict == CompareVerdict::kDifferent);
   CHECK(metric_of(record, Metric::kCollectives).note ==
-        "as many collectives, but others: all_gather in forward");
+        "the same number of collectives, but different ones: all_gather in forward");
   CHECK(metric_of(record, Metric::kCollectiveBytes).verdict == CompareVerdict::kDifferent);
   CHECK(record.failed_on == std::vector<std::string>{"counts"});
 }
@@ -82,7 +82,8 @@ TEST_CASE("the rank with the highest peak is named where it is another one") {
   const MetricRecord& peak = metric_of(record, Metric::kPeakAllocated);
   CHECK(peak.verdict == CompareVerdict::kDifferent);
   CHECK(peak.note ==
-        "rank 0 has the highest, in the base rank 1; as high, but rank 0's own peak is another");
+        "rank 0 has the highest peak; in the base it is rank 1; the same highest peak, but rank "
+        "0's own peak differs");
 }
 
 TEST_CASE("another peak of a rank that is not the highest is a difference") {
@@ -91,7 +92,7 @@ TEST_CASE("another peak of a rank that is not the highest is a difference") {
   const CompareRecord record = compare(on_ranks("full", 8), other);
   CHECK(metric_of(record, Metric::kPeakAllocated).verdict == CompareVerdict::kDifferent);
   CHECK(metric_of(record, Metric::kPeakAllocated).note ==
-        "as high, but rank 0's own peak is another");
+        "the same highest peak, but rank 0's own peak differs");
   PointRecord later = on_ranks("full", 8);
   later.ranks->ranks[1].after_forward = Bytes{1};
   CHECK(compare(on_ranks("full", 8), later).rows[0].other_differences ==

@@ -136,7 +136,7 @@ TEST_CASE("counts are compared for one step, and by op where the sums are equal"
   longer.counts->by_class[at(Phase::kBackward)][OpClass::kMatmul] += 1;
   const MetricRecord by_class = metric_of(compare(sample_point(), longer), Metric::kExecutedOps);
   CHECK(by_class.verdict == CompareVerdict::kDifferent);
-  CHECK(by_class.note == "the same ops, but other counts of class matmul in backward");
+  CHECK(by_class.note == "the same ops, but different counts of class matmul in backward");
 
   PointRecord other = sample_point();
   auto& forward = other.counts->by_op[at(Phase::kForward)];
@@ -163,7 +163,8 @@ TEST_CASE("kernels are compared for one step, by class where the sums are equal,
   forward["copy"] = forward.at("unknown");
   forward.erase("unknown");
   CHECK(kernels_of(other).verdict == CompareVerdict::kDifferent);
-  CHECK(kernels_of(other).note == "as many kernels, but others: copy in forward");
+  CHECK(kernels_of(other).note ==
+        "the same number of kernels, but different ones: copy in forward");
 
   forward["copy"] += 4;
   CHECK(kernels_of(other).verdict == CompareVerdict::kHigher);

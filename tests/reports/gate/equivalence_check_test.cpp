@@ -34,7 +34,7 @@ TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
   const LossArm other = arm_of({{1, 2, 4}, {1, 2, 4}, {1, 2, 4}, {1, 2, 4}});
   const CheckRecord equal = check_equivalence(reference, reference, std::nullopt, 2);
   CHECK(equal.verdict == GateVerdict::kPass);
-  CHECK(equal.reason == "mean losses differ by 0 and do not vary; allowed is 0");
+  CHECK(equal.reason == "mean losses differ by 0 and do not vary between runs; allowed is 0");
   CHECK_THAT(equal.noise->detects, Catch::StartsWith("any difference of the mean losses"));
   CHECK(check_equivalence(other, reference, std::nullopt, 2).verdict == GateVerdict::kFail);
   CHECK(check_equivalence(other, reference, 0.5, 2).verdict == GateVerdict::kPass);

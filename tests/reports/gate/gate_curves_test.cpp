@@ -142,7 +142,7 @@ TEST_CASE("a reference that does not fall passes nothing and still fails what di
   const Case rows[] = {
       {kReferences, ""},
       {{{5, 4, 3}, {5, 4, 3}, {5, 4, 3}}, ""},
-      {{{5}, {5}, {5}}, "one step shows no loss that falls"},
+      {{{5}, {5}, {5}}, "one step cannot show a falling loss"},
       {{{10.375F, 10.375F}, {10.375F, 10.375F}, {10.375F, 10.375F}},
        "the reference's loss is 10.38 at all 2 steps, so a run that learns nothing would pass; "
        "check "

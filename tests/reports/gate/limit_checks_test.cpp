@@ -115,7 +115,7 @@ TEST_CASE("collectives that the plan did not say fail any gate") {
   REQUIRE(check_prediction(on_ranks));
   CHECK(check_prediction(on_ranks)->verdict == GateVerdict::kFail);
   CHECK(check_prediction(on_ranks)->reason ==
-        "issued 90 all_reduce in recompute, and the plan says 80");
+        "issued 90 all_reduce in recompute; the plan predicts 80");
 }
 
 TEST_CASE("slowdown passes or fails only with its whole interval") {

@@ -53,19 +53,19 @@ TEST_CASE("noise stands once below the table, with what to do about it") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   CHECK(occurrences(text, "spread by") == 1);
   CHECK(occurrences(text, "idle machine") == 1);
-  CHECK(occurrences(text, "time unsure") == 3);               // each row has one word
-  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);          // and the interval of its ratio
-  CHECK(occurrences(text, "; too noisy to time here") == 1);  // unless the interval says nothing
+  CHECK(occurrences(text, "time unsure") == 3);             // each row has one word
+  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);        // and the interval of its ratio
+  CHECK(occurrences(text, "; too noisy to measure") == 1);  // unless the interval says nothing
   CHECK_THAT(text,
-             Catch::Contains("4 of 4 step times are unsure beside the reference's. Times not "
-                             "to be trusted: 1 with few rounds, 3 noisy (first_n(4) on_demand, "
+             Catch::Contains("4 of 4 step times are unsure relative to the reference's. Unreliable "
+                             "times: 1 with few rounds, 3 noisy (first_n(4) on_demand, "
                              "attn_only on_demand, save_mm on_demand and 1 more)"));
 }
 
 TEST_CASE("no noise is told as a percentage that nobody can read") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
-  CHECK_THAT(text, Catch::Contains("none on_demand timed again differs from itself by more than a "
-                                   "policy can: this machine is too noisy to time here."));
+  CHECK_THAT(text, Catch::Contains("the two timings of none on_demand differ by more than any "
+                                   "policy would: this machine is too noisy for timing."));
   CHECK(text.find("3745") == std::string::npos);
   CHECK(text.find("1.64") == std::string::npos);
 }

@@ -63,7 +63,7 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 0.81, {{0.4, 1.64}}, "unsure"};
        },
-       VerdictKind::kLowersPeak, "lowers the peak by 20 %; too noisy to time here"},
+       VerdictKind::kLowersPeak, "lowers the peak by 20 %; too noisy to measure"},
       {"time held against another point than the peak",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"full", 0.9, {{0.88, 0.92}}, "faster"};
@@ -83,14 +83,14 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
       {"as much recomputed as full, a higher peak",
        [](auto& point, auto&) { point.counts = full_point().counts; },
        VerdictKind::kNothingAgainstFull,
-       "saves nothing against full: as many ops recomputed, a peak 14 % higher"},
+       "saves nothing compared with full: as many ops recomputed, a peak 14 % higher"},
       {"as much recomputed as full, the same peak",
        [](auto& point, auto&) {
          point.counts = full_point().counts;
          point.memory = full_point().memory;
        },
        VerdictKind::kNothingAgainstFull,
-       "saves nothing against full: as many ops recomputed, the same peak"},
+       "saves nothing compared with full: as many ops recomputed, the same peak"},
       {"as much recomputed as full, a lower peak",
        [](auto& point, auto&) {
          point.counts = full_point().counts;
@@ -164,19 +164,20 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
          point.effect->detail = "recompute matmul: 70 executed, 60 planned";
        },
        VerdictKind::kMiscounted,
-       "WRONG COUNTS: the run differs from its plan: recompute matmul: 70 executed, 60 planned"},
+       "WRONG COUNTS: executed ops differ from the plan: recompute matmul: 70 executed, 60 "
+       "planned"},
       {"no effect on purpose",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", true, true, ""};
        },
-       VerdictKind::kNoEffect, "changes nothing, its plan is none's, as its name says"},
+       VerdictKind::kNoEffect, "changes nothing: its plan equals none's, as its name says"},
       {"no effect that was allowed",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", false, true, ""};
        },
-       VerdictKind::kNoEffect, "changes nothing, its plan is none's"},
+       VerdictKind::kNoEffect, "changes nothing: its plan equals none's"},
       {"none ran out of memory", [](auto&, auto& none) { none = sample_oom("none"); },
-       VerdictKind::kFits, "finishes where none does not (oom)"},
+       VerdictKind::kFits, "finishes, while none does not (oom)"},
       {"it ran out of memory itself", [](auto& point, auto&) { point = sample_oom("attn_only"); },
        VerdictKind::kFailed, "FAILED: oom, asked for 20 MiB at aten::addmm with 90 MiB held"},
       {"it was skipped",

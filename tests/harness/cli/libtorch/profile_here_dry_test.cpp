@@ -49,7 +49,7 @@ TEST_CASE("a profile that leaves the card no reserve is refused, unless forced",
   CHECK_THROWS_WITH(
       profile(settings),
       Catch::Contains("the predicted peak is 37.") &&
-          Catch::Contains("what tensors usually get of the 44.4 GiB of the dry l40s") &&
+          Catch::Contains("usual share for tensors of the 44.4 GiB of the dry l40s") &&
           Catch::Contains(": 36.6 GiB; run fewer layers") && Catch::Contains("--force"));
   CHECK_THROWS_AS(profile(settings), UsageError);
   settings.force = true;

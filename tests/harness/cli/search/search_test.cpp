@@ -170,7 +170,7 @@ TEST_CASE("no slowdown at all is a question too") {
   const Json front = Json::parse(outcome.out);
   CHECK(front["answer"]["predicted_step_time_ns"] ==
         front["nothing_recomputed"]["predicted_step_time_ns"]);
-  check_usage_error(search + "-1%", "is no percentage from 0% to 100%");
+  check_usage_error(search + "-1%", "is not a percentage from 0% to 100%");
 }
 
 // toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors (9 in a block: two norms, seven
@@ -232,7 +232,7 @@ TEST_CASE("a device's memory is the one that doctor found, where there is such a
   found({{"device", "NVIDIA L40S"}, {"device_memory_bytes", 47'000'000'000}});
   check_usage_error(search + " --doctor " + file, "is of 'NVIDIA L40S', and --device says h100");
   found({{"device", nullptr}, {"device_memory_bytes", nullptr}});
-  check_usage_error(search + " --doctor " + file, "knows no GPU's memory");
+  check_usage_error(search + " --doctor " + file, "contains no GPU memory size");
 }
 
 // Two ranks each hold half of the parameters and half of their optimizer state.
@@ -335,7 +335,7 @@ TEST_CASE("a search leaves a card's reserve free, and says what it is") {
   CHECK(front_of("--budget 24GiB --reserve 2GiB").at("budget_bytes") == std::int64_t{22} << 30);
   CHECK_THAT(rematch(search + " --budget 24GiB --reserve 2GiB").out,
              Catch::Contains("fits 22.0 GiB (24.0 GiB less 2.00 GiB of --reserve)"));
-  check_usage_error(search + " --budget 2GiB --reserve 2GiB", "leaves nothing of a budget");
+  check_usage_error(search + " --budget 2GiB --reserve 2GiB", "uses up the whole budget");
   check_usage_error(search + " --reserve 2", "'2' has no unit");
 }
 
@@ -508,7 +508,7 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
     CHECK((outcome.out.find(stopped) != std::string::npos) == is_stopped);
     if (!is_stopped) continue;
     CHECK(without_progress(outcome.err) ==
-          "rematch: interrupted; what was found by then is in " + search.front + "\n");
+          "rematch: interrupted; the front found so far is in " + search.front + "\n");
   }
 }
 

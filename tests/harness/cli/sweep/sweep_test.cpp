@@ -60,10 +60,10 @@ TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
   refuse(" --memory 2GiB --reserve 3GiB --json", "a reserve of 3.00 GiB leaves nothing");
   refuse(" --memory 80", "'80' has no unit");
   refuse(" --memory 80GiB --reserve 2", "'2' has no unit");
-  refuse(" --reserve 2GiB", "--reserve is taken off --memory; give both");
+  refuse(" --reserve 2GiB", "--reserve requires --memory");
   const Outcome fits = rematch(plan + " --memory 80GiB --reserve 2GiB");
   CHECK(fits.code == 0);
-  CHECK_THAT(fits.out, Catch::Contains("do not fit into 78.0 GiB as a whole"));
+  CHECK_THAT(fits.out, Catch::Contains("do not fit into 78.0 GiB completely"));
 }
 
 TEST_CASE("a sweep file that cannot be used is one line with the file and the path") {
@@ -220,7 +220,7 @@ TEST_CASE("what lies in a sweep's folder and does not belong there is one line w
   put(file, good.substr(0, good.size() / 2));
   check_usage_error(arguments, file);
   put(file, text_of(sweep.report_file(sweep.plan["comparisons"][0])));
-  check_usage_error(arguments, file + ": points[0] is of another model, shape, dtype or seed");
+  check_usage_error(arguments, file + ": points[0] differs in model, shape, dtype or seed");
   put(file, good);
   const std::string claim = sweep.plan["comparisons"][1]["id"].get<std::string>() + ".g1";
   std::filesystem::remove(file);
@@ -250,10 +250,10 @@ TEST_CASE("a plan that is missing, changed or of another version is refused by e
     json["tool_version"] = "0.0.9";
     json.erase("id");
     json["id"] = sha256_hex(json.dump());
-    refuse("made by rematch 0.0.9, and this is");
+    refuse("made by rematch 0.0.9, but this is");
     json = sweep.plan;
     json["comparisons"][0]["seed"] = 5;
-    refuse("id: is not the hash of the rest");
+    refuse("id: does not match the plan");
     json = sweep.plan;
     json["comparisons"][0].erase("id");
     refuse("");
@@ -299,7 +299,7 @@ TEST_CASE("a job script holds what Slurm was seen to need, and refuses what woul
     CHECK_THAT(outcome.err, Catch::Contains(part));
   };
   refuse("--workers 9", "--workers 9 is above this cluster's 8 (MaxArraySize)");
-  refuse("--time 61min", "above the 60min of partition 'low', so the job would wait for ever");
+  refuse("--time 61min", "above the 60min of partition 'low', so the job would never start");
   CHECK(emit("--time 61min --slurm partition=long").code == 0);
   refuse("--time 3000min --slurm partition=long", "above the 2880min of partition 'long'");
   refuse("--slurm partition=none", "no partition 'none'");

@@ -43,7 +43,8 @@ TEST_CASE("what a child's end means for its point") {
   describe();
   CHECK(record.status == PointStatus::kTimeout);
   CHECK(record.reason ==
-        "no result after 5000 ms; it held 3.00 MiB at most; raise --timeout, or use fewer steps");
+        "no result after 5000 ms; its peak resident memory was 3.00 MiB; raise --timeout, or use "
+        "fewer steps");
   describe(/*attempts=*/2);
   CHECK_THAT(record.reason, Catch::StartsWith("no result after 5000 ms in the last of 2 attempts"));
 

@@ -100,7 +100,7 @@ TEST_CASE("ranks that executed different ops make an invalid point") {
   other.counts->by_op[kInForward]["aten::mm"] = 5;
   const PointRecord merged = merge_ranks({of_rank(0, 100), other});
   CHECK(merged.status == PointStatus::kInvalid);
-  CHECK(merged.reason == "rank 1 executed other ops: 5 aten::mm in forward, rank 0 6");
+  CHECK(merged.reason == "rank 1 executed different ops: 5 aten::mm in forward, rank 0 6");
 }
 
 TEST_CASE("the rank that ran out of memory says why, not those that lost it") {

@@ -44,7 +44,7 @@ TEST_CASE("counts of all steps equal the prediction's exactly, or the point is i
   CHECK(more.status == PointStatus::kInvalid);
   CHECK(more.effect->counts_equal_prediction == false);
   CHECK(more.reason ==
-        "executed other ops than predicted: aten::mm in recompute: executed 7, predicted 6");
+        "executed ops differ from the prediction: aten::mm in recompute: executed 7, predicted 6");
 
   PointRecord unforeseen = counted({{"aten::add", 1}, {"aten::mm", 6}});
   check_counts(variant_of_three(), kNumSteps, unforeseen);

@@ -88,9 +88,10 @@ TEST_CASE("links of other ranks are refused with both layouts, and what to measu
   CHECK(links_problem(links, trace) == std::nullopt);
   Trace wider = trace;
   wider.dimensions["tp"] = 4;
-  CHECK(links_problem(links, wider) ==
-        "the step has collectives over tp=4, and the links are those of tp=2; measure them with "
-        "rematch profile --links --parallel tp=4");
+  CHECK(
+      links_problem(links, wider) ==
+      "the step has collectives over tp=4, but the links were measured for tp=2; measure them with "
+      "rematch profile --links --parallel tp=4");
   links.groups[0].collectives.erase(CollectiveKind::kReduceScatter);
   CHECK_THAT(*links_problem(links, trace), Contains("reduce_scatter over tp=2, which was not"));
   CHECK_THROWS_WITH(roofline_profile(trace, device_sheets().front(), {links, "links"}),
@@ -135,11 +136,11 @@ TEST_CASE("links that cannot be are refused with the path") {
     return std::string("none");
   };
   CHECK_THAT(refusal("/host/to_host/1/bytes", 1024),
-             Contains("host.to_host[1].bytes") && Contains("not more than the point before"));
-  CHECK_THAT(refusal("/host/to_device/0/median_ns", 0), Contains("everything takes time"));
+             Contains("host.to_host[1].bytes") && Contains("not larger than the previous point"));
+  CHECK_THAT(refusal("/host/to_device/0/median_ns", 0), Contains("a time must be above 0"));
   CHECK_THAT(refusal("/host/to_device", Json::array()), Contains("at least one point"));
   CHECK_THAT(refusal("/groups/0/collectives/all_sums", Json::array()),
-             Contains("groups[0].collectives.all_sums: is of an unknown collective"));
+             Contains("groups[0].collectives.all_sums: names an unknown collective"));
   CHECK_THAT(refusal("/groups/0/num_ranks", 1), Contains("groups[0].num_ranks"));
 }
 

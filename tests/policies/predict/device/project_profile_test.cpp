@@ -103,9 +103,10 @@ TEST_CASE("a layer like no measured one is refused, by its name") {
   const Profile measured = testing::made_up_profile(few, kSeed);
   const auto result = project_profile(measured, few, many, 2);
   REQUIRE(std::holds_alternative<Rejected>(result));
-  CHECK(std::get<Rejected>(result).message ==
-        "blocks.2 does what no measured layer does; measure more than 2, so that every kind of "
-        "layer is there");
+  CHECK(
+      std::get<Rejected>(result).message ==
+      "blocks.2 differs from every measured layer; measure more than 2 layers, so that every kind "
+      "of layer is measured");
 }
 
 TEST_CASE(

@@ -84,7 +84,7 @@ TEST_CASE("points that offload say what is on the host, and what copies take") {
   CHECK_FALSE(json.at("points").back().contains("predicted_host"));
   Json broken = json;
   broken["host_link"]["to_host_bytes_per_second"] = 0;
-  CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("no rate above 0"));
+  CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("must be above 0 bytes"));
 }
 
 TEST_CASE("a front has none beside the plan without regions where that is another one") {
@@ -103,7 +103,8 @@ TEST_CASE("a front has none beside the plan without regions where that is anothe
   CHECK(read.front.reference().plan == record.front.none->plan);
   Json broken = json;
   broken["none"]["plan_sha256"] = json.at("nothing_recomputed").at("plan_sha256");
-  CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("is not the hash of the plan"));
+  CHECK_THROWS_WITH(front_from_json(broken),
+                    Catch::Contains("does not match the hash of its plan"));
 }
 
 TEST_CASE("points say how many kernels they launch again, if the profile knows") {
@@ -184,7 +185,7 @@ TEST_CASE("damaged fronts are refused with the place") {
       {"/schedule", "later", "'later' is not one of whole_region, on_demand"},
       {"/optimizer", "adamax", "found 'adamax'; known are none, adamw, adamw(state=bfloat16)"},
       {"/points", Json::array(), "points"},
-      {"/points/0/plan_sha256", "00", "is not the hash of the plan beside it"},
+      {"/points/0/plan_sha256", "00", "does not match the hash of its plan"},
       {"/points/1/predicted_peak_phase", "lunch", "'lunch' is not one of forward"},
       {"/complete", "yes", "complete"},
       {"/measurement/anchors/0", 99, "measurement.anchors[0]"},

@@ -55,9 +55,9 @@ TEST_CASE("damaged loads are refused with the place") {
   };
   const std::vector<Damage> damages = {
       {"/schema", "rematch.loads/2.0", "rematch.loads/2.0"},
-      {"/best", 4, "best: is no load among \"tried\" that fits"},
-      {"/largest_that_fits", 3, "largest_that_fits: is no load among"},
-      {"/best", nullptr, "are loads, or null both"},
+      {"/best", 4, "best: must be a load in \"tried\" that fits"},
+      {"/largest_that_fits", 3, "largest_that_fits: must be a load in"},
+      {"/best", nullptr, "must both be loads or both be null"},
       {"/num_batches", 0, "num_batches"},
       {"/world", 1, "world"},
       {"/tried/0/predicted_step_time_ns", nullptr, "tried[0]: has some of a plan's figures"},

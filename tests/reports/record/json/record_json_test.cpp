@@ -130,7 +130,7 @@ TEST_CASE("what appears twice in a point says the same, and a point stands once 
     return error_of_text(bad.dump());
   };
   CHECK(refusal("/points/0/steps/0/loss", 1.5000001) ==
-        "file.json: points[0].steps[0].loss: is not what \"loss_bits\" says; was the file edited?");
+        "file.json: points[0].steps[0].loss: differs from \"loss_bits\"; was the file edited?");
   CHECK_THAT(refusal("/points/0/steps/0/loss_bits", "0x3fc00001"),
              Catch::Contains("steps[0].loss: is not"));
   CHECK_THAT(refusal("/points/0/steps/0/loss", nullptr), Catch::Contains("steps[0].loss: is not"));
@@ -140,9 +140,9 @@ TEST_CASE("what appears twice in a point says the same, and a point stands once 
   CHECK_THAT(refusal("/points/0/time/step_median_ns", 30000000),
              Catch::Contains("step_median_ns: is not the median of \"samples_ns\""));
   CHECK_THAT(refusal("/points/0/time/samples_ns/1/0", 0),
-             Catch::Contains("samples_ns[1][0]: is no time of a step"));
+             Catch::Contains("samples_ns[1][0]: must be above 0, because a step takes time"));
   CHECK_THAT(refusal("/points/1", good["points"][0]),
-             Catch::Contains("points[1]: is points[0], none, once more"));
+             Catch::Contains("points[1]: repeats points[0], none;"));
 }
 
 TEST_CASE("a damaged text is one line with the file and the path, whatever came before") {
@@ -377,7 +377,7 @@ TEST_CASE("a damaged report is one line with the path of the damage") {
   const std::vector<Damage> damages = {
       {"/points/1/status", "exploded", "points[1].status: 'exploded' is not one of ok"},
       {"/points/0/schedule", "on_demand ", "points[0].schedule: differs"},
-      {"/points/0/identity/seed", 2, "points[0].key: is not the hash of \"identity\""},
+      {"/points/0/identity/seed", 2, "points[0].key: does not match the hash of \"identity\""},
       {"/points/0/identity/schedule", "never", "points[0].identity.schedule: 'never'"},
       {"/points/0/memory/peak_allocated_bytes", "much", "points[0].memory.peak_allocated_bytes"},
       {"/points/0/memory/peak_phase", "lunch",

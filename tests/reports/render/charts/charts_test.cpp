@@ -251,8 +251,9 @@ TEST_CASE("a point is dominated only beyond the noise of its time") {
   const Plane plane = measured_front(points, std::nullopt);
   CHECK(plane.spots[1].paint == Paint::kTeal);
   CHECK(plane.spots[2].paint == Paint::kGrey);
-  CHECK(std::any_of(plane.legend.begin(), plane.legend.end(),
-                    [](const Key& key) { return key.text == "Unsure: as fast within noise"; }));
+  CHECK(std::any_of(plane.legend.begin(), plane.legend.end(), [](const Key& key) {
+    return key.text == "Unsure: equally fast within noise";
+  }));
 }
 
 TEST_CASE("of many points, baselines and the front are kept") {
@@ -355,7 +356,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
       shapes_of<Path>(two, [](const Path& path) { return path.fill == Paint::kGrid; });
   REQUIRE(bands.size() == 2);
   CHECK(extent(bands[1]).height() > 40);
-  CHECK(has_label(two, "Loss less that of none's first run"));
+  CHECK(has_label(two, "Loss minus that of none's first run"));
 
   // All bits are equal and the reference repeats itself, so there is no difference to show.
   std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });

@@ -78,8 +78,8 @@ TEST_CASE("points that lose when measured are crossed, and no others") {
   };
   CHECK(crossed("point 1"));
   CHECK_FALSE(crossed("point 3"));
-  CHECK(says(picture, "Loses to another point when measured"));
-  CHECK_FALSE(says(drawn(predicted_front()), "Loses to another"));
+  CHECK(says(picture, "Beaten by another point when measured"));
+  CHECK_FALSE(says(drawn(predicted_front()), "Beaten by another"));
 }
 
 TEST_CASE("baselines are squares with their names, and share one at one place") {
@@ -223,7 +223,7 @@ TEST_CASE("layers with the same costly ops have one colour, whatever else they k
   CHECK(strip[0].fill == strip[1].fill);
   REQUIRE(chart.legend.size() == 2);
   CHECK(chart.legend[0].text == "Keep attention, matmuls of ffn");
-  CHECK(chart.legend[1].text == "Keep other ops alone");
+  CHECK(chart.legend[1].text == "Keep only other ops");
 }
 
 }  // namespace

@@ -243,11 +243,11 @@ TEST_CASE("a CSV line has as many cells as the header") {
 
 TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minus sign") {
   Report report = testing::telling_report();
-  report.points.back().reason = "the median is known to +- 12 % only";
+  report.points.back().reason = "the median is only known to +- 12 %";
   report.points.back().status = PointStatus::kInvalid;
   const std::string page =
       render_page({{"r.json", report}}, {}, {{"f.json", testing::telling_front()}});
-  CHECK_THAT(page, Catch::Contains("known to &plusmn;12&nbsp;% only") &&
+  CHECK_THAT(page, Catch::Contains("only known to &plusmn;12&nbsp;%") &&
                        Catch::Contains(">&plusmn;1.0&nbsp;%<"));
   for (const std::string before : {"<th>", "<th class=\"right\">", "<div class=\"tile\"><span>",
                                    "<p class=\"verdict\">", "<summary><h3>", "<dt>"}) {

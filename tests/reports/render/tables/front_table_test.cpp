@@ -48,14 +48,14 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
     point.figures.communication = std::chrono::milliseconds(30);
   }
   CHECK(communication_words(record) ==
-        "Of these steps communication takes 30.0 ms, as if nothing ran beside it; if all of it "
-        "hides behind compute, they take 70.0 ms to 100 ms, and no overlap makes them shorter");
-  CHECK(times(text_of(record), "Of these steps communication") == 1);
+        "In these steps communication takes 30.0 ms, without overlap; if compute hides all of it, "
+        "they take 70.0 ms to 100 ms, which is the lower bound");
+  CHECK(times(text_of(record), "In these steps communication") == 1);
   record.links = "node.links.json: fsdp=8, measured on cpu over gloo";
   CHECK_THAT(
       communication_words(record),
       Catch::Contains("takes 30.0 ms by measured links (node.links.json: fsdp=8, measured on "
-                      "cpu over gloo), as if"));
+                      "cpu over gloo), without overlap"));
   CHECK(text_of(record).starts_with("wan_small, bfloat16, batch 1, 8192 tokens, no optimizer"));
 }
 
@@ -121,7 +121,8 @@ TEST_CASE("each point says what it keeps, and the next commands name the point t
     CHECK_THAT(text, Catch::Contains(point.saves));
   }
   CHECK_THAT(text, Catch::Contains("Next: rematch describe --plan out/front.json#4 shows"));
-  CHECK_THAT(text_of(record), Catch::Contains("Next: with -o front.json every point is a plan"));
+  CHECK_THAT(text_of(record),
+             Catch::Contains("Next: add -o front.json to store every point as a plan"));
   const std::string of_own = text_of(record, {"out/front.json", "mine.trace.json"});
   CHECK_THAT(of_own, Catch::Contains("describe --plan out/front.json#4 --trace mine.trace.json"));
   CHECK_THAT(of_own,
@@ -164,7 +165,7 @@ TEST_CASE("a measured front on a GPU says what libraries hold besides") {
 TEST_CASE("a calibration far from 1 says that the profile is not of this machine's state") {
   FrontRecord record = calibrated_front();
   const std::string warning =
-      "Measured steps take 2.93 times what the profile's op times add up to: the profile is stale, "
+      "Measured steps take 2.93 times the sum of the profile's op times: the profile is stale, "
       "or the machine was busy; profile again on an idle machine.";
   CHECK(calibration_warning(record) == warning);
   CHECK_THAT(front_to_text(record, TableFormat::kText, 1000, {}), Catch::Contains(warning));

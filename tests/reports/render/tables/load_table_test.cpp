@@ -47,7 +47,7 @@ TEST_CASE("loads say which is the largest that fits and which makes the most") {
   LoadsRecord all = found_loads();
   all.tried.back() = plan_of(8, 1100);
   all.largest = 8;
-  CHECK_THAT(text_of(all), Catch::Contains("is 8, the most that was asked for;"));
+  CHECK_THAT(text_of(all), Catch::Contains("is 8, the largest that was tried;"));
 }
 
 TEST_CASE("rates of one of several ranks say so, and what all make together") {
@@ -55,7 +55,7 @@ TEST_CASE("rates of one of several ranks say so, and what all make together") {
   CHECK_THAT(text, Catch::Contains("tokens/s per rank (roofline)"));
   CHECK_THAT(text, Catch::Contains("within 70.0 GiB on each of 8 ranks: "));
   CHECK_THAT(text, Catch::Contains("1500 tokens/s per rank, 12000 over all 8, at 2. "));
-  CHECK_THAT(text, Catch::Contains("communication by its link, as if nothing ran beside it"));
+  CHECK_THAT(text, Catch::Contains("communication by its link, without overlap"));
 }
 
 TEST_CASE("ranks that share a batch make its tokens together") {

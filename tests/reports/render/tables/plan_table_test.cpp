@@ -32,7 +32,7 @@ TEST_CASE("kept ops alone are a line each, under the layers that keep them") {
   CAPTURE(text);
   CHECK(text.starts_with("attn_only\n\nlayers 0-3, 4 regions of "));
   CHECK_THAT(text, Catch::Contains("rematch::attention") && Catch::Contains("kept: ") &&
-                       Catch::Contains("in all, from forward to backward: ") &&
+                       Catch::Contains("in total, from forward to backward: ") &&
                        Catch::Contains("note: a note"));
   CHECK_THAT(text, !Catch::Contains("aten::mm") && !Catch::Contains("checkpoints"));
   CHECK_THAT(kept_to_text(plan_of("full", trace), trace, "", kAllColumns),
@@ -86,7 +86,7 @@ TEST_CASE("an order other than lazy is described", "[golden]") {
   plan.types[0].demand_steps.clear();
   plan.types[0].whole_on_demand = true;
   CHECK_THAT(plan_to_text(plan, trace, "", kAllColumns),
-             Catch::Contains("all that is needed at the first demand"));
+             Catch::Contains("everything at the first demand"));
 }
 
 // A dense DeepSeek layer: wq wkv_a wkv_b attention wo, then w1 w3 w2.

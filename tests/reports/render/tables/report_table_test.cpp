@@ -105,13 +105,15 @@ TEST_CASE("every point has a row and failures are summed up") {
 TEST_CASE("whichever point was the reference says how far it strays from itself") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
-  CHECK_THAT(text(), Catch::Contains("timed again differs from itself by -1.2 % to +2.1 %"));
+  CHECK_THAT(text(),
+             Catch::Contains("the two timings of none on_demand differ by -1.2 % to +2.1 %"));
   report.points[0].time->control->interval.reset();
-  CHECK_THAT(text(), Catch::Contains("timed again differs from itself by +0.3 %, in one round"));
+  CHECK_THAT(text(),
+             Catch::Contains("the two timings of none on_demand differ by +0.3 %, in one round"));
   report.points[0].time->control.reset();
   CHECK(text().find("A/A") == std::string::npos);
   report.points[1].time->control = ControlRecord{1, {{0.9, 1.1}}};
-  CHECK_THAT(text(), Catch::Contains("timed again differs from itself by -10 % to +10 %"));
+  CHECK_THAT(text(), Catch::Contains("the two timings of none on_demand differ by -10 % to +10 %"));
 }
 
 TEST_CASE("a share of the card's peak stands beside the step time where it is known") {
@@ -128,9 +130,9 @@ TEST_CASE("a share of the card's peak stands beside the step time where it is kn
 TEST_CASE("times with another attention kernel than counts are named") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
-  CHECK(text().find("attention, as LibTorch chooses") == std::string::npos);
+  CHECK(text().find("attention, which LibTorch chooses") == std::string::npos);
   report.points[1].time->attention_backend = "cudnn";
-  CHECK_THAT(text(), Catch::Contains("Times are with cudnn attention, as LibTorch chooses"));
+  CHECK_THAT(text(), Catch::Contains("Times use cudnn attention, which LibTorch chooses"));
 }
 
 TEST_CASE("the peaks of timed steps stand beside those of the memory pass") {
@@ -160,7 +162,7 @@ TEST_CASE("points of different models are compared apart") {
   const std::string text = render_table(report, TableFormat::kText);
   CHECK_THAT(text, Catch::Contains("wan_small on cpu"));
   CHECK_THAT(text, Catch::Contains("llama_small on cpu"));
-  CHECK_THAT(text, Catch::Contains("nothing to compare with: none is not in this report"));
+  CHECK_THAT(text, Catch::Contains("nothing to compare with: this report has no point of none"));
 }
 
 TEST_CASE("a pipe in a reason does not end a markdown cell") {
