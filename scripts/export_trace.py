@@ -14,7 +14,7 @@ import json
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness" / "python"))
 
 from torch_alone.model_file import Refused, load_make  # noqa: E402
 

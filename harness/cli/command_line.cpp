@@ -14,7 +14,7 @@
 #include "harness/cli/flags/help_format.h"
 #include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/libtorch/parts.h"
-#include "harness/sweep/interrupt.h"
+#include "harness/process/interrupt.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 

@@ -1,3 +1,4 @@
+#include "policies/catalogue/describe.h"
 #include "policies/catalogue/catalogue.h"
 
 #include "harness/cli/commands.h"

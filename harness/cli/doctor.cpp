@@ -1,5 +1,6 @@
 #include "harness/cli/commands.h"
-#include "harness/cli/libtorch/parts.h"
+
+#include "harness/cli/libtorch/doctor.h"
 
 namespace rematch {
 

@@ -8,6 +8,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/export/system_config.h"
 #include "policies/export/torch_file.h"

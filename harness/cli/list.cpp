@@ -3,11 +3,11 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "models/preset/preset.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/systems.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

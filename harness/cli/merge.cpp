@@ -1,3 +1,4 @@
+#include "policies/base/rejected.h"
 #include "reports/record/merge_reports.h"
 
 #include "harness/cli/commands.h"

@@ -5,7 +5,7 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/predict_model.h"
 #include "harness/cli/predicted_steps.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"

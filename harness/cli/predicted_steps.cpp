@@ -6,11 +6,11 @@
 #include "harness/cli/files/output.h"
 #include "models/preset/parallel.h"
 #include "policies/base/field_value.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/trace/by_phase.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch {

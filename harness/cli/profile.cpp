@@ -8,12 +8,13 @@
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_here.h"
+#include "harness/cli/libtorch/profile_links.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/project_profile.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/trace/profile_json.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

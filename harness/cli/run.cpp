@@ -1,6 +1,6 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/run_points.h"
 
 namespace rematch {
 

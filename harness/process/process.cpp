@@ -19,7 +19,7 @@
 #include <system_error>
 #include <thread>
 
-#include "harness/sweep/interrupt.h"
+#include "harness/process/interrupt.h"
 #include "policies/base/file.h"
 #include "policies/base/hashing.h"
 

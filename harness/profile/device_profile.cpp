@@ -5,13 +5,13 @@
 
 #include "harness/measure/clocks.h"
 #include "harness/measure/cuda_device.h"
+#include "harness/process/interrupt.h"
 #include "harness/profile/activity.h"
 #include "harness/profile/op_call_recorder.h"
 #include "harness/profile/op_timer.h"
 #include "harness/profile/recorded_step.h"
 #include "harness/profile/step_ops.h"
 #include "harness/progress/progress.h"
-#include "harness/sweep/interrupt.h"
 #include "kernels/attention/backend.h"
 #include "policies/trace/measured_profile.h"
 

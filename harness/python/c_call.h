@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "policies/base/json_fwd.h"
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/step/optimizer_bytes.h"
 #include "policies/trace/trace.h"

@@ -12,10 +12,10 @@
 #include <string_view>
 
 #include "harness/measure/machine_memory.h"
+#include "harness/process/interrupt.h"
 #include "harness/ranks/launch_exchange.h"
 #include "harness/ranks/notes.h"
 #include "harness/ranks/place.h"
-#include "harness/sweep/interrupt.h"
 
 namespace rematch {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "harness/process/interrupt.h"
 #include "harness/run/children/child_point.h"
 #include "harness/run/prediction/memory_fit.h"
 #include "harness/run/timing/turns.h"
 #include "harness/run/variants.h"
-#include "harness/sweep/interrupt.h"
 #include "reports/record/report.h"
 
 namespace rematch {

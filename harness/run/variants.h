@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "harness/run/prediction/prediction.h"
-#include "harness/sweep/shard.h"
+#include "harness/run/shard.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/policy.h"
 

@@ -12,8 +12,8 @@
 #include "harness/process/process.h"
 #include "harness/sweep/this_worker.h"
 #include "policies/base/file.h"
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

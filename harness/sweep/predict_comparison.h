@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "harness/sweep/comparison_plan.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/plan/plan.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/trace/trace.h"
 

@@ -10,6 +10,7 @@
 #include "harness/sweep/sweep_group.h"
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 
 namespace rematch {

@@ -6,6 +6,7 @@
 
 #include "models/preset/preset.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "harness/process/interrupt.h"
 #include "harness/sweep/claims.h"
-#include "harness/sweep/interrupt.h"
 #include "harness/sweep/work_loop.h"
 
 namespace rematch {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 
 namespace rematch {
 

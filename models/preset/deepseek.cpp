@@ -1,4 +1,5 @@
 #include "models/preset/family.h"
+#include "policies/base/rejected.h"
 
 namespace rematch::preset {
 namespace {

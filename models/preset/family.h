@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/preset/preset.h"
+#include "policies/base/rejected.h"
 
 namespace rematch::preset {
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "models/preset/preset.h"
+#include "policies/base/rejected.h"
 
 namespace rematch {
 

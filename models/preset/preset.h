@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "models/preset/families.h"
+#include "policies/base/rejected.h"
 #include "policies/base/words.h"
-#include "policies/plan/plan.h"
 
 namespace rematch {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/preset/family.h"
+#include "policies/base/rejected.h"
 
 namespace rematch {
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <variant>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 
 namespace rematch {

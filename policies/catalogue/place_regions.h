@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
 #include "policies/predict/region/region.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
 #include "policies/predict/region/trace_index.h"

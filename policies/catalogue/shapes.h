@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/trace.h"
 

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/call.h"
-#include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
 
 namespace rematch {

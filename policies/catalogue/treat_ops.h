@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/place_regions.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"

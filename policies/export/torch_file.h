@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "policies/base/rejected.h"
 #include "policies/export/system_config.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/trace.h"

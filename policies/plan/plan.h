@@ -149,10 +149,4 @@ std::string plan_sha256(const Plan& plan);
 // Formats layer indices for people, in the order given: "0-3, 6, 8-9".
 std::string layer_ranges(const std::vector<int>& layers);
 
-// The error for invalid user input. Such errors are expected, so they are returned as a value and
-// never thrown. `message` is one line that names the value, the allowed range and what to do.
-struct Rejected {
-  std::string message;
-};
-
 }  // namespace rematch

@@ -24,7 +24,7 @@
 #include <variant>
 
 #include "policies/base/json_fwd.h"
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 #include "policies/plan/policy.h"
 
 namespace rematch {

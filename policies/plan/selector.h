@@ -28,7 +28,7 @@
 #include <variant>
 #include <vector>
 
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {

@@ -7,6 +7,7 @@
 
 #include "policies/planners/block_regions.h"
 #include "policies/planners/knapsack.h"
+#include "policies/planners/min_cut.h"
 #include "policies/predict/region/trace_index.h"
 #include "policies/predict/step/held.h"
 #include "policies/trace/trace_op.h"
@@ -192,57 +193,6 @@ std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Pr
   }
   const std::string name = solver == KnapsackSolver::kDp ? "pytorch_dp" : "pytorch_ilp";
   return plan_with_saves(trace, regions, saves, name + "(" + without_zeros(budget) + ")");
-}
-
-void MinCut::add_edge(int from, int to, std::int64_t capacity) {
-  edges_from_[from].push_back(static_cast<int>(edges_.size()));
-  edges_.push_back({to, capacity});
-  edges_from_[to].push_back(static_cast<int>(edges_.size()));
-  edges_.push_back({from, 0});
-}
-
-std::vector<bool> MinCut::source_side(int source, int sink) {
-  while (find_levels(source, sink)) {
-    next_of_.assign(edges_from_.size(), 0);
-    while (push(source, sink, kUnlimited) > 0) {
-    }
-  }
-  std::vector<bool> is_reached;
-  for (const OptionalIndex level : levels_) is_reached.push_back(level.has_value());
-  return is_reached;
-}
-
-// Computes the level of every node that is reachable over edges with remaining capacity. Returns
-// whether the sink is reachable.
-bool MinCut::find_levels(int source, int sink) {
-  levels_.assign(edges_from_.size(), std::nullopt);
-  levels_[source] = 0;
-  std::vector<int> reached = {source};
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    for (int index : edges_from_[reached[i]]) {
-      const Edge& edge = edges_[index];
-      if (edge.left == 0 || levels_[edge.to].has_value()) continue;
-      levels_[edge.to] = *levels_[reached[i]] + 1;
-      reached.push_back(edge.to);
-    }
-  }
-  return levels_[sink].has_value();
-}
-
-// Augments along one path of the level graph. Returns the flow added.
-std::int64_t MinCut::push(int node, int sink, std::int64_t most) {
-  if (node == sink) return most;
-  for (std::size_t& next = next_of_[node]; next < edges_from_[node].size(); ++next) {
-    const int index = edges_from_[node][next];
-    Edge& edge = edges_[index];
-    if (edge.left == 0 || levels_[edge.to] != *levels_[node] + 1) continue;
-    const std::int64_t pushed = push(edge.to, sink, std::min(most, edge.left));
-    if (pushed == 0) continue;
-    edge.left -= pushed;
-    edges_[index ^ 1].left += pushed;
-    return pushed;
-  }
-  return 0;
 }
 
 }  // namespace rematch

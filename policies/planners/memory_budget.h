@@ -18,11 +18,9 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <variant>
-#include <vector>
 
-#include "policies/base/id.h"
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -35,35 +33,5 @@ enum class KnapsackSolver : std::uint8_t { kDp, kIlp };
 // or if the model has no blocks.
 std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Profile& profile,
                                                     double budget, KnapsackSolver solver);
-
-// Finds the minimum cut of a directed graph with integer capacities, by Dinic's algorithm.
-
-class MinCut {
- public:
-  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 4;
-
-  explicit MinCut(int num_nodes) : edges_from_(num_nodes) {}
-
-  void add_edge(int from, int to, std::int64_t capacity);
-
-  // Returns for each node whether it is on the source's side of the minimum cut nearest to the
-  // source. Call only once.
-  std::vector<bool> source_side(int source, int sink);
-
- private:
-  struct Edge {
-    int to = 0;
-    std::int64_t left = 0;  // remaining capacity
-  };
-  bool find_levels(int source, int sink);
-  std::int64_t push(int node, int sink, std::int64_t most);
-
-  std::vector<Edge> edges_;  // an edge and its reverse are adjacent
-  std::vector<std::vector<int>> edges_from_;
-  // Number of steps from the source, indexed by node. Absent: the node is not reachable.
-  std::vector<OptionalIndex> levels_;
-  // indexed by node: earlier edges of the node cannot carry more flow
-  std::vector<std::size_t> next_of_;
-};
 
 }  // namespace rematch

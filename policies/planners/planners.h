@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"

@@ -5,6 +5,7 @@
 
 #include <variant>
 
+#include "policies/base/rejected.h"
 #include "policies/plan/plan.h"
 #include "policies/planners/line_fit.h"
 #include "policies/planners/sac_modules.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "policies/base/format.h"
 #include "reports/compare/differences.h"
 #include "reports/compare/match_points.h"
 #include "reports/compare/metrics.h"
-#include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 #include "reports/statistics/student_t.h"
 

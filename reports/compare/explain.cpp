@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
+#include "policies/base/format.h"
 #include "reports/record/amount_of.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "policies/base/format.h"
 #include "reports/compare/metrics.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

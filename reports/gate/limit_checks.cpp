@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
 #include "policies/trace/by_phase.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
 #include "reports/gate/check_record.h"
 #include "reports/record/amount_of.h"
-#include "reports/render/format.h"
 #include "reports/statistics/statistics.h"
 
 namespace rematch {

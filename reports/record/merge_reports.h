@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 #include "reports/record/report.h"
 
 namespace rematch {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 
 namespace rematch {
 namespace {

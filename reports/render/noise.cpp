@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

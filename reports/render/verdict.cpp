@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "policies/base/format.h"
 #include "reports/record/amount_of.h"
-#include "reports/render/format.h"
 #include "reports/render/noise.h"
 
 namespace rematch {

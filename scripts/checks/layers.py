@@ -39,11 +39,12 @@ PARTS = {
     "policies/planners": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
-    "models/preset": (["policies/base", "policies/plan", "policies/trace"], []),  # a bad dimension is a value; did you mean
+    "models/preset": (["policies/base", "policies/trace"], []),  # a bad dimension is a value; did you mean
     "kernels/libtorch": ([], ["libtorch"]),
     "kernels": (["kernels/libtorch"], ["libtorch", "cuda"]),
     "models": (["kernels", "models"], ["libtorch"]),
     "harness/engine": (["kernels/libtorch", "models/scope", "policies/base", "policies/trace", "policies/plan", "policies/replay"], ["libtorch", "cuda"]),
+    "harness/dry_cuda": ([], ["cuda", "cupti", "nccl"]),
     "harness/progress": ([], []),
     "harness": (["policies", "reports", "kernels", "models", "harness"],
                 ["libtorch", "cuda", "fmt", "cupti", "nvtx", "nvml", "nccl", "cli11", "json",

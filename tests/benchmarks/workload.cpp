@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "harness/trace/tracer.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 

@@ -5,6 +5,7 @@
 
 #include "harness/trace/backward_as_with_data.h"
 #include "harness/trace/meta_kernels.h"
+#include "policies/base/rejected.h"
 #include "policies/trace/trace_op.h"
 #include "tests/models/op_stream.h"
 #include "tests/support/catch.h"

@@ -12,6 +12,7 @@
 #include "harness/trace/tracer.h"
 #include "models/model.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "tests/parity/fingerprint.h"

@@ -5,6 +5,7 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan_json.h"

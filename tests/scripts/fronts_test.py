@@ -4,7 +4,8 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "harness" / "python")]
 from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched  # noqa: E402
 
 

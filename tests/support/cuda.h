@@ -7,6 +7,7 @@
 
 #include "harness/measure/cuda_device.h"
 #include "harness/training/device.h"
+#include "policies/base/rejected.h"
 #include "tests/support/catch.h"
 
 // For tests tagged [device], which check host code and need no value that a kernel computes. They

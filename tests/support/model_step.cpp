@@ -5,6 +5,7 @@
 
 #include "harness/measure/memory.h"
 #include "harness/trace/tracer.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "tests/support/step_meter.h"

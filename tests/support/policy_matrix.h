@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "harness/run/prediction/prediction.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/plan.h"

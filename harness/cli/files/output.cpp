@@ -13,8 +13,8 @@
 
 #include "harness/cli/exit_code.h"
 #include "policies/base/file.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 

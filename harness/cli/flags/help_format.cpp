@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 
 namespace rematch {
 namespace {

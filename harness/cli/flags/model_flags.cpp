@@ -10,6 +10,7 @@
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/trace/trace_json.h"
 
 namespace rematch {

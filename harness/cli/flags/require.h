@@ -8,7 +8,7 @@
 #include "harness/cli/exit_code.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 
 namespace rematch {
 

@@ -8,9 +8,9 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/libtorch/parts.h"
 #include "models/preset/parallel.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/search/front/measured_front.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

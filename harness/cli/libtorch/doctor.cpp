@@ -1,14 +1,16 @@
+#include "harness/cli/libtorch/doctor.h"
+
 #include "harness/cli/files/output.h"
-#include "harness/cli/libtorch/parts.h"
 #include "harness/engine/interception.h"
 #include "harness/measure/environment.h"
 #include "harness/measure/gpu_monitor.h"
 #include "harness/profile/activity.h"
 #include "harness/training/device.h"
 #include "policies/base/field_value.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "reports/record/environment.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

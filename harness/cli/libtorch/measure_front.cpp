@@ -1,3 +1,5 @@
+#include "harness/cli/libtorch/measure_front.h"
+
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/measure/memory.h"
 #include "harness/run/comparison.h"

@@ -1,9 +1,10 @@
+#include "harness/cli/libtorch/predict_model.h"
+
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/cli/predicted_steps.h"
 #include "harness/measure/memory.h"

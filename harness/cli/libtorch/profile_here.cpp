@@ -1,4 +1,4 @@
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_here.h"
 
 #include <ATen/Parallel.h>
 
@@ -9,8 +9,8 @@
 #include "harness/training/device.h"
 #include "kernels/attention/backend.h"
 #include "models/preset/parallel.h"
+#include "policies/base/format.h"
 #include "policies/predict/step/step.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 

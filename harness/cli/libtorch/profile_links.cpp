@@ -1,4 +1,4 @@
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_links.h"
 
 #include <chrono>
 #include <utility>
@@ -8,15 +8,15 @@
 #include "harness/cli/libtorch/rank_commands.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/measure/source_state.h"
+#include "harness/process/interrupt.h"
 #include "harness/run/children/rank_processes.h"
 #include "harness/run/passes/link_pass.h"
-#include "harness/sweep/interrupt.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/collective_time.h"
 #include "policies/predict/device/links.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

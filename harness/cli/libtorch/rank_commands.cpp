@@ -3,9 +3,9 @@
 #include <string>
 
 #include "harness/cli/files/output.h"
+#include "harness/process/interrupt.h"
 #include "harness/ranks/place.h"
 #include "harness/run/children/rank_processes.h"
-#include "harness/sweep/interrupt.h"
 
 namespace rematch {
 namespace {

@@ -1,3 +1,5 @@
+#include "harness/cli/libtorch/run_points.h"
+
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -13,7 +15,6 @@
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/parts.h"
 #include "harness/cli/libtorch/rank_commands.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/measure/cuda_device.h"
@@ -23,7 +24,7 @@
 #include "harness/ranks/place.h"
 #include "harness/run/children/child_point.h"
 #include "harness/run/comparison.h"
-#include "harness/sweep/shard.h"
+#include "harness/run/shard.h"
 #include "harness/training/device.h"
 #include "models/preset/parallel.h"
 #include "policies/base/file.h"

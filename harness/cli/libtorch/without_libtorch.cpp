@@ -1,6 +1,12 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/model_flags.h"
+#include "harness/cli/libtorch/doctor.h"
+#include "harness/cli/libtorch/measure_front.h"
 #include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/predict_model.h"
+#include "harness/cli/libtorch/profile_here.h"
+#include "harness/cli/libtorch/profile_links.h"
+#include "harness/cli/libtorch/run_points.h"
 #include "policies/base/json.h"
 
 namespace rematch {

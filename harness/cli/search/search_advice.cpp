@@ -1,4 +1,4 @@
-#include "harness/cli/search/search_parts.h"
+#include "harness/cli/search/search_advice.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,13 +8,13 @@
 #include "harness/cli/exit_code.h"
 #include "models/preset/parallel.h"
 #include "models/scope/names.h"
+#include "policies/base/format.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/step/step.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch {

@@ -1,4 +1,4 @@
-#include "harness/cli/search/search_parts.h"
+#include "harness/cli/search/search_answers.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,8 +6,9 @@
 #include <variant>
 
 #include "harness/cli/exit_code.h"
+#include "policies/base/rejected.h"
 #include "policies/export/torch_file.h"
-#include "policies/search/front/simple_form.h"
+#include "policies/search/simple/simple_form.h"
 
 namespace rematch {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/cli/search/search_parts.h"
+#include "harness/cli/search/search_limits.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,13 +9,14 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/search/search_maximize.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/reserve.h"
 #include "policies/predict/device/sharding.h"
 #include "policies/predict/step/optimizer_bytes.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

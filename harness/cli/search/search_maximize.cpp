@@ -1,19 +1,20 @@
-#include "harness/cli/search/search_parts.h"
+#include "harness/cli/search/search_maximize.h"
 
 #include <string>
 
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/flag_values.h"
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_here.h"
+#include "harness/cli/search/search_limits.h"
 #include "harness/measure/source_state.h"
-#include "harness/sweep/interrupt.h"
+#include "harness/process/interrupt.h"
 #include "models/preset/parallel.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/search/front/front.h"
-#include "policies/search/front/loads.h"
-#include "reports/render/format.h"
+#include "policies/search/loads/loads.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/load_table.h"
 

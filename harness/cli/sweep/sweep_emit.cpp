@@ -9,8 +9,8 @@
 #include "harness/measure/source_state.h"
 #include "harness/process/process.h"
 #include "harness/sweep/job_script.h"
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

@@ -9,6 +9,7 @@
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/claims.h"
 #include "harness/sweep/this_worker.h"
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "reports/record/json/record_json.h"
 #include "reports/record/merge_reports.h"

@@ -16,9 +16,10 @@
 #include "harness/sweep/predict_comparison.h"
 #include "harness/sweep/sweep_file.h"
 #include "policies/base/file.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

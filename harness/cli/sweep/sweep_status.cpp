@@ -10,8 +10,8 @@
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/claims.h"
 #include "harness/sweep/this_worker.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "harness/process/interrupt.h"
 #include "harness/ranks/place.h"
 #include "harness/run/children/out_of_memory.h"
 #include "harness/run/children/rank_processes.h"
@@ -13,13 +14,12 @@
 #include "harness/run/children/turns_request.h"
 #include "harness/run/passes/link_pass.h"
 #include "harness/run/passes/passes.h"
-#include "harness/sweep/interrupt.h"
 #include "harness/training/device.h"
 #include "policies/base/file.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/predict/device/links.h"
 #include "reports/record/json/record_json.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include "harness/process/interrupt.h"
 #include "harness/process/process.h"
 #include "harness/ranks/place.h"
 #include "harness/run/children/out_of_memory.h"
-#include "harness/sweep/interrupt.h"
 #include "policies/base/field_value.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"

@@ -6,11 +6,11 @@
 #include "harness/measure/cuda_device.h"
 #include "harness/measure/machine_memory.h"
 #include "harness/training/device.h"
+#include "policies/base/format.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/reserve.h"
 #include "policies/predict/step/step.h"
 #include "reports/record/simulated_memory.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

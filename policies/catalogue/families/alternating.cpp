@@ -9,6 +9,7 @@
 // modalities and NeMo Automodel.
 #include <algorithm>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

@@ -8,6 +8,7 @@
 // about them.
 #include <string>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

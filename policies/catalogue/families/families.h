@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/scope/names.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 
 namespace rematch {

@@ -1,6 +1,7 @@
 // Policies that name the exceptions to a rule: modules to recompute, or ops to keep.
 #include <algorithm>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

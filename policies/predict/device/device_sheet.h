@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "policies/base/bytes.h"
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 
 namespace rematch {
 

@@ -5,7 +5,7 @@
 
 #include <variant>
 
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

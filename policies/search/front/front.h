@@ -14,8 +14,8 @@
 #include "policies/plan/plan.h"
 #include "policies/predict/step/step.h"
 #include "policies/predict/step/step_range.h"
-#include "policies/search/front/saves_text.h"
 #include "policies/search/region/span_options.h"
+#include "policies/search/words/saves_text.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
 

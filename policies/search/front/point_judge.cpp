@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "policies/predict/step/optimizer_bytes.h"
-#include "policies/search/front/saves_text.h"
+#include "policies/search/words/saves_text.h"
 
 namespace rematch {
 namespace {

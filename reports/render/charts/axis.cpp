@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 
 namespace rematch::chart {
 namespace {

@@ -3,10 +3,10 @@
 #include <map>
 #include <span>
 
+#include "policies/base/format.h"
 #include "policies/trace/by_phase.h"
 #include "reports/record/amount_of.h"
 #include "reports/render/charts/builders.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/compare_table.h"
 
 namespace rematch::chart {

@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "policies/plan/plan.h"
+#include "policies/base/rejected.h"
 #include "policies/search/front/front_json.h"
 #include "reports/record/compare.h"
 #include "reports/record/environment.h"

@@ -2,8 +2,8 @@
 #include <array>
 #include <cstdio>
 
+#include "policies/base/format.h"
 #include "reports/render/charts/builders.h"
-#include "reports/render/format.h"
 
 namespace rematch::chart {
 namespace {

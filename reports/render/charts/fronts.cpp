@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
 #include "policies/trace/op_class.h"
 #include "reports/render/charts/builders.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch::chart {

@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/base/format.h"
 #include "reports/render/charts/lines.h"
 #include "reports/render/charts/names.h"
 #include "reports/render/charts/rows.h"
-#include "reports/render/format.h"
 
 namespace rematch::chart {
 namespace {

@@ -4,9 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "policies/base/format.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/charts/chart.h"
-#include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/compare_table.h"
 #include "reports/render/tables/report_table.h"

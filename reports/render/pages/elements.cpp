@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 #include "reports/render/markup.h"
 
 namespace rematch::page {

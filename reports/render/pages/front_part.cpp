@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "policies/base/format.h"
 #include "policies/search/front/hypervolume.h"
 #include "reports/render/charts/builders.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch::page {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/pages/parts.h"
 #include "reports/render/styles.h"

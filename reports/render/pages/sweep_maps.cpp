@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/tables/grid.h"
 

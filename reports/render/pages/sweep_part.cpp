@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "policies/base/format.h"
 #include "reports/render/charts/plane.h"
-#include "reports/render/format.h"
 #include "reports/render/markup.h"
 #include "reports/render/tables/report_table.h"
 

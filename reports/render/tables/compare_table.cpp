@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 #include "reports/render/noise.h"
 
 namespace rematch {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/grid.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
-#include "reports/render/format.h"
 
 namespace rematch {
 namespace {

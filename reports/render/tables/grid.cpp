@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 
 namespace rematch::table {
 namespace {

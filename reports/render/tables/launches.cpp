@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

@@ -1,6 +1,6 @@
 #include "reports/render/tables/load_table.h"
 
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 
 namespace rematch {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "policies/search/front/loads.h"
+#include "policies/search/loads/loads.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

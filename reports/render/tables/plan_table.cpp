@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "policies/catalogue/catalogue.h"
+#include "policies/base/format.h"
+#include "policies/catalogue/describe.h"
 #include "policies/catalogue/plan_facts.h"
 #include "policies/trace/op_class.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

@@ -2,9 +2,9 @@
 
 #include <set>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
 #include "reports/record/amount_of.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/grid.h"
 #include "reports/render/verdict.h"
 

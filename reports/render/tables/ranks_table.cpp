@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/base/format.h"
 #include "reports/record/amount_of.h"
-#include "reports/render/format.h"
 #include "reports/render/tables/grid.h"
 
 namespace rematch {

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <optional>
 
+#include "policies/base/format.h"
 #include "policies/base/text.h"
 #include "reports/record/amount_of.h"
-#include "reports/render/format.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/grid.h"
 #include "reports/render/tables/ranks_table.h"

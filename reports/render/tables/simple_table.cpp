@@ -1,4 +1,4 @@
-#include "reports/render/format.h"
+#include "policies/base/format.h"
 #include "reports/render/tables/front_table.h"
 
 namespace rematch {

@@ -10,6 +10,7 @@
 
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/shapes.h"
 #include "policies/predict/step/step.h"
 #include "tests/support/catch.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "harness/sweep/interrupt.h"
+#include "harness/process/interrupt.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
 

@@ -18,7 +18,7 @@ rematch.count_memory()  # before the first tensor
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "harness" / "python"))
 from torch_alone.fake_step import as_with_data  # noqa: E402
 from torch_alone.model_file import Refused, load_make  # noqa: E402
 from torch_alone.op_times import measure_profile  # noqa: E402

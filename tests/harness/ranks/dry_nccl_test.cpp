@@ -11,11 +11,11 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <vector>
 
+#include "harness/dry_cuda/kernel_names.h"
 #include "harness/ranks/backends.h"
 #include "kernels/collectives/collectives.h"
 #include "tests/harness/ranks/noted_calls.h"
 #include "tests/support/catch.h"
-#include "tests/support/dry_cuda/kernel_names.h"
 #include "tests/support/rank_processes.h"
 
 namespace rematch::testing {

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <thread>
 
-#include "harness/sweep/interrupt.h"
+#include "harness/process/interrupt.h"
 #include "tests/support/catch.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/scratch_folder.h"

@@ -4,6 +4,7 @@
 #include "harness/run/parity.h"
 #include "harness/run/timing/time_summary.h"
 #include "harness/training/device.h"
+#include "policies/base/rejected.h"
 #include "tests/support/catch.h"
 
 namespace rematch {

@@ -3,11 +3,11 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/dry_cuda/kernel_names.h"
 #include "harness/run/variants.h"
 #include "harness/training/training.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/cuda.h"
-#include "tests/support/dry_cuda/kernel_names.h"
 
 namespace rematch {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <set>
 
+#include "harness/dry_cuda/kernel_names.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "tests/harness/run/dry_points.h"
-#include "tests/support/dry_cuda/kernel_names.h"
 #include "tests/support/seeds.h"
 
 namespace rematch::testing {

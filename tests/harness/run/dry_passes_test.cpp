@@ -4,12 +4,13 @@
 
 #include <set>
 
+#include "harness/dry_cuda/kernel_names.h"
 #include "harness/measure/clocks.h"
 #include "harness/profile/activity.h"
 #include "harness/run/prediction/predicted_point.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "tests/harness/run/dry_points.h"
-#include "tests/support/dry_cuda/kernel_names.h"
 #include "tests/support/policy_matrix.h"
 
 namespace rematch::testing {

@@ -1,8 +1,8 @@
 // Kernel counts with faulty CUPTI records, which the dry device plants.
 #include <string>
 
+#include "harness/dry_cuda/dry_cuda.h"
 #include "tests/harness/run/dry_points.h"
-#include "tests/support/dry_cuda/dry_cuda.h"
 
 namespace rematch::testing {
 namespace {

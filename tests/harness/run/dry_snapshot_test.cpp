@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "harness/dry_cuda/dry_cuda.h"
 #include "policies/base/json.h"
 #include "tests/harness/run/dry_points.h"
-#include "tests/support/dry_cuda/dry_cuda.h"
 #include "tests/support/in_tree.h"
 #include "tests/support/scratch_folder.h"
 

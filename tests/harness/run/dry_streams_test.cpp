@@ -5,8 +5,8 @@
 
 #include <set>
 
+#include "harness/dry_cuda/kernel_names.h"
 #include "tests/harness/run/dry_points.h"
-#include "tests/support/dry_cuda/kernel_names.h"
 
 namespace rematch::testing {
 namespace {

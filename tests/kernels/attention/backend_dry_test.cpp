@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "harness/dry_cuda/kernel_names.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/backend.h"
 #include "tests/support/cuda.h"
-#include "tests/support/dry_cuda/kernel_names.h"
 
 namespace rematch {
 namespace {

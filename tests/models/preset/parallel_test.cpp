@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "policies/base/rejected.h"
 #include "tests/support/catch.h"
 
 using namespace rematch;

@@ -1,5 +1,6 @@
 #include "models/preset/preset.h"
 
+#include "policies/base/rejected.h"
 #include "tests/support/catch.h"
 
 using namespace rematch;

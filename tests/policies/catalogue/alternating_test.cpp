@@ -1,6 +1,7 @@
 // Every-second-matmul policies: tests which matmuls are kept, by call order.
 #include <set>
 
+#include "policies/base/rejected.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"
 #include "tests/support/trace_builder.h"

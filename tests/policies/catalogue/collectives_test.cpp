@@ -2,6 +2,7 @@
 // parameters.
 #include <algorithm>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/toy_trace.h"

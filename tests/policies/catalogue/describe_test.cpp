@@ -1,3 +1,5 @@
+#include "policies/catalogue/describe.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 
 #include <fstream>

@@ -4,6 +4,7 @@
 #include <regex>
 #include <sstream>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_tree.h"

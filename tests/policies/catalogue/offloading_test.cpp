@@ -1,6 +1,7 @@
 // Tests what policies keep on the host, and that a policy that offloads nothing says so.
 #include <algorithm>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/step/step.h"
 #include "tests/policies/catalogue/decisions.h"

@@ -1,5 +1,6 @@
 #include <fstream>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"

@@ -1,4 +1,5 @@
 #include "policies/catalogue/place_regions.h"
+#include "policies/base/rejected.h"
 
 #include "tests/support/catch.h"
 

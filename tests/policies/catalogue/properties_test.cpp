@@ -5,6 +5,7 @@
 
 #include "policies/base/file.h"
 #include "policies/base/json.h"
+#include "policies/base/rejected.h"
 #include "policies/plan/plan_json.h"
 #include "policies/predict/region/simulator.h"
 #include "policies/predict/region/trace_index.h"

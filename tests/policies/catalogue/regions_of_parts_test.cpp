@@ -1,6 +1,7 @@
 // Tests policies whose regions are parts of a block: split blocks and modules.
 #include "policies/base/json.h"
-#include "policies/catalogue/catalogue.h"
+#include "policies/base/rejected.h"
+#include "policies/catalogue/describe.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/simulator.h"
 #include "policies/predict/region/trace_index.h"

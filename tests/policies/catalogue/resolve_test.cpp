@@ -1,4 +1,5 @@
 #include "policies/catalogue/resolve.h"
+#include "policies/base/rejected.h"
 
 #include <algorithm>
 #include "tests/support/catch.h"

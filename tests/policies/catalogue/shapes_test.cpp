@@ -1,4 +1,5 @@
 #include "policies/catalogue/shapes.h"
+#include "policies/base/rejected.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // Tests each input that a system silently accepts, or answers with a crash far from its cause.
 // Here, such input is rejected with a correction, or gets a warning. Comments that mention
 // the system describe what it does.
+#include "policies/base/rejected.h"
 #include "policies/catalogue/warnings.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/ids.h"

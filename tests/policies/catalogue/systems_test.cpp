@@ -1,6 +1,7 @@
 // Tests that each spelling of a training system gives the policy it stands for, or is rejected with
 // the reason.
 #include "policies/catalogue/systems.h"
+#include "policies/base/rejected.h"
 
 #include <set>
 

@@ -1,5 +1,6 @@
 // Tests the warnings about a plan that its author may not have intended.
 #include "policies/catalogue/warnings.h"
+#include "policies/base/rejected.h"
 
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/ids.h"

@@ -1,4 +1,5 @@
 #include "policies/export/system_config.h"
+#include "policies/base/rejected.h"
 
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/golden.h"

@@ -1,4 +1,5 @@
 #include "policies/export/torch_file.h"
+#include "policies/base/rejected.h"
 
 #include <algorithm>
 

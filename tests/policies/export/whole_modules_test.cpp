@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "policies/base/rejected.h"
 #include "policies/export/torch_file.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/search/front/front.h"

@@ -1,4 +1,5 @@
 #include "policies/plan/selector.h"
+#include "policies/base/rejected.h"
 
 #include <catch2/catch.hpp>
 

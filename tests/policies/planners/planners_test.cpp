@@ -2,7 +2,9 @@
 // the search does not match.
 #include <variant>
 
+#include "policies/base/rejected.h"
 #include "policies/planners/memory_budget.h"
+#include "policies/planners/min_cut.h"
 #include "policies/planners/planners.h"
 #include "policies/planners/sac_plan.h"
 #include "policies/predict/step/held.h"

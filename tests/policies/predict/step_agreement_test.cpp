@@ -6,6 +6,7 @@
 #include "harness/run/prediction/prediction.h"
 #include "harness/training/training.h"
 #include "models/preset/preset.h"
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/predict/device/project_profile.h"

@@ -1,4 +1,5 @@
 #include "reports/record/merge_reports.h"
+#include "policies/base/rejected.h"
 
 #include <algorithm>
 #include <random>

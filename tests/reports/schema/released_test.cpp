@@ -15,7 +15,7 @@
 #include "policies/plan/policy_json.h"
 #include "policies/predict/device/links.h"
 #include "policies/search/front/front_json.h"
-#include "policies/search/front/loads.h"
+#include "policies/search/loads/loads.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/compare/compare.h"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "policies/base/rejected.h"
 #include "policies/catalogue/catalogue.h"
 #include "tests/support/networks.h"
 #include "tests/support/random_plan.h"

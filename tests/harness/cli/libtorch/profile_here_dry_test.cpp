@@ -3,7 +3,7 @@
 
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags/shared_flags.h"
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_here.h"
 #include "harness/run/prediction/memory_fit.h"
 #include "tests/support/cuda.h"
 

@@ -3,7 +3,7 @@
 // 256, so with a wider head LibTorch chooses another backend than its first one.
 #include <cstdlib>
 
-#include "harness/cli/libtorch/parts.h"
+#include "harness/cli/libtorch/profile_here.h"
 #include "harness/cli/libtorch/run_setup.h"
 #include "harness/run/children/request.h"
 #include "harness/run/passes/passes.h"

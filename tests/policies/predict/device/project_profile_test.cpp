@@ -1,4 +1,5 @@
 #include "policies/predict/device/project_profile.h"
+#include "policies/base/rejected.h"
 
 #include <numeric>
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "policies/base/rejected.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/charts/chart.h"
 #include "reports/render/charts/names.h"

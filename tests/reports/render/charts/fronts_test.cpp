@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/base/rejected.h"
 #include "policies/search/front/measured_front.h"
 #include "reports/render/charts/builders.h"
 #include "reports/render/charts/chart.h"

@@ -1,8 +1,10 @@
 #include "reports/render/tables/plan_table.h"
+#include "policies/base/rejected.h"
 
 #include <stdexcept>
 
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/describe.h"
 #include "policies/catalogue/resolve.h"
 #include "tests/policies/predict/backward_script.h"
 #include "tests/support/catch.h"

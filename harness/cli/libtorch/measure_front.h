@@ -1,0 +1,20 @@
+// rematch search --measure. Without LibTorch, without_libtorch.cpp defines it.
+#pragma once
+
+#include "harness/cli/exit_code.h"
+
+namespace rematch {
+
+struct SearchFlags;
+struct FrontRecord;
+
+// Throws UsageError if search --measure cannot measure here. Reasons: the build has no LibTorch,
+// the times are those of another device, or the trace comes without its model.
+void require_measurable(const SearchFlags& flags);
+
+// Runs search --measure: runs the chosen points of a front and its baselines as rematch run does.
+// Fills the measured figures of `record`'s front. Returns kOk, kSomePointsFailed, or kGateFailed if
+// bits differ from the reference's. Throws Interrupted; its message says what is kept of the runs.
+ExitCode measure_front(const SearchFlags& flags, FrontRecord& record);
+
+}  // namespace rematch

@@ -1,0 +1,19 @@
+// rematch profile --links. Without LibTorch, without_libtorch.cpp defines it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "harness/cli/exit_code.h"
+
+namespace rematch {
+
+// Runs rematch profile --links. Starts ranks that measure collectives and copies of kilobytes to
+// megabytes, which takes seconds. Prints a summary to stderr. If `output` is empty, writes to
+// stdout. Throws UsageError for a device or layout that cannot be measured here. If a rank fails,
+// names the rank and returns kSomePointsFailed.
+ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
+                       int num_steps, const std::string& output);
+
+}  // namespace rematch

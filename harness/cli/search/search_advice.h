@@ -1,0 +1,24 @@
+// What rematch search suggests when no plan fits, and after a front.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/cli/flags/shared_flags.h"
+#include "policies/base/bytes.h"
+#include "policies/search/front/front_json.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// If no plan fits, suggests in one line what would fit. For example "no plan fits h100's 79.1 GiB,
+// the lowest peak is 121 GiB; what fits: --world 2 (65.0 GiB a rank)". Each suggestion is tried
+// with everything recomputed, so that a suggested setting does fit.
+std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
+                         Bytes limit, Bytes lowest);
+
+// Suggests other flags, such as a dtype or fused ops. Each hint states only what was predicted here
+// or which flags have their default value.
+std::vector<std::string> search_hints(const SearchFlags& flags, const FrontRecord& record);
+
+}  // namespace rematch

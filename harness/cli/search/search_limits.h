@@ -1,0 +1,56 @@
+// The flags of rematch search that limit memory, and those about copies and links.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "harness/cli/flags/shared_flags.h"
+#include "policies/base/bytes.h"
+#include "policies/search/front/front_json.h"
+#include "policies/search/region/span_options.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// Throws UsageError for a size without a unit, for two sizes, and for a size together with
+// --max-slowdown. The sizes are --budget (all memory), --free and --activation-budget.
+void require_one_budget(const SearchFlags& flags);
+
+// Turns --free or --activation-budget into the record's budget, and prints the sum to stderr. Adds
+// the parameters and optimizer state of one rank of --world. For --activation-budget, also adds its
+// gradients.
+void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const Trace& trace,
+                      FrontRecord& record);
+
+// Sets the reserve of the device's memory: --reserve, or the usual one. Subtracts --reserve from
+// the budget. Throws UsageError if nothing is left.
+void take_reserve(const SearchFlags& flags, const Trace& trace, FrontRecord& record);
+
+// Returns the number of communicators of one rank.
+int communicators_of(const Trace& trace, int world);
+
+// Returns the memory of the GPU in the file of --doctor, which `rematch doctor --json` wrote.
+// Absent without that flag. Throws UsageError if the file has no GPU, or not the GPU that --device
+// names.
+std::optional<Bytes> memory_by_doctor(const SearchFlags& flags);
+
+// Returns the driver's name for the GPU in --doctor's file. Empty without --doctor.
+std::string doctor_card(const SearchFlags& flags);
+
+// Throws UsageError if the flags of --offload conflict.
+void require_offload_flags(const SearchFlags& flags);
+
+// Throws UsageError if the flags of --links conflict. Warns on stderr if the links were measured on
+// another device.
+void require_link_flags(const SearchFlags& flags);
+
+// Returns op times from the data sheet of --device. If --links is given, takes the times of
+// collectives from it. Throws UsageError if the links are for other ranks than the trace.
+Profile sheet_times(const SearchFlags& flags, const Trace& trace);
+
+// Sets the link to the host from --links, --link-rate or the data sheet of `device`. Throws
+// UsageError if there is none. Has no effect without --offload.
+void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space);
+
+}  // namespace rematch

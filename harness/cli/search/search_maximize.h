@@ -1,0 +1,19 @@
+// rematch search --maximize.
+#pragma once
+
+#include <optional>
+
+#include "harness/cli/exit_code.h"
+#include "harness/cli/flags/shared_flags.h"
+#include "policies/base/bytes.h"
+#include "policies/search/region/span_options.h"
+
+namespace rematch {
+
+// Runs --maximize: finds the batch size or number of tokens with the most tokens per second within
+// a budget, and the plan for it. `measured_memory` is the memory that doctor found. Without it, the
+// device's data sheet decides. Throws UsageError.
+ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
+                  std::optional<Bytes> measured_memory);
+
+}  // namespace rematch

@@ -1,0 +1,184 @@
+// Streams, events, errors, and the addresses of the driver's functions. Work ends when it is
+// launched, so every stream and event is always ready.
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include "harness/dry_cuda/runtime.h"
+
+namespace dry_cuda {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local int device_of_thread = 0;
+
+// Smaller handles denote the default streams.
+constexpr std::uintptr_t kFirstHandle = 16;
+
+}  // namespace
+
+cudaError_t report(int code) { return last_error = static_cast<cudaError_t>(code); }
+
+int current_device() { return device_of_thread; }
+void set_current_device(int device) { device_of_thread = device; }
+
+int device_of(cudaStream_t stream) {
+  const bool is_default = reinterpret_cast<std::uintptr_t>(stream) < kFirstHandle;
+  return is_default ? current_device() : stream->device;
+}
+
+namespace {
+
+int missing_driver_function() {
+  return dry_cuda_missing("a function of the driver", cudaErrorNotSupported);
+}
+
+// Returns the function of libcuda's stand-in. LibTorch looks up all driver functions it may call at
+// once, so a missing one gets a placeholder.
+void* driver_function(const char* name) {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* const made_up = driver == nullptr ? nullptr : dlsym(driver, name);
+  return made_up != nullptr ? made_up : reinterpret_cast<void*>(&missing_driver_function);
+}
+
+}  // namespace
+}  // namespace dry_cuda
+
+extern "C" {
+
+using namespace dry_cuda;
+
+cudaError_t cudaDeviceSynchronize() {
+  if (const int code = dry_cuda_planted("cudaDeviceSynchronize")) return report(code);
+  count_synchronization();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  *stream = new CUstream_st{current_device()};
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  count_synchronization();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                  unsigned) {
+  callback(stream, cudaSuccess, data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
+                                     const cudaGraphEdgeData**, size_t*) {
+  *status = cudaStreamCaptureStatusNone;
+  if (id != nullptr) *id = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  *mode = cudaStreamCaptureModeGlobal;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, 0};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (device_of(stream) != current_device()) return report(cudaErrorInvalidResourceHandle);
+  event->recorded_at_ns = dry_cuda_clock_ns();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  count_synchronization();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  const bool is_known = start->is_timed && end->is_timed && start->recorded_at_ns != 0 &&
+                        end->recorded_at_ns >= start->recorded_at_ns;
+  if (!is_known) return report(cudaErrorInvalidResourceHandle);
+  constexpr double kNsOfMillisecond = 1e6;
+  *milliseconds = static_cast<float>(
+      static_cast<double>(end->recorded_at_ns - start->recorded_at_ns) / kNsOfMillisecond);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = last_error;
+  last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
+    case cudaErrorInvalidDeviceFunction:
+      return "cudaErrorInvalidDeviceFunction";
+    case cudaErrorInvalidSymbol:
+      return "cudaErrorInvalidSymbol";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorNotSupported:
+      return "cudaErrorNotSupported";
+    default:
+      return "cudaErrorUnknown";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* status) {
+  *function = driver_function(name);
+  if (status != nullptr) *status = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+
+}  // extern "C"

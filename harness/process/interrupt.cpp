@@ -1,0 +1,47 @@
+#include "harness/process/interrupt.h"
+
+#include <signal.h>
+
+#include <array>
+#include <csignal>
+#include <utility>
+
+namespace rematch {
+namespace {
+
+volatile std::sig_atomic_t noted_signal = 0;
+std::array<struct sigaction, NSIG> previous_actions;  // indexed by signal number
+
+extern "C" void note_signal(int signal_number) {
+  if (noted_signal == 0) noted_signal = signal_number;
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard(std::initializer_list<int> signals) : signals_(signals) {
+  noted_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = &note_signal;
+  sigemptyset(&action.sa_mask);
+  for (const int number : signals_) {
+    sigaction(number, &action, &previous_actions[static_cast<std::size_t>(number)]);
+  }
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (const int number : signals_) {
+    sigaction(number, &previous_actions[static_cast<std::size_t>(number)], nullptr);
+  }
+}
+
+std::optional<int> InterruptGuard::signal() {
+  if (noted_signal == 0) return std::nullopt;
+  return noted_signal;
+}
+
+Interrupted::Interrupted(int signal_number, std::string remains)
+    : std::runtime_error("interrupted by signal " + std::to_string(signal_number)),
+      signal(signal_number),
+      what_remains(std::move(remains)) {}
+
+}  // namespace rematch

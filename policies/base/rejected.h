@@ -1,0 +1,14 @@
+// The error for invalid user input.
+#pragma once
+
+#include <string>
+
+namespace rematch {
+
+// Such errors are expected, so they are returned as a value and never thrown. `message` is one line
+// that names the value, the allowed range and what to do.
+struct Rejected {
+  std::string message;
+};
+
+}  // namespace rematch

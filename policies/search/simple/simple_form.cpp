@@ -1,0 +1,221 @@
+#include "policies/search/simple/simple_form.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "policies/search/front/hypervolume.h"
+#include "policies/search/front/plan_builder.h"
+#include "policies/search/front/point_judge.h"
+#include "policies/search/simple/simple_rules.h"
+
+namespace rematch {
+
+// Two groups of adjacent layers, each with its own rule. Peak and time are sums over the layers.
+struct SimpleMix {
+  Bytes peak;
+  std::chrono::nanoseconds time{};
+  int first_rule = 0;
+  int second_rule = 0;
+  int num_first = 0;  // number of blocks that the first rule governs
+};
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// The maximum number of rules that are combined in pairs, with every possible place where the first
+// rule ends. The peak and time of a pair are computed from sums.
+constexpr std::size_t kMostPaired = 64;
+
+PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
+
+// Gives equal layers the mean of their times. Each layer was measured separately, but one rule
+// applies to all of them.
+OpTimes mean_times(const Trace& trace, const OpTimes& times) {
+  // Keyed by the names of the ops of a block.
+  std::map<std::vector<std::string_view>, std::vector<OpId>> starts;
+  for (const TracedBlock& block : trace.blocks) {
+    const TracedScope& scope = trace.scopes[block.scope];
+    std::vector<std::string_view> names = {block.list};
+    for (const OpId op : IdRange(scope.first_op, scope.end_op)) names.push_back(trace.ops[op].name);
+    starts[std::move(names)].push_back(scope.first_op);
+  }
+  OpTimes mean = times;
+  for (const auto& [names, first_ops] : starts) {
+    for (int op = 0; op + 1 < static_cast<int>(names.size()); ++op) {
+      nanoseconds sum{};
+      for (const OpId first : first_ops) sum += times[first + op];
+      sum /= static_cast<int>(first_ops.size());
+      for (const OpId first : first_ops) mean[first + op] = sum;
+    }
+  }
+  return mean;
+}
+
+}  // namespace
+
+// All pairs of rules for a trace. A plan is judged only when it is needed.
+struct SimpleSearch::Plans {
+  Plans(const Trace& whole_trace, const Profile& its_profile, const SearchSpace& its_space)
+      : profile(its_profile),
+        space(its_space),
+        judge(whole_trace, profile, space),
+        trace(judge.trace()),
+        times(mean_times(trace, profile.forward)),
+        // rules apply to modules, so a block that runs several times is not a block here
+        map(make_spans(trace, times, Repeats::kNoBlocks)),
+        rules(simple_rules({trace, map, times, space}, kMostPaired)),
+        problem(mix_problem(map, rules.options)),
+        builder(whole_trace, profile.trace_sha256, map, rules.options, space),
+        mixes(paired_mixes()),
+        uniform(uniform_mixes()) {}
+
+  const FrontPoint& point(const SimpleMix& mix) {
+    const auto [found, is_new] =
+        judged.try_emplace({mix.first_rule, mix.second_rule, mix.num_first});
+    if (is_new) found->second = judge.judge(builder.build(choices(mix), "simple"));
+    return found->second;
+  }
+
+  int num_blocks() const {
+    return static_cast<int>(std::count_if(map.spans.begin(), map.spans.end(),
+                                          [](const Span& span) { return span.is_block(); }));
+  }
+
+  int num_rules() const {
+    std::size_t most = 0;
+    for (const auto& list : rules.options.lists) most = std::max(most, list.size());
+    return static_cast<int>(most);
+  }
+
+  // Returns the option of each span. A span between blocks has only one option.
+  std::vector<int> choices(const SimpleMix& mix) const {
+    std::vector<int> chosen;
+    int block = 0;
+    for (const Span& span : map.spans) {
+      chosen.push_back(!span.is_block()        ? 0
+                       : block < mix.num_first ? mix.first_rule
+                                               : mix.second_rule);
+      block += span.is_block() ? 1 : 0;
+    }
+    return chosen;
+  }
+
+  SimpleMix weighed(SimpleMix mix) const {
+    const std::vector<int> chosen = choices(mix);
+    mix.peak = peak_of_mix(problem, chosen).value();  // has a value, because no rule offloads
+    mix.time = {};
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      const auto& list = problem.lists[static_cast<std::size_t>(problem.list_of_layer[i])];
+      mix.time += list[static_cast<std::size_t>(chosen[i])].time;
+    }
+    return mix;
+  }
+
+  std::vector<SimpleMix> uniform_mixes() const {
+    std::vector<SimpleMix> found;
+    for (int rule = 0; rule < num_rules(); ++rule) found.push_back(weighed(all_layers(rule)));
+    std::stable_sort(found.begin(), found.end(),
+                     [](const SimpleMix& a, const SimpleMix& b) { return a.time < b.time; });
+    return found;
+  }
+
+  SimpleMix all_layers(int rule) const { return {{}, {}, rule, rule, num_blocks()}; }
+
+  std::vector<SimpleMix> paired_mixes() const {
+    std::vector<SimpleMix> found;
+    const int blocks = num_blocks();
+    for (int first = 0; first < rules.num_paired; ++first) {
+      found.push_back(weighed(all_layers(first)));
+      for (int second = 0; second < rules.num_paired && !space.is_stopped(); ++second) {
+        if (second == first) continue;
+        for (int count = 1; count < blocks; ++count) {
+          found.push_back(weighed({{}, {}, first, second, count}));
+        }
+      }
+      found = undominated(std::move(found), sums_on_plane);
+    }
+    return found;
+  }
+
+  const Profile& profile;
+  SearchSpace space;
+  PointJudge judge;
+  const Trace& trace;  // trace of one rank
+  OpTimes times;
+  SpanMap map;
+  SimpleRules rules;
+  MixProblem problem;
+  PlanBuilder builder;
+  std::vector<SimpleMix> mixes;
+  std::vector<SimpleMix> uniform;  // every rule applied to all layers; sorted by ascending time
+  // keyed by first rule, second rule and number of layers under the first
+  std::map<std::tuple<int, int, int>, FrontPoint> judged;
+};
+
+SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const SearchSpace& space) {
+  if (const auto problem = profile_problem(profile, trace)) throw std::invalid_argument(*problem);
+  plans_ = std::make_unique<Plans>(trace, profile, space);
+}
+
+SimpleSearch::~SimpleSearch() = default;
+
+// Sums miss costs that only a simulation of the whole step shows. A mix below the limit may
+// therefore exceed it, and a mix above the limit may fit. There are only a few mixes with one rule
+// for all layers. All of these are simulated, independent of their sums.
+std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
+  constexpr int kMostTried = 64;
+  const std::vector<SimpleMix>& mixes = plans_->mixes;
+  const Bytes activations = peak - plans_->judge.before();
+  auto end = std::partition_point(mixes.begin(), mixes.end(),
+                                  [&](const SimpleMix& mix) { return mix.peak <= activations; });
+  std::optional<FrontPoint> best;
+  for (int tried = 0; !best && end != mixes.begin() && tried < kMostTried; ++tried) {
+    const FrontPoint& point = plans_->point(*--end);
+    if (point.figures.peak <= peak) best = point;
+  }
+  for (const SimpleMix& mix : plans_->uniform) {
+    const FrontPoint& point = plans_->point(mix);
+    if (best && best->step_time <= point.step_time) break;
+    if (point.figures.peak <= peak) best = point;
+  }
+  if (best) plans_->judge.add_words(*best);
+  return best;
+}
+
+FrontPoint SimpleSearch::lowest() {
+  FrontPoint lowest = plans_->point(plans_->mixes.front());
+  for (const SimpleMix& mix : plans_->uniform) {
+    const FrontPoint& point = plans_->point(mix);
+    if (point.figures.peak < lowest.figures.peak) lowest = point;
+  }
+  plans_->judge.add_words(lowest);
+  return lowest;
+}
+
+std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
+  constexpr int kMostTried = 8;
+  const nanoseconds extra = step_time - plans_->profile.step_time();
+  const std::vector<SimpleMix>& mixes = plans_->mixes;
+  auto next = std::partition_point(mixes.begin(), mixes.end(),
+                                   [&](const SimpleMix& mix) { return mix.time > extra; });
+  std::optional<FrontPoint> lowest;
+  const auto consider = [&](const SimpleMix& mix) {
+    const FrontPoint& point = plans_->point(mix);
+    if (!lowest || point.figures.peak < lowest->figures.peak) lowest = point;
+  };
+  for (int tried = 0; next != mixes.end() && tried < kMostTried; ++tried) consider(*next++);
+  for (const SimpleMix& mix : plans_->uniform) {
+    if (mix.time > extra) break;
+    consider(mix);
+  }
+  if (lowest) plans_->judge.add_words(*lowest);
+  return lowest;
+}
+
+}  // namespace rematch

@@ -1,0 +1,29 @@
+// Launches of fused ops on the dry device.
+#include <ATen/ops/empty.h>
+
+#include "harness/dry_cuda/kernel_names.h"
+#include "kernels/fused/linear_cross_entropy.h"
+#include "tests/support/catch.h"
+
+namespace dry_cuda {
+namespace {
+
+// A chunk holds at most 2^27 logits, and at least 8192 classes. With 128256 classes, 65536 tokens
+// take 16 chunks of 8192 classes, 8192 tokens take 8 chunks of 16384, and 1024 tokens take one
+// chunk.
+TEST_CASE("on a GPU the fused loss takes chunks that fill it, a kernel each") {
+  constexpr std::int64_t kClasses = 128256;
+  const auto options = at::TensorOptions().device(at::Device(at::kCUDA, 0)).dtype(at::kBFloat16);
+  const at::Tensor weight = at::empty({kClasses, 64}, options);
+  for (const auto& [tokens, chunks] :
+       std::vector<std::pair<std::int64_t, std::int64_t>>{{65536, 16}, {8192, 8}, {1024, 1}}) {
+    const at::Tensor target = at::empty({tokens}, options.dtype(at::kLong));
+    dry_cuda_reset();
+    rematch::fused::linear_cross_entropy(at::empty({tokens, 64}, options), weight, target);
+    CHECK(num_kernels("rematch_cross_entropy_add_logits") == chunks);
+    CHECK(num_kernels("dry_gemm_bf16") == chunks);
+  }
+}
+
+}  // namespace
+}  // namespace dry_cuda

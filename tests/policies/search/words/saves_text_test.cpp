@@ -1,0 +1,139 @@
+#include "policies/search/words/saves_text.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "tests/support/catch.h"
+#include "tests/support/toy_trace.h"
+
+namespace rematch {
+namespace {
+
+Plan plan_of(const std::string& policy, const Trace& trace) {
+  return std::get<Plan>(resolve(std::get<Policy>(parse_policy(policy)), trace, NoEffect::kAllow));
+}
+
+std::string words_of(const std::string& policy) {
+  const Trace trace = testing::toy_llama();
+  return saves_text(plan_of(policy, trace), trace);
+}
+
+// Saves the ops of a name whose numbers in the region, counted from 1, are in `nths`.
+void save(RegionType& type, const std::string& name, const std::set<int>& nths) {
+  int nth = 0;
+  for (PlannedOp& op : type.ops) {
+    if (op.name == name && nths.count(++nth) > 0) op.treatment = Treatment::kSave;
+  }
+}
+
+// Returns `full` of four layers, with a separate type for each.
+Plan own_types(const Trace& trace) {
+  Plan plan = plan_of("full", trace);
+  const RegionType type = plan.types.front();
+  plan.types.clear();
+  for (PlannedRegion& region : plan.regions) {
+    region.type = static_cast<int>(plan.types.size());
+    plan.types.push_back(type);
+  }
+  return plan;
+}
+
+TEST_CASE("known policies in words") {
+  CHECK(words_of("none") == "layers 0-3: keep all");
+  CHECK(words_of("full") == "layers 0-3: recompute all");
+  CHECK(words_of("first_n(2)") == "layers 0, 1: recompute all; 2, 3: keep all");
+  CHECK(words_of("attn_only") == "layers 0-3: keep attention::attention");
+  CHECK(words_of("nth_first(2)") == "layers 0, 2: recompute all; 1, 3: keep all");
+}
+
+TEST_CASE("gathered parameters are said in words, held or not") {
+  const Trace trace = testing::toy_sharded();
+  const auto words = [&](const std::string& policy) {
+    return saves_text(plan_of(policy, trace), trace);
+  };
+  CHECK(words("none") == "layers 0-3: keep all but gathered parameters");
+  CHECK(words("no_reshard(none)") == "layers 0-3: keep all, gathered parameters too");
+  CHECK(words("full") == "layers 0-3: recompute all");
+  CHECK(words("no_reshard(full)") == "layers 0-3: keep gathered parameters");
+  CHECK(words("nth_last(2)") ==
+        "layers 1, 3: recompute all; 0, 2: keep all but gathered parameters");
+  CHECK(words("no_reshard(nth_last(2))") ==
+        "layers 1, 3: keep gathered parameters; 0, 2: keep all, gathered parameters too");
+  CHECK(words("recompute_modules([mlp])") ==
+        "layers 0-3: keep gathered parameters; regions of 0-3: ffn");
+  CHECK(words("no_reshard(segments(2))") ==
+        "layers 0-3: keep gathered parameters; 0-3 in segments of 2");
+}
+
+TEST_CASE("what all layers keep is said once, and what some keep more with those layers") {
+  const Trace trace = testing::toy_llama();
+  Plan plan = own_types(trace);
+  for (RegionType& type : plan.types) save(type, "rematch::attention", {1});
+  save(plan.types[2], "aten::mm", {1, 2});
+  save(plan.types[3], "aten::mm", {1, 2, 3});
+  CHECK(saves_text(plan, trace) ==
+        "layers 0-3: keep attention::attention; 2, 3 also attention::mm#1, attention::mm#2; 3 also "
+        "attention::mm#3");
+}
+
+TEST_CASE("ops that are all kept have no number, and layers without a kept op are told apart") {
+  const Trace trace = testing::toy_llama();
+  Plan plan = own_types(trace);
+  for (const int layer : {1, 2}) save(plan.types[layer], "aten::mm", {1, 2, 3, 4, 5});
+  CHECK(saves_text(plan, trace) ==
+        "layers 1, 2: keep attention::mm, ffn::mm#1; 0, 3: recompute all");
+}
+
+// The first of two kept products becomes a cast, which leaves three products in attention.
+TEST_CASE("casts that are kept are said, not named") {
+  const Trace trace = testing::toy_llama();
+  Plan plan = plan_of("full", trace);
+  REQUIRE(plan.types.size() == 1);
+  save(plan.types[0], "aten::mm", {1, 2});
+  for (PlannedOp& op : plan.types[0].ops) {
+    if (op.treatment != Treatment::kSave) continue;
+    op.name = "aten::_to_copy";
+    break;
+  }
+  CHECK(saves_text(plan, trace) == "layers 0-3: keep attention::mm#1; 0-3 also casts");
+}
+
+TEST_CASE("segments are counted, and each of their layers says what it keeps itself") {
+  const Trace trace = testing::toy_llama();
+  CHECK(words_of("segments(2)") == "layers 0-3: recompute all; 0-3 in segments of 2");
+  Plan plan = plan_of("segments(2)", trace);
+  REQUIRE(plan.types.size() == 1);
+  save(plan.types[0], "rematch::attention", {1, 2});
+  CHECK(saves_text(plan, trace) == "layers 0-3: keep attention::attention; 0-3 in segments of 2");
+  plan.types[0] = plan_of("segments(2)", trace).types[0];
+  save(plan.types[0], "rematch::attention", {2});
+  CHECK(saves_text(plan, trace) ==
+        "layers 1, 3: keep attention::attention; 0, 2: recompute all; 0-3 in segments of 2");
+}
+
+TEST_CASE("a layer that is cut names its regions") {
+  const Trace trace = testing::toy_llama();
+  Plan plan = plan_of("full", trace);
+  const PlannedRegion block = plan.regions.at(1);
+  PlannedRegion ffn = block;
+  ffn.first_scope = ffn.last_scope = "blocks.1.ffn";
+  plan.regions.at(1).first_scope = plan.regions.at(1).last_scope = "blocks.1.attention";
+  plan.regions.insert(plan.regions.begin() + 2, ffn);
+  CHECK(saves_text(plan, trace) == "layers 0-3: recompute all; regions of 1: attention, ffn");
+}
+
+TEST_CASE("lists of blocks are named where there are several") {
+  Trace trace = testing::toy_llama();
+  for (TracedBlock& block : trace.blocks) {
+    if (block.index < 2) continue;
+    block.list = "tail";
+    block.index -= 2;
+  }
+  CHECK(saves_text(Plan{}, trace) == "blocks 0, 1: keep all; tail 0, 1: keep all");
+}
+
+}  // namespace
+}  // namespace rematch
