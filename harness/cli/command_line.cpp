@@ -91,7 +91,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 
 int run(int argc, char** argv) {
   const std::vector<std::string> command(argv, argv + argc);
-  if (answer_as_child(command)) return static_cast<int>(ExitCode::kOk);
+  if (run_as_child(command)) return static_cast<int>(ExitCode::kOk);
   // Commands profile and search may time ops in this process.
   if (command.size() > 1 && (command[1] == "profile" || command[1] == "search")) {
     prepare_timing(argv);

@@ -44,7 +44,7 @@ struct GateFlags : RecordFlags {
                    "With equivalence: number of last steps that a run's mean loss is taken over "
                    "(default: the second half)")
         ->default_str("")
-        ->check(CLI::Range(1, kMostSteps));
+        ->check(CLI::Range(1, kMaxSteps));
     app.add_option("--max-peak-bytes", max_peak, "Largest peak of allocated bytes: 24GiB");
     app.add_option("--max-slowdown", max_slowdown,
                    "Largest step time over the reference's: 1.1, or 10%");

@@ -19,7 +19,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostLayers = 10'000;
+constexpr int kMaxLayers = 10'000;
 
 struct ProfileFlags : KernelFlags {
   explicit ProfileFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
@@ -32,11 +32,11 @@ struct ProfileFlags : KernelFlags {
     add_kernel_flags(app);
     app.add_option("--steps", num_steps,
                    "Number of steps, or with --links of calls, that medians are taken over")
-        ->check(CLI::Range(1, kMostSteps));
+        ->check(CLI::Range(1, kMaxSteps));
     app.add_option("--measure-layers", measured_layers,
                    "Run a model of this many layers, and give every layer the times of a measured "
                    "one of its kind; at least one of each kind is needed (default: all layers)")
-        ->check(CLI::Range(1, kMostLayers));
+        ->check(CLI::Range(1, kMaxLayers));
     app.add_option("--optimizer", optimizer, "adamw, adamw(learning_rate=3e-4) or none");
     add_threads(app, num_threads);
     app.add_flag("--links", links,

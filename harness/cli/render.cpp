@@ -113,7 +113,7 @@ std::string as_csv(const Inputs& inputs) {
 // cannot show several models.
 chart::Picture draw_report(const NamedReport& source, const std::string& chart) {
   const Report& report = source.report;
-  const std::vector<Comparison> comparisons = compare_policies(report);
+  const std::vector<PolicyComparison> comparisons = compare_policies(report);
   if (comparisons.size() != 1) {
     throw UsageError(source.name + " has " + std::to_string(comparisons.size()) +
                      " models or shapes; --svg draws a report with one");

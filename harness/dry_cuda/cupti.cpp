@@ -19,7 +19,7 @@
 namespace dry_cuda {
 namespace {
 
-constexpr std::size_t kMostCalls = 2048;
+constexpr std::size_t kMaxCalls = 2048;
 
 struct Link {
   CUpti_ExternalCorrelationKind kind;
@@ -42,7 +42,7 @@ struct Session {
   std::mutex mutex;
   bool has_subscriber = false;
   std::set<CUpti_ActivityKind> kinds;
-  std::bitset<kMostCalls> runtime_calls, driver_calls;  // the calls that are traced
+  std::bitset<kMaxCalls> runtime_calls, driver_calls;  // the calls that are traced
   std::vector<Entry> entries;
   std::vector<Entry> withheld;  // records that are held back until a forced flush
   CUpti_BuffersCallbackRequestFunc request = nullptr;
@@ -234,9 +234,9 @@ void trace_calls(CUpti_ActivityKind kind, bool on) {
     on ? session.driver_calls.set() : session.driver_calls.reset();
 }
 
-CUptiResult trace_call(std::bitset<kMostCalls>& calls, CUpti_CallbackId call, bool on) {
+CUptiResult trace_call(std::bitset<kMaxCalls>& calls, CUpti_CallbackId call, bool on) {
   const std::lock_guard lock(session.mutex);
-  if (call >= kMostCalls) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (call >= kMaxCalls) return CUPTI_ERROR_INVALID_PARAMETER;
   calls[call] = on;
   return CUPTI_SUCCESS;
 }

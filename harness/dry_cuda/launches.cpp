@@ -14,9 +14,9 @@ namespace dry_cuda {
 namespace {
 
 constexpr std::size_t kKernelsOfLibTorch = 60000;
-constexpr std::uint64_t kMostThreads = 1024;
-constexpr unsigned kMostDepth = 64;
-constexpr unsigned kMostBlocksAcross = 65535;  // limit for the second and third dimension
+constexpr std::uint64_t kMaxThreads = 1024;
+constexpr unsigned kMaxDepth = 64;
+constexpr unsigned kMaxBlocksAcross = 65535;  // limit for the second and third dimension
 
 struct Kernel {
   const char* symbol;  // the pointer is to the program's data, which is never freed
@@ -36,9 +36,9 @@ Kernels& kernels() {
 
 bool is_valid(dim3 grid, dim3 block) {
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  return threads > 0 && threads <= kMostThreads && block.z <= kMostDepth && grid.x > 0 &&
-         grid.x <= INT32_MAX && grid.y > 0 && grid.y <= kMostBlocksAcross && grid.z > 0 &&
-         grid.z <= kMostBlocksAcross;
+  return threads > 0 && threads <= kMaxThreads && block.z <= kMaxDepth && grid.x > 0 &&
+         grid.x <= INT32_MAX && grid.y > 0 && grid.y <= kMaxBlocksAcross && grid.z > 0 &&
+         grid.z <= kMaxBlocksAcross;
 }
 
 cudaError_t launch(const char* call, const void* function, dim3 grid, dim3 block,
@@ -157,7 +157,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute which, 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   constexpr int kRegisters = 32;
   *attributes = {};
-  attributes->maxThreadsPerBlock = kMostThreads;
+  attributes->maxThreadsPerBlock = kMaxThreads;
   attributes->numRegs = kRegisters;
   attributes->ptxVersion = attributes->binaryVersion = card().major * 10 + card().minor;
   attributes->maxDynamicSharedSizeBytes = static_cast<int>(card().shared_bytes_of_block);

@@ -49,8 +49,8 @@ std::optional<NvmlFunctions> load_nvml(const char* library) {
 namespace {
 
 constexpr std::uint64_t kGpuIdle = 0x1;
-constexpr unsigned kMostNvlinks = 18;
-constexpr unsigned kMostProcesses = 256;
+constexpr unsigned kMaxNvlinks = 18;
+constexpr unsigned kMaxProcesses = 256;
 
 struct ThrottleReason {
   std::uint64_t bit;
@@ -178,11 +178,11 @@ bool GpuMonitor::is_in_mig_mode() const {
   return ask<unsigned>(functions_.mig_mode, device_, &current) && current != 0;
 }
 
-// Returns as many entries as the driver has processes. Entries beyond kMostProcesses are empty.
+// Returns as many entries as the driver has processes. Entries beyond kMaxProcesses are empty.
 std::optional<std::vector<NvmlProcess>> GpuMonitor::processes_on(NvmlDevice* device) const {
   if (functions_.processes == nullptr) return std::nullopt;
-  std::vector<NvmlProcess> processes(kMostProcesses);
-  unsigned count = kMostProcesses;
+  std::vector<NvmlProcess> processes(kMaxProcesses);
+  unsigned count = kMaxProcesses;
   const int result = functions_.processes(device, &count, processes.data());
   if (result != kNvmlSuccess && result != kNvmlInsufficientSize) return std::nullopt;
   processes.resize(count);
@@ -210,7 +210,7 @@ std::optional<int> GpuMonitor::num_processes_of_instance() const {
 
 int GpuMonitor::num_nvlinks() const {
   int active_links = 0;
-  for (unsigned link = 0; link < kMostNvlinks; ++link) {
+  for (unsigned link = 0; link < kMaxNvlinks; ++link) {
     if (ask<int>(functions_.nvlink_state, device_, link).value_or(0) != 0) ++active_links;
   }
   return active_links;

@@ -13,23 +13,23 @@ using torch::autograd::impl::post_acc_grad_hooks;
 
 class GradientHooks::Hook final : public PostAccumulateGradHook {
  public:
-  Hook(Told told, std::unique_ptr<PostAccumulateGradHook> behind)
-      : told_(std::move(told)), behind_(std::move(behind)) {}
+  Hook(Observer observer, std::unique_ptr<PostAccumulateGradHook> behind)
+      : observer_(std::move(observer)), behind_(std::move(behind)) {}
   void operator()(const torch::autograd::Variable& parameter) override {
-    told_(parameter);
+    observer_(parameter);
     if (behind_ != nullptr) (*behind_)(parameter);
   }
   std::unique_ptr<PostAccumulateGradHook> take_behind() { return std::move(behind_); }
 
  private:
-  Told told_;
+  Observer observer_;
   std::unique_ptr<PostAccumulateGradHook> behind_;
 };
 
-GradientHooks::GradientHooks(std::vector<at::Tensor> parameters, const Told& told)
+GradientHooks::GradientHooks(std::vector<at::Tensor> parameters, const Observer& observer)
     : parameters_(std::move(parameters)) {
   for (const at::Tensor& parameter : parameters_) {
-    auto hook = std::make_unique<Hook>(told, std::move(post_acc_grad_hooks(parameter)));
+    auto hook = std::make_unique<Hook>(observer, std::move(post_acc_grad_hooks(parameter)));
     hooks_.push_back(hook.get());
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::move(hook));
   }

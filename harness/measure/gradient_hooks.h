@@ -13,9 +13,9 @@ namespace rematch {
 // restored afterwards.
 class GradientHooks {
  public:
-  using Told = std::function<void(const at::Tensor& parameter)>;
+  using Observer = std::function<void(const at::Tensor& parameter)>;
 
-  GradientHooks(std::vector<at::Tensor> parameters, const Told& told);
+  GradientHooks(std::vector<at::Tensor> parameters, const Observer& observer);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;

@@ -10,7 +10,7 @@ namespace rematch {
 namespace {
 
 // Steps of large models cause about ten thousand events of a few hundred bytes each.
-constexpr std::size_t kMostEvents = 1'000'000;
+constexpr std::size_t kMaxEvents = 1'000'000;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ constexpr std::size_t kMostEvents = 1'000'000;
 // steps down.
 void record_allocations() {
   torch::cuda::_record_memory_history("all", /*context=*/std::nullopt, /*stacks=*/"python",
-                                      kMostEvents, /*clearHistory=*/true);
+                                      kMaxEvents, /*clearHistory=*/true);
 }
 
 std::string take_allocator_snapshot() {

@@ -15,7 +15,7 @@ namespace {
 
 // A step of a model of a hundred layers has some thousand lines. Lines beyond this number are
 // compared only by their hash.
-constexpr std::size_t kMostLines = 20000;
+constexpr std::size_t kMaxLines = 20000;
 constexpr std::uint64_t kHashStart = 14695981039346656037U;  // FNV-1a
 constexpr std::uint64_t kHashFactor = 1099511628211U;
 
@@ -142,7 +142,7 @@ void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,
   for (const char letter : text + "\n") {
     hash_ = (hash_ ^ static_cast<unsigned char>(letter)) * kHashFactor;
   }
-  if (lines_.size() < kMostLines) lines_.push_back(text);
+  if (lines_.size() < kMaxLines) lines_.push_back(text);
   started_[std::this_thread::get_id()] = {group, bytes_of_tensors(input)};
   ++num_collectives_;
   num_ops_ = 0;

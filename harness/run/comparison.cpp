@@ -29,10 +29,10 @@ PointRecord without_times(PointRecord point) {
 }
 
 // One comparison in progress. run() lists its steps.
-class Comparison {
+class ComparisonRun {
  public:
-  Comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
-             const Provenance& provenance)
+  ComparisonRun(const ComparisonSettings& settings, const std::vector<Variant>& variants,
+                const Provenance& provenance)
       : settings_(settings),
         variants_(variants),
         provenance_(provenance),
@@ -105,7 +105,7 @@ class Comparison {
   std::string reference_reason_;
 };
 
-void Comparison::end_part(const std::string& part, const PointRecord& point, bool is_reused) {
+void ComparisonRun::end_part(const std::string& part, const PointRecord& point, bool is_reused) {
   const std::string status(to_string(point.status));
   if (is_reused) {
     progress_.reuse(part, status);
@@ -114,7 +114,7 @@ void Comparison::end_part(const std::string& part, const PointRecord& point, boo
   }
 }
 
-void Comparison::say_reused() const {
+void ComparisonRun::say_reused() const {
   if (progress_.num_reused() == 0) return;
   progress_.say(std::to_string(progress_.num_reused()) + " of " +
                 std::to_string(progress_.num_finished()) + " parts are reused from " +
@@ -123,7 +123,7 @@ void Comparison::say_reused() const {
 
 // Lists the points of a comparison that measures only times. On a device whose times mean nothing,
 // measures the peaks of the device's allocator.
-void Comparison::list_points() {
+void ComparisonRun::list_points() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant);
     progress_.start(part);
@@ -140,7 +140,7 @@ void Comparison::list_points() {
   }
 }
 
-void Comparison::measure_exact() {
+void ComparisonRun::measure_exact() {
   for (const Variant& variant : variants_) {
     const std::string part = describe_variant(variant) + ", exact";
     const std::string name = point_name(variant.identity, variant.policy) + ".exact";
@@ -160,7 +160,7 @@ void Comparison::measure_exact() {
   }
 }
 
-std::optional<PointRecord> Comparison::skipped_point(const Variant& variant) const {
+std::optional<PointRecord> ComparisonRun::skipped_point(const Variant& variant) const {
   const std::string why = why_too_large(variant, settings_.limit);
   if (why.empty()) return std::nullopt;
   PointRecord point;
@@ -175,7 +175,7 @@ std::optional<PointRecord> Comparison::skipped_point(const Variant& variant) con
 
 // Chooses the policy that the user asked for. Chooses full if the point of that policy did not end
 // ok.
-void Comparison::choose_reference() {
+void ComparisonRun::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {
       if (points_[index].policy == policy) return index;
@@ -191,7 +191,7 @@ void Comparison::choose_reference() {
   reference_ = full;
 }
 
-void Comparison::repeat_reference() {
+void ComparisonRun::repeat_reference() {
   if (num_repeats() == 0) return;
   if (!reference_ || points_[*reference_].status != PointStatus::kOk) {
     progress_.leave_out("the repeats: the reference did not finish");
@@ -218,7 +218,7 @@ void Comparison::repeat_reference() {
   }
 }
 
-void Comparison::finish_point(std::size_t index) {
+void ComparisonRun::finish_point(std::size_t index) {
   PointRecord& point = points_[index];
   const Variant& variant = variants_[index];
   point.effect = variant.effect;
@@ -232,7 +232,7 @@ void Comparison::finish_point(std::size_t index) {
   add_flops(variant, provenance_.environment, point);
 }
 
-Report Comparison::make_report() const {
+Report ComparisonRun::make_report() const {
   Report report;
   report.provenance = provenance_;
   report.repeats = repeats_;
@@ -248,7 +248,7 @@ Report Comparison::make_report() const {
   return report;
 }
 
-PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
+PointRecord ComparisonRun::measure(const Variant& variant, Pass pass) const {
   PointRequest request = request_for(settings_.variants, variant, pass, settings_.num_steps);
   if (pass == Pass::kExact && is_snapshot_of(variant)) {
     request.snapshot_file = settings_.snapshot_file;
@@ -263,7 +263,7 @@ PointRecord Comparison::measure(const Variant& variant, Pass pass) const {
 Report run_comparison(const ComparisonSettings& settings, const std::vector<Variant>& variants,
                       const Provenance& provenance) {
   const InterruptGuard interrupts;
-  Comparison comparison(settings, variants, provenance);
+  ComparisonRun comparison(settings, variants, provenance);
   try {
     return comparison.run();
   } catch (const Interrupted& interrupted) {

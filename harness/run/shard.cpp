@@ -8,12 +8,12 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostShards = 1'000'000;
+constexpr int kMaxShards = 1'000'000;
 
 // Parses all of `text` as a number of at least 0.
 std::optional<int> number_in(std::string_view text) {
   const auto number = parse_number<int>(text);
-  return number && *number >= 0 && *number <= kMostShards ? number : std::nullopt;
+  return number && *number >= 0 && *number <= kMaxShards ? number : std::nullopt;
 }
 
 std::optional<int> number_of(const Variable& variable, const char* name) {

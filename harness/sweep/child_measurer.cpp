@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostAttempts = 2;  // if the reason for the failure may not be the model
-constexpr int kMostWaits = 60;    // waits for space on a full disk; each lasts one heartbeat
-constexpr int kUsageCode = 2;     // the same arguments would be rejected again
+constexpr int kMaxAttempts = 2;  // if the reason for the failure may not be the model
+constexpr int kMaxWaits = 60;    // waits for space on a full disk; each lasts one heartbeat
+constexpr int kUsageCode = 2;    // the same arguments would be rejected again
 constexpr int kOkCode = 0;
 // A run needs two seconds to stop its own children. Schedulers kill after five to thirty.
 constexpr std::chrono::seconds kGraceToStop{4};
@@ -119,12 +119,12 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     if (leaves_report(code) && has_report) return finish(claim, code);
     const std::string line = last_line(errors);
     const bool is_disk = is_disk_trouble(line) || !has_room(work_folder(claim));
-    if (is_disk && num_waits++ < kMostWaits) {
+    if (is_disk && num_waits++ < kMaxWaits) {
       sleep_until_told(settings_.beat_every);
       claim.beat();
       continue;
     }
-    if (code != kUsageCode && attempt++ < kMostAttempts) continue;
+    if (code != kUsageCode && attempt++ < kMaxAttempts) continue;
     const std::string why = describe_end(status) + (line.empty() ? "" : ": " + line);
     insist(claim, [&] { claim.end(ClaimState::kFailed, why); });
     settings_.say(comparison.id + ": failed: " + why);
@@ -158,7 +158,8 @@ void ChildMeasurer::prepare_folder(const HeldClaim& claim) const {
 }
 
 bool ChildMeasurer::is_told() const {
-  return told_by_signal() != Told::kNothing || (settings_.end && monotonic_now() >= *settings_.end);
+  return stop_request_by_signal() != StopRequest::kNone ||
+         (settings_.end && monotonic_now() >= *settings_.end);
 }
 
 std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& comparison,

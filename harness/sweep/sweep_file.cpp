@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostComparisons = 100'000;
+constexpr std::size_t kMaxComparisons = 100'000;
 constexpr std::size_t kIdLetters = 12;
 // Flags that a group or the worker sets.
 constexpr std::array<std::string_view, 11> kOwnFlags = {
@@ -108,7 +108,7 @@ class Expansion {
     std::size_t num_combinations = group.models.size() * group.seeds.size();
     for (const Axis& axis : group.axes) {
       num_combinations *= axis.values.size();
-      if (num_combinations > kMostComparisons) field.fail("contains more than 100000 comparisons");
+      if (num_combinations > kMaxComparisons) field.fail("contains more than 100000 comparisons");
     }
     for (const std::string& model : group.models) {
       AxisValues values;

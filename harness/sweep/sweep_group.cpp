@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostRepeats = 1000;
+constexpr int kMaxRepeats = 1000;
 // Axes that are not dimensions. Their values are words.
 constexpr std::array<std::string_view, 3> kWordAxes = {"dtype", "ops", "video"};
 const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
@@ -98,7 +98,7 @@ SweepGroup group_of(const JsonField& field) {
     if (group.seeds.empty()) seeds->fail("is empty");
   }
   if (const auto repeats = field.find("repetitions")) {
-    group.num_repeats = repeats->integer32(0, kMostRepeats);
+    group.num_repeats = repeats->integer32(0, kMaxRepeats);
   }
   return group;
 }

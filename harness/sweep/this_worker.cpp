@@ -123,16 +123,16 @@ std::chrono::nanoseconds monotonic_now() {
   return std::chrono::steady_clock::now().time_since_epoch();
 }
 
-Told told_by_signal() {
+StopRequest stop_request_by_signal() {
   const std::optional<int> noted = InterruptGuard::signal();
-  if (!noted) return Told::kNothing;
-  return *noted == SIGUSR1 ? Told::kTimeIsUp : Told::kStop;
+  if (!noted) return StopRequest::kNone;
+  return *noted == SIGUSR1 ? StopRequest::kDeadline : StopRequest::kStop;
 }
 
 void sleep_until_told(std::chrono::milliseconds length) {
   constexpr std::chrono::milliseconds kSlice{50};
   const auto end = monotonic_now() + length;
-  while (told_by_signal() == Told::kNothing && monotonic_now() < end) {
+  while (stop_request_by_signal() == StopRequest::kNone && monotonic_now() < end) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kSlice, end - monotonic_now()));
   }
 }

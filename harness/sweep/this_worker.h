@@ -28,7 +28,7 @@ std::chrono::nanoseconds monotonic_now();
 // The signals that a worker handles. SIGUSR1 means that the worker's time is up. The other signals
 // tell the worker to stop.
 inline constexpr std::initializer_list<int> kWorkerSignals = {SIGINT, SIGTERM, SIGUSR1};
-Told told_by_signal();
+StopRequest stop_request_by_signal();
 
 // Sleeps for `length`. Returns early if a signal arrives.
 void sleep_until_told(std::chrono::milliseconds length);

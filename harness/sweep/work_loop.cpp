@@ -12,7 +12,7 @@ namespace {
 
 // A full disk or an unreachable server is considered permanent after this many failed looks in a
 // row.
-constexpr int kMostTroubles = 60;
+constexpr int kMaxTroubles = 60;
 
 // Sorts the longest comparisons first, so that no long comparison starts last. Comparisons of
 // unknown length come first, because they may be long.
@@ -53,7 +53,7 @@ class Work {
         if (const auto why = round()) return ended(*why);
         num_troubles = 0;
       } catch (const FileError&) {
-        if (++num_troubles > kMostTroubles) throw;
+        if (++num_troubles > kMaxTroubles) throw;
         surroundings_.sleep(limits_.look_every);
       }
     }
@@ -82,7 +82,7 @@ class Work {
     if (left.empty()) return Why::kNothingLeft;
     const bool any_ready =
         std::any_of(left.begin(), left.end(), [this](std::size_t item) { return is_ready(item); });
-    if (any_ready) return Why::kTimeIsUp;
+    if (any_ready) return Why::kDeadline;
     const bool all_held = std::all_of(left.begin(), left.end(), [this](std::size_t item) {
       return state_of(item) == ClaimState::kHeld;
     });
@@ -150,10 +150,10 @@ class Work {
   }
 
   std::optional<Why> told() const {
-    const Told told = surroundings_.told();
-    if (told == Told::kStop) return Why::kStopped;
+    const StopRequest request = surroundings_.stop_request();
+    if (request == StopRequest::kStop) return Why::kStopped;
     const bool is_over = limits_.end && surroundings_.now() >= *limits_.end;
-    if (told == Told::kTimeIsUp || is_over) return Why::kTimeIsUp;
+    if (request == StopRequest::kDeadline || is_over) return Why::kDeadline;
     return std::nullopt;
   }
 

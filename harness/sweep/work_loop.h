@@ -47,13 +47,13 @@ class Measurer {
   virtual MeasureEnd measure(std::size_t item, HeldClaim& claim) = 0;
 };
 
-enum class Told : std::uint8_t { kNothing, kTimeIsUp, kStop };
+enum class StopRequest : std::uint8_t { kNone, kDeadline, kStop };
 
 struct WorkSurroundings {
   std::function<std::chrono::nanoseconds()> now;
   std::function<void(std::chrono::milliseconds)>
       sleep;  // returns early if the worker is told to stop
-  std::function<Told()> told;
+  std::function<StopRequest()> stop_request;
 };
 
 struct WorkLimits {
@@ -64,7 +64,7 @@ struct WorkLimits {
 };
 
 struct WorkEnd {
-  enum class Why : std::uint8_t { kNothingLeft, kInOtherHands, kTimeIsUp, kStopped };
+  enum class Why : std::uint8_t { kNothingLeft, kInOtherHands, kDeadline, kStopped };
   Why why = Why::kNothingLeft;
   int num_measured = 0;  // comparisons measured by this worker, with any result
   int num_failures = 0;  // failures among these, plus comparisons that other workers failed

@@ -20,11 +20,11 @@ namespace {
 // Number of logits in a chunk on a CPU: small enough to stay in the cache, large enough for an
 // efficient matmul.
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 19;
-constexpr std::int64_t kLeastClasses = 256;
+constexpr std::int64_t kMinClasses = 256;
 // Number of logits in a chunk on a GPU: 256 MiB in bfloat16, enough for a matmul that uses the
 // whole device.
 constexpr std::int64_t kChunkElementsOnCuda = std::int64_t{1} << 27;
-constexpr std::int64_t kLeastClassesOnCuda = 8192;
+constexpr std::int64_t kMinClassesOnCuda = 8192;
 constexpr std::int64_t kAlignedClasses = 8;  // makes each row a whole number of 16-byte vectors
 
 void check_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& target) {
@@ -52,9 +52,9 @@ void check_targets(const at::Tensor& target, std::int64_t classes) {
 
 std::int64_t classes_in_chunk(at::Device device, std::int64_t tokens, std::int64_t classes) {
   const std::int64_t rows = std::max<std::int64_t>(1, tokens);
-  if (!device.is_cuda()) return std::min(classes, std::max(kLeastClasses, kChunkElements / rows));
+  if (!device.is_cuda()) return std::min(classes, std::max(kMinClasses, kChunkElements / rows));
   const std::int64_t fitting = kChunkElementsOnCuda / rows / kAlignedClasses * kAlignedClasses;
-  return std::min(classes, std::max(kLeastClassesOnCuda, fitting));
+  return std::min(classes, std::max(kMinClassesOnCuda, fitting));
 }
 
 // Calls visit(first class, weight_CD, logits_TC) for each chunk in turn. All chunks share one

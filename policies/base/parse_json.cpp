@@ -15,7 +15,7 @@ constexpr std::size_t kLongestKey = 60;
 // The most values held at once. Elements that a reader consumes one by one do not count. A report
 // of 10,000 points has 3 million values, and each takes up to a hundred bytes until it becomes a
 // record.
-constexpr std::size_t kMostValues = 20'000'000;
+constexpr std::size_t kMaxValues = 20'000'000;
 
 // Returns the line and column of a byte position, both from 1: "line 3, column 14".
 std::string place(std::string_view text, std::size_t position) {
@@ -121,8 +121,8 @@ class Builder {
   // Returns the address of the inserted value. The address stays valid while the value is open,
   // because only the innermost container grows.
   Json* insert(Json value) {
-    if (++num_values_ > kMostValues) {
-      throw FormatError(name_ + ": has more than " + std::to_string(kMostValues) +
+    if (++num_values_ > kMaxValues) {
+      throw FormatError(name_ + ": has more than " + std::to_string(kMaxValues) +
                         " values, the most that is read at once; split it, or measure fewer steps");
     }
     if (open_.empty()) {

@@ -78,7 +78,7 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
                                      const std::vector<PlacedRegion>& placed, const Trace& trace) {
   if (asks_to_offload(policy) && offloaded_bytes(plan, trace).count == 0) {
     return Rejected{policy.name + " offloads nothing of " + trace.model + ": " +
-                    why_nothing_is_offloaded(policy, plan) +
+                    explain_empty_offload(policy, plan) +
                     "; save it instead, or pass --allow-no-effect to keep it"};
   }
   if (policy.no_effect_is_intended) return std::nullopt;

@@ -120,7 +120,7 @@ Bytes offloaded_bytes(const Plan& plan, const Trace& trace) {
   return bytes;
 }
 
-std::string why_nothing_is_offloaded(const Policy& policy, const Plan& plan) {
+std::string explain_empty_offload(const Policy& policy, const Plan& plan) {
   const std::size_t num_regions = plan.regions.size();
   if (num_regions > 0 && has_any(plan, num_regions - 1, num_regions)) {
     return "its last region cannot offload, because backward begins there, and no earlier region "

@@ -23,6 +23,6 @@ void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex&
 Bytes offloaded_bytes(const Plan& plan, const Trace& trace);
 
 // Explains, for messages, why a policy that asks to offload moves nothing in this model.
-std::string why_nothing_is_offloaded(const Policy& policy, const Plan& plan);
+std::string explain_empty_offload(const Policy& policy, const Plan& plan);
 
 }  // namespace rematch

@@ -161,8 +161,7 @@ std::vector<std::string> plan_warnings(const Policy& policy, const Plan& plan, c
   warn_of_held_gathers(policy, trace, ranges, warnings);
   if (auto missing = missing_modules(policy, trace, ranges)) warnings.push_back(*missing);
   if (asks_to_offload(policy) && offloaded_bytes(plan, trace).count == 0) {
-    warnings.push_back(policy.name +
-                       " offloads nothing: " + why_nothing_is_offloaded(policy, plan));
+    warnings.push_back(policy.name + " offloads nothing: " + explain_empty_offload(policy, plan));
   }
   return warnings;
 }

@@ -91,7 +91,7 @@ TorchRegionKind kind_of(const Trace& trace, const RegionGraph& graph, const Regi
   return kind;
 }
 
-int num_openings(const Trace& trace, const std::string& path) {
+int times_opened(const Trace& trace, const std::string& path) {
   return static_cast<int>(
       std::count_if(trace.scopes.begin(), trace.scopes.end(), [&](const TracedScope& scope) {
         return scope.path == path && scope.first_op < scope.end_op;
@@ -114,7 +114,7 @@ class RegionExport {
       }
     }
     for (const TorchRegion& region : found_.regions) {
-      if (num_openings(trace_, region.module) == calls_[region.module]) continue;
+      if (times_opened(trace_, region.module) == calls_[region.module]) continue;
       return Rejected{"region " + region.module +
                       ": the module is called several times in a step, and torch would "
                       "checkpoint every call"};

@@ -8,11 +8,11 @@ namespace {
 
 // The big-M constant of PyTorch's mixed-integer program, in milliseconds. It also limits a module's
 // recompute time.
-constexpr double kMostMilliseconds = 100;
+constexpr double kMaxMilliseconds = 100;
 constexpr double kTolerance = 1e-9;
 // The limit on nodes of the search tree, in place of PyTorch's limit of 180 seconds. Most models
 // need a few hundred nodes.
-constexpr int kMostNodes = 100'000;
+constexpr int kMaxNodes = 100'000;
 
 // A corner of a cost curve, which gives the least cost of freeing a number of bytes. The curve is
 // convex, and flat before its first corner.
@@ -71,14 +71,14 @@ Curve curve_of(const SacModule& module) {
   for (const auto& a : module.lines) {
     add_crossing(a.slope, a.intercept);
     if (module.runtime_ms > 0) {
-      add_crossing(a.slope, a.intercept - kMostMilliseconds / module.runtime_ms);
+      add_crossing(a.slope, a.intercept - kMaxMilliseconds / module.runtime_ms);
     }
     for (const auto& b : module.lines) add_crossing(a.slope - b.slope, a.intercept - b.intercept);
   }
   std::sort(shares.begin(), shares.end());
   Curve curve;
   for (double share : shares) {
-    if (share < least || share > 1 || cost(share) > kMostMilliseconds * (1 + kTolerance)) continue;
+    if (share < least || share > 1 || cost(share) > kMaxMilliseconds * (1 + kTolerance)) continue;
     const Corner corner = {all * share - (all - kept), cost(share)};
     while (!curve.empty() && curve.back().cost >= corner.cost) curve.pop_back();
     if (curve.empty() || corner.freed > curve.back().freed) curve.push_back(corner);
@@ -119,7 +119,7 @@ class SacSearch {
 
   std::optional<SacSolution> run() {
     branch();
-    if (best_) best_->is_proven = num_nodes_ < kMostNodes;
+    if (best_) best_->is_proven = num_nodes_ < kMaxNodes;
     return best_;
   }
 
@@ -231,7 +231,7 @@ class SacSearch {
   }
 
   void branch() {
-    if (++num_nodes_ > kMostNodes) return;
+    if (++num_nodes_ > kMaxNodes) return;
     const std::optional<Relaxed> relaxed = relax();
     if (!relaxed) return;
     if (best_ && relaxed->cost >= best_->recompute_ms * (1 - gap_ratio_) - kTolerance) return;

@@ -127,12 +127,12 @@ class ReplayPlanner {
     tables_.is_there[value] = needed ? kYes : kNo;
     return needed;
   }
-  void let_go(std::int32_t value) { tables_.is_there[value] = kNo; }
+  void release(std::int32_t value) { tables_.is_there[value] = kNo; }
 
   // Drops those planned ops, from op `first` on, that no saved tensor and no later op needs. Calls
-  // `let_go` with each value that only dropped ops would still have read.
-  template <typename Uses, typename LetGo>
-  void leave_out_unneeded(std::int32_t first, const Uses& saved, LetGo&& let_go);
+  // `release` with each value that only dropped ops would still have read.
+  template <typename Uses, typename Release>
+  void leave_out_unneeded(std::int32_t first, const Uses& saved, Release&& release);
 
  private:
   static constexpr std::uint8_t kNo = 0;
@@ -262,9 +262,9 @@ void ReplayPlanner<Graph>::require_op(std::int32_t op) {
 }
 
 template <ReplayGraph Graph>
-template <typename Uses, typename LetGo>
+template <typename Uses, typename Release>
 void ReplayPlanner<Graph>::leave_out_unneeded(std::int32_t first, const Uses& saved,
-                                              LetGo&& let_go) {
+                                              Release&& release) {
   std::vector<bool> is_awaited(graph_.num_values(), false);
   std::vector<bool> is_awaited_op(graph_.num_ops(), false);
   const auto await_use = [&](const auto& use) {
@@ -286,7 +286,7 @@ void ReplayPlanner<Graph>::leave_out_unneeded(std::int32_t first, const Uses& sa
       if (needed) {
         await_use(use);
       } else if (read(use.value)) {
-        let_go(use.value);
+        release(use.value);
       }
     }
   }

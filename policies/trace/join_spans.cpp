@@ -8,7 +8,7 @@ namespace rematch {
 namespace {
 
 // The limit on entries in a file. A step of the largest models has about 100,000.
-constexpr std::size_t kMostEntries = 8'000'000;
+constexpr std::size_t kMaxEntries = 8'000'000;
 
 // Converts ids relative to a span back to ids of the trace.
 template <class AnyId>
@@ -79,8 +79,8 @@ void refuse_more_than_a_step(const SpannedTrace& spanned) {
   std::size_t entries = 0;
   const auto add = [&](std::size_t count) {
     entries += count;
-    if (entries > kMostEntries) {
-      throw FormatError("has more than " + std::to_string(kMostEntries) +
+    if (entries > kMaxEntries) {
+      throw FormatError("has more than " + std::to_string(kMaxEntries) +
                         " entries when its types are expanded; no training step is that large");
     }
   };

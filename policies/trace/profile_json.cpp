@@ -10,7 +10,7 @@ namespace rematch {
 namespace {
 
 // The limit on ops in a file. A step of the largest models has about 100,000.
-constexpr std::size_t kMostOps = 8'000'000;
+constexpr std::size_t kMaxOps = 8'000'000;
 
 OpFigures span_of(const OpFigures& all, const TypedSpan& place) {
   const auto slice = [&](const auto& list) {
@@ -34,9 +34,8 @@ Json pass_to_json(const OpFigures& all, const std::vector<TypedSpan>& spans) {
 }
 
 void append(OpFigures& all, const OpFigures& span, const JsonField& field) {
-  if (all.times.size() + span.times.size() > kMostOps) {
-    field.fail("has more than " + std::to_string(kMostOps) +
-               " ops; no training step is that large");
+  if (all.times.size() + span.times.size() > kMaxOps) {
+    field.fail("has more than " + std::to_string(kMaxOps) + " ops; no training step is that large");
   }
   const auto append_list = [&](auto& list, const auto& part, const char* key) {
     if (!all.times.empty() && list.has_value() != part.has_value()) {

@@ -14,9 +14,9 @@ namespace rematch {
 namespace {
 
 // Compares two reports. The member run() lists the steps.
-class Comparison {
+class ReportComparer {
  public:
-  Comparison(const CompareSettings& settings, const Report& base, const Report& candidate)
+  ReportComparer(const CompareSettings& settings, const Report& base, const Report& candidate)
       : settings_(settings),
         matched_(match_points(base, candidate)),
         environments_(base, candidate) {}
@@ -56,7 +56,7 @@ class Comparison {
   std::vector<Tested> tested_;
 };
 
-Floor Comparison::floor_of(Metric metric) const {
+Floor ReportComparer::floor_of(Metric metric) const {
   const auto given = settings_.floors.find(metric);
   if (given != settings_.floors.end()) return given->second;
   return metric == Metric::kStepTime ? Floor{kSmallestDifference, 0} : Floor{};
@@ -76,7 +76,7 @@ UncomparedPoint describe(const PointPair& pair) {
   return described;
 }
 
-void Comparison::list_uncompared() {
+void ReportComparer::list_uncompared() {
   SimilarPoints in_base;
   SimilarPoints in_candidate;
   for (const auto* pairs : {&matched_.pairs, &matched_.missing, &matched_.extra}) {
@@ -104,12 +104,12 @@ void Comparison::list_uncompared() {
   }
 }
 
-void Comparison::list_environments() {
+void ReportComparer::list_environments() {
   for (const PointPair& pair : matched_.pairs) environments_.between(*pair.base, *pair.candidate);
   record_.environment_differences = environments_.all();
 }
 
-void Comparison::compare(const PointPair& pair) {
+void ReportComparer::compare(const PointPair& pair) {
   const PointRecord& base = *pair.base;
   const PointRecord& candidate = *pair.candidate;
   if (base.status != PointStatus::kOk || candidate.status != PointStatus::kOk) return;
@@ -141,7 +141,7 @@ void Comparison::compare(const PointPair& pair) {
   compared_.push_back(pair);
 }
 
-void Comparison::judge_times() {
+void ReportComparer::judge_times() {
   std::vector<double> p_values;
   for (const Tested& tested : tested_) p_values.push_back(tested.p_value);
   const std::vector<double> adjusted = holm_adjusted(p_values);
@@ -157,7 +157,7 @@ void Comparison::judge_times() {
   }
 }
 
-void Comparison::explain_row(std::size_t row) {
+void ReportComparer::explain_row(std::size_t row) {
   for (const MetricRecord& metric : record_.rows[row].metrics) {
     auto explanation = explain(metric, *compared_[row].base, *compared_[row].candidate);
     if (explanation) record_.rows[row].explanations.push_back(*std::move(explanation));
@@ -166,7 +166,7 @@ void Comparison::explain_row(std::size_t row) {
 
 // Runs only if all metrics are compared, because a user who selects metrics wants only those. Skips
 // rows whose plans differ, because another plan changes most other facts too.
-void Comparison::list_other_differences() {
+void ReportComparer::list_other_differences() {
   if (settings_.metrics.size() != kAll<Metric>.size()) return;
   for (std::size_t index = 0; index < record_.rows.size(); ++index) {
     ComparedRow& row = record_.rows[index];
@@ -208,7 +208,7 @@ std::string sentence_of(const CompareRecord& record) {
   return text;
 }
 
-void Comparison::summarize() {
+void ReportComparer::summarize() {
   for (const Metric metric : settings_.metrics) {
     const Floor floor = floor_of(metric);
     record_.floors.push_back({metric, floor.relative_ratio, floor.absolute});
@@ -228,7 +228,7 @@ void Comparison::summarize() {
 CompareRecord compare_reports(const Report& base, const std::string& base_file,
                               const Report& candidate, const std::string& candidate_file,
                               const CompareSettings& settings) {
-  CompareRecord record = Comparison(settings, base, candidate).run();
+  CompareRecord record = ReportComparer(settings, base, candidate).run();
   record.base = describe_source(base.provenance, base_file);
   record.candidate = describe_source(candidate.provenance, candidate_file);
   record.verdict = sentence_of(record);

@@ -124,7 +124,7 @@ namespace {
 
 // Candidates that are examined for each policy and model. The limit keeps comparisons of large
 // reports fast.
-constexpr std::size_t kMostLookedAt = 64;
+constexpr std::size_t kMaxExamined = 64;
 
 using IdentityParts = std::vector<std::pair<std::string, std::string>>;
 
@@ -180,7 +180,7 @@ const PointRecord* SimilarPoints::nearest(const PointRecord& point) const {
   if (found == points_.end()) return nullptr;
   const PointRecord* nearest = nullptr;
   std::size_t fewest = 0;
-  for (std::size_t index = 0; index < std::min(kMostLookedAt, found->second.size()); ++index) {
+  for (std::size_t index = 0; index < std::min(kMaxExamined, found->second.size()); ++index) {
     const PointRecord& other = *found->second[index];
     const std::size_t differences = identity_differences(point.identity, other.identity).size();
     if (nearest != nullptr && differences >= fewest) continue;

@@ -11,9 +11,9 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostParts = 8;
+constexpr std::size_t kMaxParts = 8;
 constexpr double kWorthNaming = 0.05;  // smaller shares are not named
-constexpr std::size_t kMostNamed = 3;
+constexpr std::size_t kMaxNamed = 3;
 
 using Parts = std::map<std::string, std::int64_t>;
 
@@ -160,7 +160,7 @@ std::vector<ContributionRecord> contributions(const Breakdown& breakdown, double
   std::stable_sort(parts.begin(), parts.end(), [](const auto& left, const auto& right) {
     return std::abs(left.share_ratio) > std::abs(right.share_ratio);
   });
-  if (parts.size() > kMostParts) parts.resize(kMostParts);
+  if (parts.size() > kMaxParts) parts.resize(kMaxParts);
   return parts;
 }
 
@@ -175,7 +175,7 @@ std::string sentence_of(const MetricRecord& metric, const std::vector<Contributi
   std::string sentence;
   std::size_t named = 0;
   for (const ContributionRecord& part : parts) {
-    if (named == kMostNamed) break;
+    if (named == kMaxNamed) break;
     if (named > 0 && std::abs(part.share_ratio) < kWorthNaming) break;
     std::string share = part.share_ratio < 0 ? "-" : "";
     share += format_percent(part.share_ratio);

@@ -39,8 +39,8 @@ class Reader {
     if (curve_.points.empty()) {
       throw FormatError(file_ + ": no row has a " + in_quotes(columns_.loss));
     }
-    if (curve_.points.size() > kMostLosses) {
-      throw FormatError(file_ + ": has more than " + std::to_string(kMostLosses) +
+    if (curve_.points.size() > kMaxLosses) {
+      throw FormatError(file_ + ": has more than " + std::to_string(kMaxLosses) +
                         " losses, the maximum; keep every tenth step");
     }
     std::stable_sort(

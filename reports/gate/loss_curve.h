@@ -37,7 +37,7 @@ struct RunLosses {
   std::vector<EmptyLoss> empty;   // in the order of the file
 };
 
-inline constexpr std::size_t kMostLosses = 1'000'000;
+inline constexpr std::size_t kMaxLosses = 1'000'000;
 
 // Every message starts with `file`. Throws FormatError, with line and column, for a header without
 // the columns, a cell that is not a number, and a row of another width. Also throws FormatError for

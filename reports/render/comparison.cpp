@@ -13,7 +13,7 @@ namespace {
 
 enum class AnySchedule : std::uint8_t { kNo, kYes };
 
-const PointRecord* find_policy(const Comparison& comparison, const std::string& policy,
+const PointRecord* find_policy(const PolicyComparison& comparison, const std::string& policy,
                                Schedule schedule, AnySchedule any) {
   const PointRecord* found = nullptr;
   for (const ComparedPoint& compared : comparison.points) {
@@ -132,8 +132,8 @@ std::string ComparedPoint::hint() const {
   return text + "\n" + verdict.text;
 }
 
-std::vector<Comparison> compare_policies(const Report& report) {
-  std::vector<Comparison> comparisons;
+std::vector<PolicyComparison> compare_policies(const Report& report) {
+  std::vector<PolicyComparison> comparisons;
   std::unordered_map<std::string, std::size_t> groups;
   for (const PointRecord& point : report.points) {
     const auto [group, is_new] = groups.try_emplace(
@@ -144,7 +144,7 @@ std::vector<Comparison> compare_policies(const Report& report) {
     compared.repeats = repeats_of(point, report);
     comparisons[group->second].points.push_back(std::move(compared));
   }
-  for (Comparison& comparison : comparisons) {
+  for (PolicyComparison& comparison : comparisons) {
     std::map<std::string, int> num_spelled;
     for (const ComparedPoint& compared : comparison.points) ++num_spelled[compared.point->policy];
     for (ComparedPoint& compared : comparison.points) {

@@ -31,7 +31,7 @@ struct ComparedPoint {
   std::string hint() const;
 };
 
-struct Comparison {
+struct PolicyComparison {
   std::string title;  // "wan_small on cpu: batch 1, dim 256, ...; float32, adamw, seed 1"
   std::vector<ComparedPoint> points;  // in the order of the report
 };
@@ -39,7 +39,7 @@ struct Comparison {
 // Returns text such as "full on_demand".
 std::string name_of(const PointRecord& point);
 
-std::vector<Comparison> compare_policies(const Report& report);
+std::vector<PolicyComparison> compare_policies(const Report& report);
 
 // Ranks baselines first, then the front, then the rest.
 int rank_of(const ComparedPoint& compared);

@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostNames = 3;  // names of points in a sentence
+constexpr std::size_t kMaxNames = 3;  // names of points in a sentence
 
 struct Finding {
   const char* quality;
@@ -36,7 +36,7 @@ struct Findings {
   std::int64_t num_outliers = 0;
 };
 
-Findings find(const Comparison& comparison) {
+Findings find(const PolicyComparison& comparison) {
   Findings findings;
   for (const ComparedPoint& compared : comparison.points) {
     const PointRecord& point = *compared.point;
@@ -56,7 +56,7 @@ Findings find(const Comparison& comparison) {
   return findings;
 }
 
-std::string control_words(const Comparison& comparison) {
+std::string control_words(const PolicyComparison& comparison) {
   std::string words;
   for (const ComparedPoint& compared : comparison.points) {
     const PointRecord& point = *compared.point;
@@ -91,7 +91,7 @@ std::string quality_words(const Findings& findings) {
     if (std::find(advice.begin(), advice.end(), todo) == advice.end()) advice.emplace_back(todo);
   }
   std::string words =
-      "Unreliable times: " + joined(kinds) + " (" + listed(findings.names, kMostNames) + ")";
+      "Unreliable times: " + joined(kinds) + " (" + listed(findings.names, kMaxNames) + ")";
   if (findings.worst_spread > 0) {
     words += ", steps of one process spread by up to " + format_percent(findings.worst_spread);
   }
@@ -117,7 +117,7 @@ std::string stray_words(const std::array<double, 2>& ratio_interval) {
          format_change(ratio_interval[1] - 1);
 }
 
-std::string noise_words(const Comparison& comparison) {
+std::string noise_words(const PolicyComparison& comparison) {
   const Findings findings = find(comparison);
   std::string words = control_words(comparison) + ratio_words(findings) + quality_words(findings);
   if (findings.num_outliers > 0) {

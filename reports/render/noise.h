@@ -22,6 +22,6 @@ std::string stray_words(const std::array<double, 2>& ratio_interval);
 
 // Describes all rows together: the A/A control, how many ratios are unsure, which points have noisy
 // times, and what to do. Empty if none of this was measured.
-std::string noise_words(const Comparison& comparison);
+std::string noise_words(const PolicyComparison& comparison);
 
 }  // namespace rematch

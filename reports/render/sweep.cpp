@@ -113,7 +113,7 @@ std::string common_words(const std::vector<Settings>& all) {
   return words;
 }
 
-const PointRecord* reference_among(const Comparison& comparison) {
+const PointRecord* reference_among(const PolicyComparison& comparison) {
   for (const ComparedPoint& compared : comparison.points) {
     if (compared.none != nullptr && measured_peak(*compared.none)) return compared.none;
   }
@@ -190,7 +190,7 @@ void find_places(SweepModel& model) {
 }  // namespace
 
 std::vector<SweepModel> sweep_models(const Report& report,
-                                     const std::vector<Comparison>& comparisons) {
+                                     const std::vector<PolicyComparison>& comparisons) {
   std::vector<SweepModel> models;
   const auto find = [&models](const std::string& heading) -> SweepModel& {
     for (SweepModel& model : models) {
@@ -200,7 +200,7 @@ std::vector<SweepModel> sweep_models(const Report& report,
     return models.back();
   };
   std::map<std::string, std::string> heading_of_model;
-  for (const Comparison& comparison : comparisons) {
+  for (const PolicyComparison& comparison : comparisons) {
     const PointRecord& point = *comparison.points.front().point;
     const std::string heading = point.identity.model + " on " + point.device;
     heading_of_model.try_emplace(point.identity.model, heading);

@@ -31,7 +31,7 @@ struct SweepAxis {
 
 // A comparison and its place in the sweep.
 struct SweepShape {
-  const Comparison* comparison = nullptr;
+  const PolicyComparison* comparison = nullptr;
   std::vector<std::size_t> place;  // index of its value on each axis
   const PointRecord* reference = nullptr;
   std::vector<SweepCell> cells;  // one for each policy of the model
@@ -52,7 +52,7 @@ struct SweepModel {
 inline constexpr const char* kSeedAxis = "seed";
 
 std::vector<SweepModel> sweep_models(const Report& report,
-                                     const std::vector<Comparison>& comparisons);
+                                     const std::vector<PolicyComparison>& comparisons);
 
 // True if some comparisons differ only in their shape, or are missing.
 bool is_sweep(const std::vector<SweepModel>& models);

@@ -14,7 +14,7 @@ namespace {
 // If activations hold a smaller share of the peak than this, they do not limit it.
 constexpr double kNegligibleShare = 0.01;
 // Holders are named until they explain this share of the peak.
-constexpr double kMostOfThePeak = 0.8;
+constexpr double kMaxShareOfPeak = 0.8;
 
 double share(Bytes part, Bytes whole) {
   return whole.count == 0 ? 0 : static_cast<double>(part.count) / static_cast<double>(whole.count);
@@ -165,7 +165,7 @@ std::string describe_holders(const HeldBytes& held, Bytes peak) {
   std::string text;
   Bytes explained;
   for (const auto& [holder, bytes] : holders) {
-    if (bytes.count == 0 || share(explained, peak) >= kMostOfThePeak) break;
+    if (bytes.count == 0 || share(explained, peak) >= kMaxShareOfPeak) break;
     text += text.empty() ? "" : ", ";
     text += as_words(to_string(holder)) + " " + format_percent(share(bytes, peak));
     explained += bytes;

@@ -34,7 +34,7 @@ Document parsed_schema(std::string_view kind) {
   return Document::parse(*text);
 }
 
-constexpr int kMostReferences = 20;  // longest chain of references; the committed schemas need two
+constexpr int kMaxReferences = 20;  // longest chain of references; the committed schemas need two
 
 struct Place {
   std::string kind;  // schema that contains the targets of references without a file
@@ -54,7 +54,7 @@ Place follow(const Place& place) {
 }
 
 Place resolved(Place place) {
-  for (int hop = 0; hop < kMostReferences && place.node.is_object() && place.node.contains("$ref");
+  for (int hop = 0; hop < kMaxReferences && place.node.is_object() && place.node.contains("$ref");
        ++hop) {
     place = follow(place);
   }

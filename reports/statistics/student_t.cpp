@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostTerms = 400;
+constexpr int kMaxTerms = 400;
 constexpr double kSmallest = 1e-300;
 
 // Evaluates the continued fraction of the incomplete beta function by Lentz's method (Numerical
@@ -22,7 +22,7 @@ double beta_fraction(double a, double b, double x) {
   double c = 1;
   double d = 1 / away_from_zero(1 - (a + b) * x / (a + 1));
   double result = d;
-  for (int term = 1; term <= kMostTerms; ++term) {
+  for (int term = 1; term <= kMaxTerms; ++term) {
     const double m = term;
     const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
     d = 1 / away_from_zero(1 + even * d);

@@ -33,7 +33,7 @@ const c10::Device kDevice(c10::kCUDA, 0);
 // More bytes than any card's cache holds. Launches alternate between copies of their tensors that
 // add up to this size, so that each launch reads from memory.
 constexpr double kMoreThanCaches = 256 << 20;
-constexpr int kMostCopies = 16;
+constexpr int kMaxCopies = 16;
 
 struct Timed {
   std::string name;
@@ -78,7 +78,7 @@ template <class Launch>
 Timed timed(const std::string& name, const Shape& shape, double bytes, const Launch& launch) {
   Timed kernel{name + " " + shape.words(), bytes * static_cast<double>(shape.size()), {}};
   const int num_copies =
-      std::min(kMostCopies, 1 + static_cast<int>(kMoreThanCaches / kernel.least_bytes));
+      std::min(kMaxCopies, 1 + static_cast<int>(kMoreThanCaches / kernel.least_bytes));
   for (int copy = 0; copy < num_copies; ++copy) {
     kernel.copies.emplace_back([arguments = launch()] { return cuda::run(arguments, nullptr); });
   }
@@ -255,7 +255,7 @@ TEST_CASE("every kernel whose bandwidth is measured launches and is timed", "[de
   CHECK(kernels.size() == 9);
   for (const Timed& kernel : kernels) {
     CAPTURE(kernel.name);
-    CHECK(kernel.copies.size() == kMostCopies);
+    CHECK(kernel.copies.size() == kMaxCopies);
     CHECK(seconds_of(kernel) > 0);
   }
 }

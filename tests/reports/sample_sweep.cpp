@@ -61,7 +61,7 @@ void add_shape(Report& report, const Place& place) {
 
 }  // namespace
 
-Report telling_sweep() {
+Report representative_sweep() {
   Report report{sample_provenance(), {}, {}};
   for (const std::int64_t tokens : {16, 8, 32}) {
     for (const std::int64_t batch : {1, 2}) {

@@ -65,7 +65,7 @@ Report read_report(const std::string& path) {
 }
 
 std::vector<Report> read_reports(const std::vector<std::string>& paths) {
-  constexpr std::size_t kMostReaders = 8;
+  constexpr std::size_t kMaxReaders = 8;
   std::vector<Report> reports(paths.size());
   std::vector<std::exception_ptr> errors(paths.size());
   std::atomic<std::size_t> next{0};
@@ -80,7 +80,7 @@ std::vector<Report> read_reports(const std::vector<std::string>& paths) {
   };
   const std::size_t num_cores = std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::future<void>> readers;
-  for (std::size_t reader = 1; reader < std::min({num_cores, kMostReaders, paths.size()});
+  for (std::size_t reader = 1; reader < std::min({num_cores, kMaxReaders, paths.size()});
        ++reader) {
     readers.push_back(std::async(std::launch::async, read_some));
   }

@@ -69,20 +69,20 @@ void print(const std::string& text) {
 
 std::size_t terminal_columns() {
   constexpr std::size_t kWithoutTerminal = 120;
-  constexpr int kLeastColumns = 40;
+  constexpr int kMinColumns = 40;
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   if (known) return size.ws_col;
   const char* said = std::getenv("COLUMNS");
   const int columns = said == nullptr ? 0 : std::atoi(said);
-  return columns >= kLeastColumns ? static_cast<std::size_t>(columns) : kWithoutTerminal;
+  return columns >= kMinColumns ? static_cast<std::size_t>(columns) : kWithoutTerminal;
 }
 
 std::string indented(const std::string& text, std::size_t indent) {
-  constexpr std::size_t kLeastText = 30;  // width of the text, even in a narrower terminal
+  constexpr std::size_t kMinText = 30;  // width of the text, even in a narrower terminal
   std::string lines;
   for (const std::string& line :
-       wrap(text, std::max(terminal_columns(), indent + kLeastText) - indent)) {
+       wrap(text, std::max(terminal_columns(), indent + kMinText) - indent)) {
     lines.append(indent, ' ').append(line).append("\n");
   }
   return lines;
@@ -104,12 +104,12 @@ ExitCode end_with(ExitCode code, const std::string& line) {
 
 void say_missing(const std::vector<std::string>& missing, std::size_t total,
                  const std::string& what, const std::string& advice) {
-  constexpr std::size_t kMostLines = 20;
-  for (std::size_t index = 0; index < std::min(missing.size(), kMostLines); ++index) {
+  constexpr std::size_t kMaxLines = 20;
+  for (std::size_t index = 0; index < std::min(missing.size(), kMaxLines); ++index) {
     say("missing: " + missing[index]);
   }
-  if (missing.size() > kMostLines) {
-    say("missing: " + std::to_string(missing.size() - kMostLines) + " " + what + " more");
+  if (missing.size() > kMaxLines) {
+    say("missing: " + std::to_string(missing.size() - kMaxLines) + " " + what + " more");
   }
   if (missing.empty()) return;
   say(std::to_string(missing.size()) + " of " + std::to_string(total) + " " + what +

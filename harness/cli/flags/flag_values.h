@@ -19,8 +19,8 @@
 namespace rematch {
 
 // Upper limits of flags that several subcommands take.
-inline constexpr int kMostSteps = 1'000'000;
-inline constexpr int kMostThreads = 4096;
+inline constexpr int kMaxSteps = 1'000'000;
+inline constexpr int kMaxThreads = 4096;
 
 // Parses "whole_region", "on_demand" or "both". Throws UsageError.
 std::vector<Schedule> parse_schedules(const std::string& text);

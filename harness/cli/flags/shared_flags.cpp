@@ -15,9 +15,9 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostRetries = 1000;
-constexpr int kMostPoints = 10'000;
-constexpr int kMostRepeats = 1000;
+constexpr int kMaxRetries = 1000;
+constexpr int kMaxPoints = 10'000;
+constexpr int kMaxRepeats = 1000;
 constexpr int kUsualRepeats = 4;
 
 std::string after(const std::string& when, std::string help) {
@@ -54,7 +54,7 @@ void PolicyFlags::add_policy_flags(CLI::App& app) {
 
 void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
   app.add_option("--steps", num_steps, after(when, "Number of steps of every pass and round"))
-      ->check(CLI::Range(1, kMostSteps));
+      ->check(CLI::Range(1, kMaxSteps));
   app.add_option("--rounds", rounds,
                  after(when,
                        "Number of rounds of timed steps, with a child process for each point "
@@ -62,7 +62,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
                        "0: no times"));
   app.add_option("--timed-steps", num_timed_steps,
                  after(when, "Number of timed steps of a round (default: --steps)"))
-      ->check(CLI::Range(1, kMostSteps));
+      ->check(CLI::Range(1, kMaxSteps));
   app.add_flag("--in-process", in_process,
                after(when,
                      "Time all points alternately in one process, and the reference once more in a "
@@ -70,7 +70,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
   app.add_option("--precision", precision,
                  after(when, "Half width of a ratio's interval at which rounds end"));
   app.add_option("--seed", seed, after(when, "Seed of data and random number generators"))
-      ->check(CLI::Range(0, kMostSteps));
+      ->check(CLI::Range(0, kMaxSteps));
   add_threads(app, num_threads);
   app.add_option("--timeout", timeout,
                  after(when,
@@ -80,7 +80,7 @@ void MeasureFlags::add_measure_flags(CLI::App& app, const std::string& when) {
                  after(when,
                        "Number of restarts of a child process that timed out, or was killed "
                        "while memory was free"))
-      ->check(CLI::Range(0, kMostRetries));
+      ->check(CLI::Range(0, kMaxRetries));
   app.add_flag("--fresh", fresh,
                after(when, "Measure again the points that an interrupted run has finished"));
   add_force(app, force);
@@ -107,7 +107,7 @@ void add_threads(CLI::App& app, int& num_threads) {
   app.add_option("--threads", num_threads,
                  "Thread count of LibTorch (default: LibTorch's choice, shared among ranks)")
       ->default_str("")
-      ->check(CLI::Range(1, kMostThreads));
+      ->check(CLI::Range(1, kMaxThreads));
 }
 
 void add_any_card(CLI::App& app, bool& any_card) {
@@ -166,7 +166,7 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "takes the noise from them (default: 0)")
       ->expected(0, 1)
       ->default_str(std::to_string(kUsualRepeats))
-      ->check(CLI::Range(0, kMostRepeats));
+      ->check(CLI::Range(0, kMaxRepeats));
   app.add_option("--shard", shard,
                  "Run only a share of the points, counted from 0: 2/8; or slurm: the share of "
                  "this task of a Slurm job array");
@@ -246,7 +246,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "1024:16384, that maximizes it within --budget, or else the device's memory, "
                  "and the largest load that fits");
   app.add_option("--points", num_points, "Number of points to print, chosen from all points found")
-      ->check(CLI::Range(2, kMostPoints));
+      ->check(CLI::Range(2, kMaxPoints));
   app.add_option("--baselines", baselines,
                  "Policies that the front is compared with, separated by commas; also PyTorch's "
                  "planners: pytorch_dp(0.5), pytorch_ilp(0.5), sac_ilp(0.8) (default: known "
@@ -276,7 +276,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
          "both ends and the knee, which calibrate the step times, then the most informative "
          "points")
       ->default_str("")
-      ->check(CLI::Range(kLeastMeasured, kMostPoints));
+      ->check(CLI::Range(kMinMeasured, kMaxPoints));
   add_measure_flags(app, "With --measure: ");
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
                "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "

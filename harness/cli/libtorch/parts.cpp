@@ -12,7 +12,7 @@ namespace rematch {
 
 bool has_libtorch() { return true; }
 
-bool answer_as_child(const std::vector<std::string>& command) {
+bool run_as_child(const std::vector<std::string>& command) {
   if (command.size() != 4 || command[1] != "point") return false;
   answer_request(command[2], command[3]);
   return true;

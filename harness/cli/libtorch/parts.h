@@ -15,7 +15,7 @@ bool has_libtorch();
 
 // Runs the hidden subcommand of child processes. It uses no parser, so that children start sooner.
 // `command` is argv. Returns false if `command` is not the hidden subcommand.
-bool answer_as_child(const std::vector<std::string>& command);
+bool run_as_child(const std::vector<std::string>& command);
 
 // Call this first in a command that times ops in its own process. OpenMP is loaded before main(),
 // and reads at that time how idle threads wait. So the program restarts itself with OMP_WAIT_POLICY

@@ -28,7 +28,7 @@ namespace rematch {
 namespace {
 
 const std::vector<std::string_view> kOptimizers = {"adamw", "adamw(learning_rate=1e-3)", "none"};
-constexpr int kMostRounds = 1000;
+constexpr int kMaxRounds = 1000;
 
 // Parses --rounds, "4" or "4:8", and the precision that may end the rounds within this range.
 // Throws UsageError.
@@ -38,9 +38,9 @@ RoundRule parse_rounds(const std::string& rounds, const std::string& precision) 
   const auto least = parse_number<std::int64_t>(text.substr(0, colon));
   const auto most =
       colon == std::string::npos ? least : parse_number<std::int64_t>(text.substr(colon + 1));
-  if (!least || !most || *least < 0 || *most < *least || *most > kMostRounds) {
+  if (!least || !most || *least < 0 || *most < *least || *most > kMaxRounds) {
     throw UsageError("--rounds '" + rounds + "' is neither a number from 0 to " +
-                     std::to_string(kMostRounds) + " nor a range of them such as 4:8");
+                     std::to_string(kMaxRounds) + " nor a range of them such as 4:8");
   }
   return {.least = static_cast<int>(*least),
           .most = static_cast<int>(*most),

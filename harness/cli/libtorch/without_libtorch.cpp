@@ -21,7 +21,7 @@ namespace {
 
 bool has_libtorch() { return false; }
 
-bool answer_as_child(const std::vector<std::string>&) { return false; }
+bool run_as_child(const std::vector<std::string>&) { return false; }
 
 void prepare_timing(char**) {}
 

@@ -20,7 +20,7 @@
 namespace rematch {
 namespace {
 
-constexpr int kMostSuggestedRanks = 1024;
+constexpr int kMaxSuggestedRanks = 1024;
 constexpr std::int64_t kFewestTokens = 64;
 
 std::string fits_with(const std::string& flag, Bytes peak, int world) {
@@ -65,7 +65,7 @@ Bytes limit_over(int world, const FrontRecord& record, Bytes limit) {
 // Finds the fewest ranks on which a plan fits, by doubling the given number.
 std::optional<std::string> ranks_that_fit(const SearchFlags& flags, const Trace& trace,
                                           const FrontRecord& record, Bytes limit) {
-  for (int world = 2 * record.world; world <= kMostSuggestedRanks; world *= 2) {
+  for (int world = 2 * record.world; world <= kMaxSuggestedRanks; world *= 2) {
     const std::optional<Bytes> peak = peak_over(world, flags, trace, record);
     if (!peak) return std::nullopt;
     if (*peak <= limit_over(world, record, limit)) {

@@ -17,21 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostWorkers = 100'000;
-constexpr int kMostCpus = 4096;
+constexpr int kMaxWorkers = 100'000;
+constexpr int kMaxCpus = 4096;
 
 struct SweepEmitFlags {
   explicit SweepEmitFlags(CLI::App& app) {
     app.add_option("folder", folder, "Folder of the sweep")->required();
     app.add_option("--engine", engine, "slurm or local");
     app.add_option("--workers", job.num_workers, "Number of workers: tasks of the job array")
-        ->check(CLI::Range(1, kMostWorkers));
+        ->check(CLI::Range(1, kMaxWorkers));
     app.add_option("--time", time,
                    "With slurm: time limit of a task, 45min; the task is requeued when it is up");
     app.add_option("--gres", job.gres,
                    "With slurm: resources of a task, gpu:h100:1, or none (default: gpu:1 on CUDA)");
     app.add_option("--cpus", job.num_cpus, "With slurm: number of cores of a task")
-        ->check(CLI::Range(1, kMostCpus));
+        ->check(CLI::Range(1, kMaxCpus));
     app.add_option("--slurm", slurm,
                    "With slurm: further options of sbatch, partition=gpu,account=me");
     app.add_option("--prefix", job.prefix,

@@ -24,7 +24,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostLines = 20;
+constexpr std::size_t kMaxLines = 20;
 
 struct SweepPlanFlags {
   explicit SweepPlanFlags(CLI::App& app) {
@@ -186,11 +186,11 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
   }
   print(std::to_string(lines.size()) + " comparisons do not fit into " + format_bytes(*limit) +
         " completely\n");
-  for (std::size_t index = 0; index < std::min(lines.size(), kMostLines); ++index) {
+  for (std::size_t index = 0; index < std::min(lines.size(), kMaxLines); ++index) {
     print("  " + lines[index] + "\n");
   }
-  if (lines.size() > kMostLines) {
-    print("  and " + std::to_string(lines.size() - kMostLines) + " more; see --json\n");
+  if (lines.size() > kMaxLines) {
+    print("  and " + std::to_string(lines.size() - kMaxLines) + " more; see --json\n");
   }
 }
 

@@ -67,7 +67,7 @@ std::string describe(const WorkEnd& end) {
       return measured + ", nothing left";
     case WorkEnd::Why::kInOtherHands:
       return measured + ", the " + left + " left are held by other workers";
-    case WorkEnd::Why::kTimeIsUp:
+    case WorkEnd::Why::kDeadline:
       return measured + ", the time is up; " + left + " left";
     case WorkEnd::Why::kStopped:
       break;
@@ -77,7 +77,7 @@ std::string describe(const WorkEnd& end) {
 
 int code_of(const WorkEnd& end) {
   constexpr int kTimeIsUpCode = 75;  // EX_TEMPFAIL of sysexits.h: the caller should try again
-  if (end.why == WorkEnd::Why::kTimeIsUp) return kTimeIsUpCode;
+  if (end.why == WorkEnd::Why::kDeadline) return kTimeIsUpCode;
   if (end.why == WorkEnd::Why::kStopped) return 128 + InterruptGuard::signal().value_or(SIGTERM);
   return static_cast<int>(end.num_failures > 0 ? ExitCode::kSomePointsFailed : ExitCode::kOk);
 }
@@ -109,8 +109,8 @@ ExitCode run_worker(const SweepRunFlags& flags) {
       std::min<std::chrono::milliseconds>(std::chrono::seconds(1), settings.beat_every),
       flags.retry_failed};
   ChildMeasurer measurer(plan, std::move(settings));
-  const WorkEnd end =
-      work(items, claims, measurer, {monotonic_now, sleep_until_told, told_by_signal}, limits);
+  const WorkEnd end = work(items, claims, measurer,
+                           {monotonic_now, sleep_until_told, stop_request_by_signal}, limits);
   std::fprintf(stderr, "sweep: %s\n", describe(end).c_str());
   return static_cast<ExitCode>(code_of(end));
 }

@@ -76,7 +76,7 @@ void Replay::adopt_kept_values() {
     if (planner_.is_needed(value)) {
       tensors_[id] = std::move(kept);
     } else {
-      planner_.let_go(value);
+      planner_.release(value);
     }
   }
 }

@@ -24,10 +24,10 @@ namespace rematch {
 namespace {
 
 constexpr const char* kLayoutKey = "links_of_layout";
-constexpr Bytes kLeastOnLink{1024};
+constexpr Bytes kMinOnLink{1024};
 // Measuring up to this size takes seconds on a CPU. A block's gather is larger; its time is
 // extrapolated along a line.
-constexpr Bytes kMostOnLink{64 << 20};
+constexpr Bytes kMaxOnLink{64 << 20};
 constexpr std::int64_t kLinkGrowth = 4;
 constexpr int kWarmUpCalls = 2;
 constexpr std::int64_t kElementBytes = 4;  // float32
@@ -85,7 +85,7 @@ LinkCurve collective_curve(const Bench& bench, CollectiveKind kind, const RankGr
   const auto size = static_cast<std::int64_t>(group.ranks.size());
   const auto options = at::TensorOptions().dtype(at::kFloat).device(bench.device);
   LinkCurve curve;
-  for (std::int64_t bytes = kLeastOnLink.count; bytes <= kMostOnLink.count; bytes *= kLinkGrowth) {
+  for (std::int64_t bytes = kMinOnLink.count; bytes <= kMaxOnLink.count; bytes *= kLinkGrowth) {
     const std::int64_t of_part = std::max<std::int64_t>(1, bytes / kElementBytes / size);
     const Sides sides{at::zeros({of_part * size}, options), at::zeros({of_part}, options)};
     const Bytes whole{of_part * size * kElementBytes};
@@ -108,7 +108,7 @@ LinkGroup measure_group(const Bench& bench, const RankGroup& group) {
 void measure_copies(const Bench& bench, LinkProfile& links) {
   const std::unique_ptr<Mover> mover = make_mover(bench.device);
   const auto options = at::TensorOptions().dtype(at::kByte).device(bench.device);
-  for (std::int64_t bytes = kLeastOnLink.count; bytes <= kMostOnLink.count; bytes *= kLinkGrowth) {
+  for (std::int64_t bytes = kMinOnLink.count; bytes <= kMaxOnLink.count; bytes *= kLinkGrowth) {
     const at::Tensor tensor = at::zeros({bytes}, options);
     const auto num_bytes = static_cast<std::size_t>(bytes);
     const std::unique_ptr<void, std::function<void(void*)>> host(

@@ -25,13 +25,13 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
 
 void ReplayState::plan_closure(const std::vector<int>& slots) {
   planner_.plan_closure(await_slots(slots));
-  let_go_of_unneeded();
+  release_unneeded();
 }
 
 void ReplayState::plan_prefix(const std::vector<int>& slots, int stop) {
   await_slots(slots);
   planner_.plan_prefix(stop);
-  let_go_of_unneeded();
+  release_unneeded();
 }
 
 std::vector<RegionUse> ReplayState::await_slots(const std::vector<int>& slots) {
@@ -44,10 +44,10 @@ std::vector<RegionUse> ReplayState::await_slots(const std::vector<int>& slots) {
   return uses;
 }
 
-void ReplayState::let_go_of_unneeded() {
+void ReplayState::release_unneeded() {
   for (std::size_t id = 0; id < graph_.values.size(); ++id) {
     const auto value = static_cast<int>(id);
-    if (planner_.is_there(value) && !planner_.is_needed(value)) let_go(value);
+    if (planner_.is_there(value) && !planner_.is_needed(value)) release(value);
   }
 }
 
@@ -62,7 +62,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
-      let_go_of_original(storage);  // from here on, the new instance is held instead
+      release_original(storage);  // from here on, the new instance is held instead
     } else {
       hold(output);
     }
@@ -75,7 +75,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
   const Bytes at_boundary = held_ + replaced;
   for (const int storage : returned) release(storage);
   for (int output : op.outputs) {
-    if (planner_.is_there(output) && !planner_.make(output)) let_go(output);
+    if (planner_.is_there(output) && !planner_.make(output)) release(output);
   }
   return {most, at_boundary};
 }
@@ -161,8 +161,8 @@ void ReplayState::hold(int value) {
   retain(graph_.values[value].storage);
 }
 
-void ReplayState::let_go(int value) {
-  planner_.let_go(value);
+void ReplayState::release(int value) {
+  planner_.release(value);
   value_changed(value);
   release(graph_.values[value].storage);
 }
@@ -178,15 +178,15 @@ void ReplayState::release(int storage) {
   storage_changed(storage);
   if (--num_holders_[storage] == 0 && !graph_.storages[storage].outside) {
     held_ -= graph_.storages[storage].bytes;
-    let_go_of_original(storage);
+    release_original(storage);
   }
 }
 
-void ReplayState::let_go_of_original(int storage) {
+void ReplayState::release_original(int storage) {
   if (!is_original_[storage]) return;
   is_original_[storage] = false;
   held_originals_ -= graph_.storages[storage].bytes;
-  originals_let_go_.push_back(storage);
+  released_originals_.push_back(storage);
 }
 
 std::vector<int> ReplayState::originals() const {

@@ -97,7 +97,7 @@ class ReplayState {
   // The first returns the local storages held since forward. The second returns those that were
   // released since the previous call.
   std::vector<int> originals() const;
-  std::vector<int> take_originals_let_go() { return std::exchange(originals_let_go_, {}); }
+  std::vector<int> take_released_originals() { return std::exchange(released_originals_, {}); }
 
   // Returns the net bytes that are freed if the ops that the slot needs run now. These are the
   // bytes that become free, minus the bytes that the results take. Returns 0 if the slot needs no
@@ -134,13 +134,13 @@ class ReplayState {
   };
 
   std::vector<RegionUse> await_slots(const std::vector<int>& slots);
-  void let_go_of_unneeded();
+  void release_unneeded();
   void hold(int value);
-  void let_go(int value);
+  void release(int value);
   void retain(int storage);
   void release(int storage);
   void drop_use(int value);
-  void let_go_of_original(int storage);
+  void release_original(int storage);
   SlotGains& gains();
   Bytes weigh(int slot, std::size_t at_most);
   void value_changed(int value) {
@@ -164,7 +164,7 @@ class ReplayState {
   // indexed by storage: whether the instance that forward made is held
   std::vector<bool> is_original_;
   Bytes held_originals_;
-  std::vector<int> originals_let_go_;
+  std::vector<int> released_originals_;
 };
 
 }  // namespace rematch

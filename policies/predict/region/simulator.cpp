@@ -136,7 +136,7 @@ class RegionPlayer {
   }
 
   void note_let_go() {
-    for (int storage : state_.take_originals_let_go()) {
+    for (int storage : state_.take_released_originals()) {
       result_.timeline.steps.push_back({storage, 0, {}});
     }
   }

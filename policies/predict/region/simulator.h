@@ -23,9 +23,9 @@ struct RegionTimeline {
   // A step of the timeline. It is an op boundary of recompute, or the release of a storage that
   // forward made.
   struct Step {
-    OptionalIndex let_go;  // local storage that is released; absent: the step is a boundary
-    int op = 0;            // local op of a boundary
-    Bytes recomputed;      // bytes that recompute made and the region holds at a boundary
+    OptionalIndex released;  // local storage that is released; absent: the step is a boundary
+    int op = 0;              // local op of a boundary
+    Bytes recomputed;        // bytes that recompute made and the region holds at a boundary
   };
   // An event of one of the region's slots. Events are in the order of backward.
   struct Event {

@@ -54,7 +54,7 @@ class StepSimulator::Run {
     RegionOffload offload;
   };
   struct Region {
-    const StandingRegion* standing = nullptr;
+    const TraceRegion* in_trace = nullptr;
     const RegionSimulation* simulation = nullptr;
     const RegionOffload* offload = nullptr;  // null: the region offloads nothing
     Place place = Place::kDevice;
@@ -73,20 +73,20 @@ class StepSimulator::Run {
   };
 
   void add_region(const LocatedRegion& placed) {
-    const StandingRegion& standing = facts_.region(placed.range);
-    const auto key = std::make_pair(standing.graph.get(), placed.type);
+    const TraceRegion& in_trace = facts_.region(placed.range);
+    const auto key = std::make_pair(in_trace.graph.get(), placed.type);
     auto known = simulations_.find(key);
     if (known == simulations_.end()) {
       known =
           simulations_
-              .emplace(key, SimulatedType{simulate_region(*standing.graph, *placed.type, schedule_),
-                                          offloaded_storages(*standing.graph, *placed.type)})
+              .emplace(key, SimulatedType{simulate_region(*in_trace.graph, *placed.type, schedule_),
+                                          offloaded_storages(*in_trace.graph, *placed.type)})
               .first;
     }
     const auto& [simulation, offload] = known->second;
     const auto index = static_cast<std::int32_t>(regions_.size());
-    for (const PackId pack : standing.packs) region_of_pack_[pack] = index;
-    regions_.push_back({.standing = &standing,
+    for (const PackId pack : in_trace.packs) region_of_pack_[pack] = index;
+    regions_.push_back({.in_trace = &in_trace,
                         .simulation = &simulation,
                         .offload = offload.empty() ? nullptr : &offload});
   }
@@ -96,8 +96,8 @@ class StepSimulator::Run {
       close_region(op);
       open_region(op);
       hold_packs_before(op);
-      for (const StorageId storage : facts_.born.at(op)) bear(storage);
-      for (const StorageId storage : facts_.freed.at(op)) let_go(storage);
+      for (const StorageId storage : facts_.born.at(op)) allocate(storage);
+      for (const StorageId storage : facts_.freed.at(op)) release(storage);
       drop_packs(op);
       note_forward(op);
     }
@@ -107,7 +107,7 @@ class StepSimulator::Run {
     const OpId end = trace_.ops.end_id();
     close_region(end);
     hold_packs_before(end);
-    for (const StorageId storage : facts_.freed.at(end)) let_go(storage);
+    for (const StorageId storage : facts_.freed.at(end)) release(storage);
     drop_packs(end);
     result_.after_forward = facts_.baseline + alive_;
     if (boundaries_ != nullptr || peak_op_) held_after_forward_ = holders_;
@@ -123,21 +123,21 @@ class StepSimulator::Run {
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];
-    if (region.standing->range.first != op || region.standing->range.end == op) return;
+    if (region.in_trace->range.first != op || region.in_trace->range.end == op) return;
     ++next_region_;
     region.before = closed_last_;
-    for (const StorageId input : region.standing->inputs) ++holders_[input];
+    for (const StorageId input : region.in_trace->inputs) ++holders_[input];
     for (const int kept : region.simulation->timeline.kept) {
-      ++holders_[region.standing->storages[kept]];
+      ++holders_[region.in_trace->storages[kept]];
     }
   }
 
   void close_region(OpId op) {
     if (next_region_ == num_closed_) return;
     Region& region = regions_[num_closed_];
-    if (region.standing->range.end != op) return;
+    if (region.in_trace->range.end != op) return;
     ++num_closed_;
-    const bool is_idle = region.standing->dropped_at.has_value();
+    const bool is_idle = region.in_trace->dropped_at.has_value();
     if (region.offload != nullptr) copy_out(region, is_idle);
     if (closed_last_ != nullptr) leave_device(*closed_last_);
     closed_last_ = is_idle ? nullptr : &region;
@@ -151,14 +151,14 @@ class StepSimulator::Run {
          ++next_drop_) {
       const PackId pack = facts_.dropped[next_drop_].pack;
       const OptionalIndex storage = facts_.pack_storage[pack];
-      if (storage.has_value() && !region_of_pack_[pack].has_value()) let_go(StorageId(*storage));
+      if (storage.has_value() && !region_of_pack_[pack].has_value()) release(StorageId(*storage));
     }
     drop_idle(op);
   }
 
   void drop_idle(OpId op) {
     std::erase_if(idle_, [&](Region* region) {
-      if (*region->standing->dropped_at > op) return false;
+      if (*region->in_trace->dropped_at > op) return false;
       drop(*region);
       return true;
     });
@@ -169,7 +169,7 @@ class StepSimulator::Run {
   void drop(Region& region) {
     release_inputs(region);
     for (const int kept : region.simulation->timeline.kept) {
-      let_go(region.standing->storages[kept]);
+      release(region.in_trace->storages[kept]);
     }
     drop_host_copies(region);
   }
@@ -193,14 +193,14 @@ class StepSimulator::Run {
   void leave_device(Region& region) {
     if (region.on_host.count == 0 || region.place != Place::kDevice) return;
     region.place = Place::kHost;
-    for (const int storage : region.offload->results) let_go(region.standing->storages[storage]);
-    for (const int storage : region.offload->inputs) let_go(region.standing->storages[storage]);
+    for (const int storage : region.offload->results) release(region.in_trace->storages[storage]);
+    for (const int storage : region.offload->inputs) release(region.in_trace->storages[storage]);
   }
 
   void bring_back(Region& region) {
     if (region.place == Place::kHost) {
       region.place = Place::kBroughtBack;
-      const Bytes bytes = region.offload->bytes(*region.standing->graph);
+      const Bytes bytes = region.offload->bytes(*region.in_trace->graph);
       brought_back_ += bytes;
       result_.host.copied_back += bytes;
     }
@@ -210,16 +210,16 @@ class StepSimulator::Run {
   void drop_host_copies(Region& region) { host_in_use_ -= std::exchange(region.on_host, Bytes{}); }
 
   // Releases a storage that the region kept in forward, on the device or on the host.
-  void let_go_of_kept(const Region& region, int storage) {
+  void release_kept(const Region& region, int storage) {
     if (region.place == Place::kDevice || !region.offload->contains(storage)) {
-      let_go(region.standing->storages[storage]);
+      release(region.in_trace->storages[storage]);
     } else if (region.place == Place::kBroughtBack) {
       brought_back_ -= bytes_of(region, storage);
     }
   }
 
   static Bytes bytes_of(const Region& region, int storage) {
-    return region.standing->graph->storages[storage].bytes;
+    return region.in_trace->graph->storages[storage].bytes;
   }
 
   void hold_packs_before(OpId op) {
@@ -232,19 +232,19 @@ class StepSimulator::Run {
     }
   }
 
-  void bear(StorageId storage) {
+  void allocate(StorageId storage) {
     ++holders_[storage];
     alive_ += trace_.storages[storage].bytes;
   }
 
-  void let_go(StorageId storage) {
+  void release(StorageId storage) {
     if (--holders_[storage] == 0) alive_ -= trace_.storages[storage].bytes;
   }
 
   void release_inputs(const Region& region) {
     const bool never_left = region.offload == nullptr || region.place == Place::kDevice;
-    for (const StorageId input : region.standing->inputs) {
-      if (never_left || !is_offloaded_input(region, input)) let_go(input);
+    for (const StorageId input : region.in_trace->inputs) {
+      if (never_left || !is_offloaded_input(region, input)) release(input);
     }
     if (never_left || region.place != Place::kBroughtBack) return;
     for (const int storage : region.offload->inputs) brought_back_ -= bytes_of(region, storage);
@@ -253,7 +253,7 @@ class StepSimulator::Run {
   static bool is_offloaded_input(const Region& region, StorageId input) {
     const std::vector<int>& inputs = region.offload->inputs;
     return std::any_of(inputs.begin(), inputs.end(),
-                       [&](int storage) { return region.standing->storages[storage] == input; });
+                       [&](int storage) { return region.in_trace->storages[storage] == input; });
   }
 
   void note_forward(OpId op) {
@@ -314,7 +314,7 @@ class StepSimulator::Run {
         advance(regions_[*region], part);
       } else if (part.kind == BackwardEvent::Kind::kRelease) {
         const OptionalIndex storage = facts_.pack_storage[pack];
-        if (storage.has_value()) let_go(StorageId(*storage));
+        if (storage.has_value()) release(StorageId(*storage));
       }
     }
   }
@@ -341,13 +341,13 @@ class StepSimulator::Run {
     recomputed_ -= region.recomputed;
     for (; region.next_step < done.end_step; ++region.next_step) {
       const RegionTimeline::Step& step = timeline.steps[region.next_step];
-      if (step.let_go.has_value()) {
-        let_go_of_kept(region, *step.let_go);
+      if (step.released.has_value()) {
+        release_kept(region, *step.released);
         continue;
       }
       ++result_.recomputed_ops;
       if (facts_.profile) {
-        const OpId op = region.standing->range.first + step.op;
+        const OpId op = region.in_trace->range.first + step.op;
         result_.time->recompute += facts_.profile->forward[op];
         if (collective_kind(trace_.ops[op].name)) {
           result_.time->communication += facts_.profile->forward[op];

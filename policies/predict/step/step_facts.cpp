@@ -41,7 +41,7 @@ std::vector<DroppedPack> dropped_packs(const Trace& trace) {
 
 // Returns the op at which the last pack of the region is dropped in forward. Returns nullopt if a
 // pack lives until backward.
-std::optional<OpId> last_drop(const Trace& trace, const StandingRegion& region) {
+std::optional<OpId> last_drop(const Trace& trace, const TraceRegion& region) {
   OpId last = region.range.first;
   for (const PackId pack : region.packs) {
     if (!trace.packs[pack].dropped_at) return std::nullopt;
@@ -102,9 +102,9 @@ StepSimulator::Facts::Facts(const Trace& traced, OptimizerModel optimizer)
   }
 }
 
-const StandingRegion& StepSimulator::Facts::region(OpRange range) {
+const TraceRegion& StepSimulator::Facts::region(OpRange range) {
   const auto [found, is_new] = regions_.try_emplace({range.first, range.end});
-  StandingRegion& region = found->second;
+  TraceRegion& region = found->second;
   if (!is_new) return region;
   RegionGraph graph = index.graph(range);
   region.range = range;

@@ -17,7 +17,7 @@
 namespace rematch {
 
 // A region's op range in the trace, and its graph. Maps local ids of the graph to ids of the trace.
-struct StandingRegion {
+struct TraceRegion {
   std::shared_ptr<const RegionGraph> graph;  // shared by all regions of the same behaviour
   OpRange range;
   std::vector<StorageId> storages;  // indexed by local storage
@@ -63,7 +63,7 @@ class StepSimulator::Facts {
  public:
   Facts(const Trace& traced, OptimizerModel optimizer);
 
-  const StandingRegion& region(OpRange range);
+  const TraceRegion& region(OpRange range);
   std::optional<ScopeId> top_scope(std::optional<ScopeId> scope) const {
     return top_of(top_scopes_, scope);
   }
@@ -89,7 +89,7 @@ class StepSimulator::Facts {
 
  private:
   IdTable<ScopeId, ScopeId> top_scopes_;
-  std::map<std::pair<OpId, OpId>, StandingRegion> regions_;
+  std::map<std::pair<OpId, OpId>, TraceRegion> regions_;
   std::vector<std::shared_ptr<const RegionGraph>> graphs_;
 };
 

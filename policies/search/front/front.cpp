@@ -67,9 +67,9 @@ struct FrontSearch::Plans {
     return found->second;
   }
 
-  bool is_none_without_regions() const { return !none || none->regions.empty(); }
+  bool none_has_no_regions() const { return !none || none->regions.empty(); }
   FrontPoint nothing_recomputed() {
-    return judged(builder.build({}, is_none_without_regions() ? "none" : kNameOfHolding));
+    return judged(builder.build({}, none_has_no_regions() ? "none" : kNameOfHolding));
   }
 
   template <class Accept>
@@ -136,8 +136,8 @@ const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) 
   // A mix adds up what layers hold for backward. The judge simulates the whole step, including
   // forward's temporaries and storages that layers share. Therefore, the plan of a mix near the
   // limit may exceed it, while the plan of a smaller mix does not.
-  constexpr int kMostTried = 64;
-  for (int tried = 0; end != mixed.points.begin() && tried < kMostTried; ++tried) {
+  constexpr int kMaxTried = 64;
+  for (int tried = 0; end != mixed.points.begin() && tried < kMaxTried; ++tried) {
     const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));
     if (accept(found)) return &found;
   }
@@ -246,7 +246,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.time_gap = plans_->time_gap();
   front.transient_gap = plans_->transient_gap();
   front.nothing_recomputed = plans_->nothing_recomputed();
-  if (!plans_->is_none_without_regions()) front.none = plans_->judged(*plans_->none);
+  if (!plans_->none_has_no_regions()) front.none = plans_->judged(*plans_->none);
   add_points(max_points, front);
   front.points.insert(front.points.end(), answers.begin(), answers.end());
   plans_->baselines.clear();

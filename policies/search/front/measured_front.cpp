@@ -14,7 +14,7 @@ using std::chrono::nanoseconds;
 
 // Each measured time has an error of a few percent. A slope is therefore fitted only if the
 // predictions of the anchors differ by at least this ratio.
-constexpr double kLeastSpread = 0.05;
+constexpr double kMinSpread = 0.05;
 
 PlanePoint beyond(const std::vector<PlanePoint>& points) {
   PlanePoint reference;
@@ -99,7 +99,7 @@ StepCalibration calibrate(const std::vector<double>& predicted_ns,
     alone += (predicted_ns[i] - mean_predicted) * (predicted_ns[i] - mean_predicted);
   }
   const auto [least, most] = std::minmax_element(predicted_ns.begin(), predicted_ns.end());
-  if (*most - *least < kLeastSpread * *most || together <= 0) {
+  if (*most - *least < kMinSpread * *most || together <= 0) {
     return {0, mean_predicted > 0 ? mean_measured / mean_predicted : 1};
   }
   const double slope = together / alone;

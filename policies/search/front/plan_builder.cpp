@@ -29,7 +29,7 @@ PlanBuilder::PlanBuilder(const Trace& trace, std::string trace_sha256, const Spa
       options_(options),
       space_(space),
       trace_sha256_(std::move(trace_sha256)),
-      num_openings_(num_openings(trace)) {}
+      times_opened_(times_opened(trace)) {}
 
 Plan PlanBuilder::build(const std::vector<int>& mix, std::string name) {
   Plan plan;
@@ -70,9 +70,9 @@ std::set<std::string_view> PlanBuilder::counted_blocks(const std::vector<int>& m
   return counted;
 }
 
-void PlanBuilder::add_regions(Plan& plan, const std::vector<PickedRegion>& regions, int first,
+void PlanBuilder::add_regions(Plan& plan, const std::vector<RegionSaves>& regions, int first,
                               int last) {
-  for (const PickedRegion& region : regions) {
+  for (const RegionSaves& region : regions) {
     const OpId start = map_.spans[first].range.first;
     const OpRange range = {start + region.range.first, start + region.range.end};
     const Place place = place_of(range, first, last);
@@ -90,7 +90,7 @@ void PlanBuilder::add_regions(Plan& plan, const std::vector<PickedRegion>& regio
 
 // Returns a region of the whole block that keeps everything that autograd would hold. Its recompute
 // runs only views.
-std::vector<PickedRegion> PlanBuilder::fastest_region(int span) const {
+std::vector<RegionSaves> PlanBuilder::fastest_region(int span) const {
   const OpRange range = map_.spans[span].range;
   const RegionGraph graph = map_.index.graph(range);
   std::set<int> saves;
@@ -117,7 +117,7 @@ PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) con
   const auto is_name = [&](ScopeId id) {
     const TracedScope& scope = trace_.scopes[id];
     return scope.first_op < scope.end_op && scope.end_op <= range.end &&
-           num_openings_.at(scope.path) == 1;
+           times_opened_.at(scope.path) == 1;
   };
   for (const ScopeId start : IdRange(first_block + 1, trace_.scopes.end_id())) {
     if (trace_.scopes[start].first_op != range.first || !is_name(start)) continue;
@@ -129,7 +129,7 @@ PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) con
   throw std::logic_error("a region found by the search does not start or end at a scope");
 }
 
-const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region, int first,
+const RegionType& PlanBuilder::type_of(OpRange range, const RegionSaves& region, int first,
                                        int last) {
   std::vector<int> kinds;
   for (int i = first; i <= last; ++i) kinds.push_back(map_.spans[i].kind);
@@ -140,7 +140,7 @@ const RegionType& PlanBuilder::type_of(OpRange range, const PickedRegion& region
   return found->second;
 }
 
-RegionType PlanBuilder::make_type(OpRange range, const PickedRegion& region, int first) const {
+RegionType PlanBuilder::make_type(OpRange range, const RegionSaves& region, int first) const {
   const RegionGraph graph = map_.index.graph(range);
   SaveSetCosts costs;
   costs.schedule = space_.schedule;

@@ -32,11 +32,11 @@ class PlanBuilder {
     ScopeId last;
   };
   std::set<std::string_view> counted_blocks(const std::vector<int>& mix) const;
-  void add_regions(Plan& plan, const std::vector<PickedRegion>& regions, int first, int last);
-  std::vector<PickedRegion> fastest_region(int span) const;
+  void add_regions(Plan& plan, const std::vector<RegionSaves>& regions, int first, int last);
+  std::vector<RegionSaves> fastest_region(int span) const;
   Place place_of(OpRange range, int first, int last) const;
-  const RegionType& type_of(OpRange range, const PickedRegion& region, int first, int last);
-  RegionType make_type(OpRange range, const PickedRegion& region, int first) const;
+  const RegionType& type_of(OpRange range, const RegionSaves& region, int first, int last);
+  RegionType make_type(OpRange range, const RegionSaves& region, int first) const;
   std::string scope_name(OpId op, int first, bool several) const;
 
   const Trace& trace_;
@@ -44,7 +44,7 @@ class PlanBuilder {
   const SpanOptions& options_;
   SearchSpace space_;
   std::string trace_sha256_;
-  std::map<std::string_view, int> num_openings_;
+  std::map<std::string_view, int> times_opened_;
   // Caches region types, because finding the order of a type takes a few simulations. Two regions
   // share a type if they cover the same kinds of span, lie at the same place in these spans, and
   // save and offload the same values.

@@ -38,7 +38,7 @@ struct PlacedJob {
 
 // The number of labels that a single test can reject.
 constexpr std::size_t kBlock = 64;
-constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
+constexpr std::size_t kMaxBuckets = std::size_t{1} << 19;
 
 // Rejects dominated labels early. Prepending jobs to labels makes hundreds of millions of labels,
 // and nearly all of them are dominated.
@@ -51,7 +51,7 @@ constexpr std::size_t kMostBuckets = std::size_t{1} << 19;
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
-    const std::size_t wanted = std::min(num_labels, kMostBuckets);
+    const std::size_t wanted = std::min(num_labels, kMaxBuckets);
     while (bucket_of(highest) >= wanted) ++shift_;
     least_time_.assign(bucket_of(highest) + 2, std::numeric_limits<std::int64_t>::max());
   }
@@ -231,7 +231,8 @@ class Mixer {
     for (const MixJob& job : jobs) {
       const Labels& behind = labels_[layer + job.num_layers];
       const auto rest = behind.find(offloaded_behind(job, before));
-      if (rest != behind.end()) placed.push_back({beside(job, before), &rest->second});
+      if (rest != behind.end())
+        placed.push_back({with_offloaded_before(job, before), &rest->second});
     }
     return placed;
   }
@@ -311,7 +312,7 @@ std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<in
   int layer = 0;
   std::int64_t before = 0;
   for (int option : mix) {
-    const MixJob job = beside(make_job(problem, layer, option), before);
+    const MixJob job = with_offloaded_before(make_job(problem, layer, option), before);
     before = offloaded_behind(job, before);
     peak = std::max(peak, held + Bytes{job.transient});
     held += Bytes{job.held};

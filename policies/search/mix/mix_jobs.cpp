@@ -20,7 +20,7 @@ MixJob make_job(const MixProblem& problem, int layer, int option) {
           .passes_on = described.passes_on};
 }
 
-MixJob beside(MixJob job, std::int64_t before) {
+MixJob with_offloaded_before(MixJob job, std::int64_t before) {
   if (before > 0) job.transient = std::max(job.transient, job.transient_beside + before);
   return job;
 }

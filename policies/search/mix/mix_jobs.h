@@ -20,10 +20,10 @@ struct MixJob {
   bool passes_on = true;
 };
 
-// beside() returns the job as it is if earlier layers have offloaded `before` bytes.
+// with_offloaded_before() returns the job as it is if earlier layers have offloaded `before` bytes.
 // offloaded_behind() returns the bytes that are offloaded before the layers after the job. See Note
 // [What a mix has on the host].
-MixJob beside(MixJob job, std::int64_t before);
+MixJob with_offloaded_before(MixJob job, std::int64_t before);
 inline std::int64_t offloaded_behind(const MixJob& job, std::int64_t before) {
   return job.passes_on ? before : job.offloaded;
 }

@@ -149,7 +149,7 @@ class CutProgram {
     for (const int index : here.starting) {
       const RegionCandidate& candidate = candidates_[static_cast<std::size_t>(index)];
       Place& there = places_.at(candidate.range.end);
-      for (const PlayedRegion& option : candidate.options) {
+      for (const RegionOption& option : candidate.options) {
         for (const States* states : {&here.behind_region, &here.behind_autograd}) {
           go_on(
               *states, there.open, there.behind_region, 0,
@@ -169,7 +169,7 @@ class CutProgram {
     option.figures.held = label.held;
     option.figures.transient = label.transient;
     option.figures.time = label.time;
-    for (const PlayedRegion* chosen : chosen_.list(label.last)) {
+    for (const RegionOption* chosen : chosen_.list(label.last)) {
       option.regions.push_back({chosen->range, chosen->point.saves});
     }
     return option;
@@ -178,7 +178,7 @@ class CutProgram {
   const std::vector<RegionCandidate>& candidates_;
   SpanTally tally_;
   Places places_;
-  ChoiceLists<const PlayedRegion*> chosen_;  // the regions that the labels have chosen
+  ChoiceLists<const RegionOption*> chosen_;  // the regions that the labels have chosen
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace rematch {
 // A range of ops that may become a region, and the options for this region.
 struct RegionCandidate {
   LocalRange range;
-  std::vector<PlayedRegion> options;
+  std::vector<RegionOption> options;
 };
 
 // Returns cuts of the block. A cut is a set of disjoint candidates, possibly empty, with one option

@@ -20,7 +20,7 @@ using std::chrono::nanoseconds;
 constexpr std::size_t kMaxSimulationsInCuts = 100;
 // If a region exports at most this many values, all subsets of them are tried. No block of the
 // models here exports more.
-constexpr std::size_t kMostExports = 6;
+constexpr std::size_t kMaxExports = 6;
 
 // Finds runs of adjacent scopes in a block that contain ops, at any depth. Plans name a region by
 // the scopes at its ends, so these scopes must open only once.
@@ -30,7 +30,7 @@ class RunFinder {
       : trace_(trace),
         block_(block),
         single_scopes_(single_scopes),
-        num_openings_(num_openings(trace)) {}
+        times_opened_(times_opened(trace)) {}
 
   std::vector<LocalRange> run() {
     add_inside(*block_.scope);
@@ -60,7 +60,7 @@ class RunFinder {
   }
 
   void add(const TracedScope& first, const TracedScope& last) {
-    if (num_openings_[first.path] > 1 || num_openings_[last.path] > 1) return;
+    if (times_opened_[first.path] > 1 || times_opened_[last.path] > 1) return;
     const OpId start = block_.range.first;
     const LocalRange run = {first.first_op - start, last.end_op - start};
     if (std::find(runs_.begin(), runs_.end(), run) == runs_.end()) runs_.push_back(run);
@@ -69,7 +69,7 @@ class RunFinder {
   const Trace& trace_;
   const Span& block_;
   bool single_scopes_;
-  std::map<std::string_view, int> num_openings_;
+  std::map<std::string_view, int> times_opened_;
   std::vector<LocalRange> runs_;
 };
 
@@ -129,8 +129,8 @@ class BlockOptionFinder {
     SaveSetCosts costs = pricer_.costs(range);
     if (space_.whole_modules) costs.never_saved = draws_before_others(range);
     const std::vector<int> exports = exports_of(range, costs);
-    if (exports.size() > kMostExports) time_gaps_[range.end].push_back({range.first, kUnknown});
-    const std::size_t num_tried = std::min(exports.size(), kMostExports);
+    if (exports.size() > kMaxExports) time_gaps_[range.end].push_back({range.first, kUnknown});
+    const std::size_t num_tried = std::min(exports.size(), kMaxExports);
     SimulatedSets simulated;
     std::set<std::vector<int>> chosen_sets;
     for (std::uint32_t chosen = 0; chosen < 1U << num_tried; ++chosen) {
@@ -144,7 +144,7 @@ class BlockOptionFinder {
       transient_gap_ = std::max(transient_gap_, front.transient_gap);
       for (const BlockPoint& point : front.points) {
         if (!chosen_sets.insert(point.saves).second) continue;
-        found.options.push_back(pricer_.played(range, point));
+        found.options.push_back(pricer_.option_of(range, point));
       }
     }
     return found;
@@ -203,7 +203,7 @@ class BlockOptionFinder {
 
   // Adds an option unless it is there. This ensures that none and full are options at every
   // resolution.
-  void add_end(std::vector<SpanOption>& options, std::vector<PickedRegion> regions) {
+  void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),
                     [&](const SpanOption& option) { return option.regions == regions; })) {
       return;

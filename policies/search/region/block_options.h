@@ -15,7 +15,7 @@ struct BlockOptions {
   std::vector<SpanOption> as_one_region;
   // Options that make the block one region. Includes options that are dominated by leaving the
   // block to autograd.
-  std::vector<PlayedRegion> whole;
+  std::vector<RegionOption> whole;
   OptionGap gap;
 };
 

@@ -31,7 +31,7 @@ class OffloadOptions {
     if (!has_live_slot(pricer_.graph(pricer_.whole()))) return options;
     const CanLeave can_leave = leave_everywhere();
     for (const std::vector<int>& saves : save_sets) {
-      PickedRegion picked{pricer_.whole(), saves, {}, can_leave.inputs};
+      RegionSaves picked{pricer_.whole(), saves, {}, can_leave.inputs};
       add(picked, options);
       std::copy_if(saves.begin(), saves.end(), std::back_inserter(picked.offloaded),
                    [&](int op) { return can_leave.ops[static_cast<std::size_t>(op)]; });
@@ -90,7 +90,7 @@ class OffloadOptions {
     return can_leave;
   }
 
-  void add(const PickedRegion& picked, std::vector<SpanOption>& options) {
+  void add(const RegionSaves& picked, std::vector<SpanOption>& options) {
     const Bytes offloaded = bytes_of(picked);
     if (offloaded.count == 0) return;
     SpanOption option{pricer_.price({picked}), {picked}};
@@ -101,7 +101,7 @@ class OffloadOptions {
     options.push_back(std::move(option));
   }
 
-  Bytes bytes_of(const PickedRegion& picked) {
+  Bytes bytes_of(const RegionSaves& picked) {
     const RegionGraph& graph = pricer_.graph(picked.range);
     RegionType type;
     type.ops = ops_saving(graph, picked.saves);
@@ -128,7 +128,7 @@ std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first
   return OffloadOptions(searched, first, kinds).run(save_sets);
 }
 
-void set_offloads(const PickedRegion& picked, RegionType& type) {
+void set_offloads(const RegionSaves& picked, RegionType& type) {
   for (const int op : picked.offloaded) {
     type.ops[static_cast<std::size_t>(op)].treatment = Treatment::kOffload;
   }

@@ -18,6 +18,6 @@ std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first
 
 // Changes `type` from saving to offloading what the picked region offloads. The ops of `type` must
 // have their names.
-void set_offloads(const PickedRegion& picked, RegionType& type);
+void set_offloads(const RegionSaves& picked, RegionType& type);
 
 }  // namespace rematch

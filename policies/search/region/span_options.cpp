@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 
 // The maximum length of a segment that may keep values. Longer segments serve the lowest peaks, at
 // which nothing is kept.
-constexpr int kMostThatKeep = 4;
+constexpr int kMaxKeepers = 4;
 
 class OptionMaker {
  public:
@@ -43,7 +43,7 @@ class OptionMaker {
   int most_in_segment() const {
     if (space_.most_in_segment) return *space_.most_in_segment;
     // Longer segments would take more time than all other parts of the search.
-    if (space_.reach == Reach::kHull) return kMostThatKeep;
+    if (space_.reach == Reach::kHull) return kMaxKeepers;
     const auto num_blocks = std::count_if(map_.spans.begin(), map_.spans.end(),
                                           [](const Span& span) { return span.is_block(); });
     return static_cast<int>(std::ceil(2 * std::sqrt(static_cast<double>(num_blocks))));
@@ -86,9 +86,9 @@ class OptionMaker {
 
   // Returns the save sets that may be offloaded. If there are too many, returns only those on the
   // hull. If these are too many, returns an even selection of them with both ends.
-  std::vector<std::vector<int>> offloaded_sets(const std::vector<PlayedRegion>& whole) const {
+  std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
     std::vector<LayerOption> figures;
-    for (const PlayedRegion& region : whole) {
+    for (const RegionOption& region : whole) {
       figures.push_back({region.point.kept, region.point.transient, {}, region.point.recompute});
     }
     std::vector<std::size_t> chosen(whole.size());
@@ -162,7 +162,7 @@ class OptionMaker {
     const LocalRange whole = pricer.whole();
     if (space_.offload && !has_live_slot(pricer.graph(whole))) return;
     for (const std::vector<int>& saves : saves_[kinds[0]]) {
-      if (size > kMostThatKeep && !saves.empty()) continue;
+      if (size > kMaxKeepers && !saves.empty()) continue;
       SpanOption option{{}, {{whole, repeated(saves, first, size)}}};
       option.figures = pricer.price(option.regions);
       option.figures.covers = kinds;

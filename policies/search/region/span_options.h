@@ -14,7 +14,7 @@ namespace rematch {
 // An option: its figures for layer mixing, and its regions, from which a plan is made.
 struct SpanOption {
   LayerOption figures;
-  std::vector<PickedRegion> regions;  // empty: no region, so autograd keeps what it saves
+  std::vector<RegionSaves> regions;  // empty: no region, so autograd keeps what it saves
 };
 
 // Bounds how much better a way to run a block can be if it is not among the options. For each such

@@ -62,7 +62,7 @@ Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& count
 
 }  // namespace
 
-PlayedRegion SpanPricer::played(LocalRange range, const BlockPoint& point) {
+RegionOption SpanPricer::option_of(LocalRange range, const BlockPoint& point) {
   const RegionGraph& graph = piece(range).graph;
   return {range, point, kept_storages(graph, ops_saving(graph, point.saves))};
 }
@@ -104,7 +104,7 @@ PieceFigures SpanTally::add_unmanaged(LocalRange range) {
   return figures;
 }
 
-PieceFigures SpanTally::add_region(const PlayedRegion& region) {
+PieceFigures SpanTally::add_region(const RegionOption& region) {
   const SpanPricer::Piece& piece = pricer_->piece(region.range);
   held_here_ = late_ = {};
   for (const StorageId storage : input_storages(piece.graph)) hold(storage);
@@ -121,7 +121,7 @@ PieceFigures SpanTally::add_region(const PlayedRegion& region) {
 }
 
 // Computes the figures that Note [The peak of a mix] needs.
-LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
+LayerOption SpanPricer::price(const std::vector<RegionSaves>& regions) {
   SpanTally tally(*this);
   LayerOption option;
   option.held = option.transient = option.transient_beside = tally.shared().held;
@@ -139,14 +139,14 @@ LayerOption SpanPricer::price(const std::vector<PickedRegion>& regions) {
   const auto add_unmanaged = [&](int end) {
     if (end != done) add(tally.add_unmanaged({done, end}));
   };
-  for (const PickedRegion& region : regions) {
+  for (const RegionSaves& region : regions) {
     add_unmanaged(region.range.first);
     done = region.range.end;
     // nothing refers to the region after forward
     if (!has_live_slot(graph(region.range))) continue;
     const SaveSetCosts priced = costs(region.range);
     const BlockPoint point = price_save_set(graph(region.range), priced, region.saves);
-    add(tally.add_region(played(region.range, point)));
+    add(tally.add_region(option_of(region.range, point)));
     option.passes_on = false;
   }
   add_unmanaged(whole().end);

@@ -14,14 +14,14 @@
 namespace rematch {
 
 // A region, and the ops that it keeps.
-struct PickedRegion {
+struct RegionSaves {
   LocalRange range;
   std::vector<int> saves;
   // The part of `saves` that is offloaded, as local indices of the region. SpanPricer ignores this
   // list and treats all of `saves` as saved.
   std::vector<int> offloaded = {};
   std::vector<RegionInput> offload_inputs = {};
-  bool operator==(const PickedRegion&) const = default;
+  bool operator==(const RegionSaves&) const = default;
 };
 
 // A piece of a span: a region, or the ops between two regions.
@@ -36,7 +36,7 @@ struct PieceFigures {
 };
 
 // One way to run a region. Its figures do not depend on the neighbours of the region.
-struct PlayedRegion {
+struct RegionOption {
   LocalRange range;
   BlockPoint point;
   std::vector<StorageId> keeps;  // the storages of `point.kept`, ascending
@@ -48,12 +48,12 @@ class SpanPricer {
   SpanPricer(const SearchedTrace& searched, int first, int num_spans);
 
   // `regions` must be disjoint and in forward order. Autograd manages the ops outside them.
-  LayerOption price(const std::vector<PickedRegion>& regions);
+  LayerOption price(const std::vector<RegionSaves>& regions);
 
   // The next three functions serve the search for save sets of a region.
   const RegionGraph& graph(LocalRange range) { return piece(range).graph; }
   SaveSetCosts costs(LocalRange range);
-  PlayedRegion played(LocalRange range, const BlockPoint& point);
+  RegionOption option_of(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }
   // Returns the bytes that backward of later spans has made when backward of this one begins.
@@ -98,7 +98,7 @@ class SpanTally {
   const PieceFigures& shared() const { return shared_; }
   // Pieces must be disjoint and added in forward order. Ops between two pieces hold nothing.
   PieceFigures add_unmanaged(LocalRange range);
-  PieceFigures add_region(const PlayedRegion& region);
+  PieceFigures add_region(const RegionOption& region);
 
   // Returns the storages paid for so far, ascending. Later pieces depend on earlier ones only
   // through these.

@@ -9,7 +9,7 @@ namespace {
 
 // Cuts a trace into blocks and the spans between them, in forward order.
 std::vector<Span> cut(const Trace& trace, Repeats repeats) {
-  std::map<std::string_view, int> openings = num_openings(trace);
+  std::map<std::string_view, int> openings = times_opened(trace);
   std::vector<int> blocks;
   for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
     blocks.push_back(static_cast<int>(block));
@@ -173,7 +173,7 @@ class KindFinder {
 
 }  // namespace
 
-std::map<std::string_view, int> num_openings(const Trace& trace) {
+std::map<std::string_view, int> times_opened(const Trace& trace) {
   std::map<std::string_view, int> openings;
   for (const TracedScope& scope : trace.scopes) {
     if (scope.first_op < scope.end_op) ++openings[scope.path];

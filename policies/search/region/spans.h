@@ -61,7 +61,7 @@ struct SpanMap {
 
 // Returns, by path, how often each scope opens. Includes only scopes that contain ops. A path that
 // opens several times is ambiguous.
-std::map<std::string_view, int> num_openings(const Trace& trace);
+std::map<std::string_view, int> times_opened(const Trace& trace);
 
 // The rule for a block that runs several times in a step. kAreBlocks: each run is a block, as in
 // plans, which count the runs. kNoBlocks: no run is a block, because wrapping a module would treat

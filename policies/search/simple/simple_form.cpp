@@ -30,7 +30,7 @@ using std::chrono::nanoseconds;
 
 // The maximum number of rules that are combined in pairs, with every possible place where the first
 // rule ends. The peak and time of a pair are computed from sums.
-constexpr std::size_t kMostPaired = 64;
+constexpr std::size_t kMaxPaired = 64;
 
 PlanePoint sums_on_plane(const SimpleMix& mix) { return {mix.peak.count, mix.time.count()}; }
 
@@ -69,7 +69,7 @@ struct SimpleSearch::Plans {
         times(mean_times(trace, profile.forward)),
         // rules apply to modules, so a block that runs several times is not a block here
         map(make_spans(trace, times, Repeats::kNoBlocks)),
-        rules(simple_rules({trace, map, times, space}, kMostPaired)),
+        rules(simple_rules({trace, map, times, space}, kMaxPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, profile.trace_sha256, map, rules.options, space),
         mixes(paired_mixes()),
@@ -169,13 +169,13 @@ SimpleSearch::~SimpleSearch() = default;
 // therefore exceed it, and a mix above the limit may fit. There are only a few mixes with one rule
 // for all layers. All of these are simulated, independent of their sums.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
-  constexpr int kMostTried = 64;
+  constexpr int kMaxTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;
   const Bytes activations = peak - plans_->judge.before();
   auto end = std::partition_point(mixes.begin(), mixes.end(),
                                   [&](const SimpleMix& mix) { return mix.peak <= activations; });
   std::optional<FrontPoint> best;
-  for (int tried = 0; !best && end != mixes.begin() && tried < kMostTried; ++tried) {
+  for (int tried = 0; !best && end != mixes.begin() && tried < kMaxTried; ++tried) {
     const FrontPoint& point = plans_->point(*--end);
     if (point.figures.peak <= peak) best = point;
   }
@@ -199,7 +199,7 @@ FrontPoint SimpleSearch::lowest() {
 }
 
 std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
-  constexpr int kMostTried = 8;
+  constexpr int kMaxTried = 8;
   const nanoseconds extra = step_time - plans_->profile.step_time();
   const std::vector<SimpleMix>& mixes = plans_->mixes;
   auto next = std::partition_point(mixes.begin(), mixes.end(),
@@ -209,7 +209,7 @@ std::optional<FrontPoint> SimpleSearch::lowest_within(nanoseconds step_time) {
     const FrontPoint& point = plans_->point(mix);
     if (!lowest || point.figures.peak < lowest->figures.peak) lowest = point;
   };
-  for (int tried = 0; next != mixes.end() && tried < kMostTried; ++tried) consider(*next++);
+  for (int tried = 0; next != mixes.end() && tried < kMaxTried; ++tried) consider(*next++);
   for (const SimpleMix& mix : plans_->uniform) {
     if (mix.time > extra) break;
     consider(mix);

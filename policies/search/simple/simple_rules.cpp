@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 
 // The maximum number of ops for which all subsets are tried. Eight is enough for two matmuls of a
 // feed-forward, attention and four projections.
-constexpr std::size_t kMostSaved = 8;
+constexpr std::size_t kMaxSaved = 8;
 
 // A rule: how every layer of a group runs.
 struct SimpleRule {
@@ -57,7 +57,7 @@ class RuleMaker {
         map_(searched.map),
         times_(searched.times),
         space_(searched.space),
-        num_openings_(num_openings(trace_)) {
+        times_opened_(times_opened(trace_)) {
     for (const int span : map_.first_of_kind) pricers_.emplace_back(searched, span, 1);
   }
 
@@ -159,7 +159,7 @@ class RuleMaker {
       }
     }
     for (const bool has_scope : {true, false}) {
-      if (candidates_.size() <= kMostSaved) break;
+      if (candidates_.size() <= kMaxSaved) break;
       std::map<std::string, std::vector<std::string>> groups;
       for (const std::vector<std::string>& names : candidates_) {
         for (const std::string& name : names) groups[group_of(name, has_scope)].push_back(name);
@@ -169,7 +169,7 @@ class RuleMaker {
     }
     std::sort(by_worth.begin(), by_worth.end());
     for (auto& [worth, name] : by_worth) {
-      if (candidates_.size() >= kMostSaved) break;
+      if (candidates_.size() >= kMaxSaved) break;
       candidates_.push_back({std::move(name)});
     }
   }
@@ -182,7 +182,7 @@ class RuleMaker {
     std::map<std::string, LocalRange> modules;
     for (const TracedScope& scope : trace_.scopes) {
       if (scope.parent != block.scope || scope.first_op >= scope.end_op) continue;
-      if (num_openings_.at(scope.path) > 1) continue;
+      if (times_opened_.at(scope.path) > 1) continue;
       const OpId start = block.range.first;
       modules[scope.path.substr(path.size() + 1)] = {scope.first_op - start, scope.end_op - start};
     }
@@ -230,7 +230,7 @@ class RuleMaker {
     }
   }
 
-  std::vector<PickedRegion> regions_of(std::size_t kind, const SimpleRule& rule) {
+  std::vector<RegionSaves> regions_of(std::size_t kind, const SimpleRule& rule) {
     if (!is_block(kind) || !rule.is_checkpointed) return {};
     std::vector<LocalRange> ranges;
     if (rule.modules.empty()) {
@@ -243,10 +243,10 @@ class RuleMaker {
     }
     std::sort(ranges.begin(), ranges.end(),
               [](LocalRange a, LocalRange b) { return a.first < b.first; });
-    std::vector<PickedRegion> regions;
+    std::vector<RegionSaves> regions;
     for (const LocalRange range : ranges) {
       if (!has_live_slot(pricers_[kind].graph(range))) continue;
-      PickedRegion region{range, {}};
+      RegionSaves region{range, {}};
       for (int op = range.first; op < range.end; ++op) {
         const std::string& name = names_[kind][static_cast<std::size_t>(op)];
         const bool is_saved =
@@ -260,7 +260,7 @@ class RuleMaker {
 
   // Prices a kind of block under regions. Caches the price without regions, because simulating it
   // takes long and most rules leave some kind to autograd.
-  LayerOption price(std::size_t kind, const std::vector<PickedRegion>& regions) {
+  LayerOption price(std::size_t kind, const std::vector<RegionSaves>& regions) {
     const auto priced = [&] { return pricers_[kind].price(regions); };
     if (!regions.empty()) return priced();
     unmanaged_.resize(pricers_.size());
@@ -319,7 +319,7 @@ class RuleMaker {
   const SpanMap& map_;
   const OpTimes& times_;
   const SearchSpace& space_;
-  std::map<std::string_view, int> num_openings_;
+  std::map<std::string_view, int> times_opened_;
   std::vector<SpanPricer> pricers_;  // indexed by kind
   // indexed by kind: names of the ops of a block
   std::vector<std::vector<std::string>> names_;

@@ -118,8 +118,8 @@ Json frame_to_json(const Report& report) {
 }
 
 constexpr int kIndent = 2;
-constexpr std::size_t kLeastPointsOfAThread = 64;
-constexpr std::size_t kMostTextThreads = 8;
+constexpr std::size_t kMinPointsOfAThread = 64;
+constexpr std::size_t kMaxTextThreads = 8;
 
 // Appends an element with the indentation of an element in a member's list. Newlines inside strings
 // are escaped, so every newline ends a line.
@@ -147,8 +147,8 @@ std::string points_text(const std::vector<PointRecord>& points, std::size_t from
 // Converts points to text in parts, each on its own thread.
 std::string all_points_text(const std::vector<PointRecord>& points) {
   const std::size_t num_cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t num_parts = std::clamp<std::size_t>(points.size() / kLeastPointsOfAThread, 1,
-                                                        std::min(num_cores, kMostTextThreads));
+  const std::size_t num_parts = std::clamp<std::size_t>(points.size() / kMinPointsOfAThread, 1,
+                                                        std::min(num_cores, kMaxTextThreads));
   const auto start_of = [&](std::size_t part) { return part * points.size() / num_parts; };
   std::vector<std::future<std::string>> parts;
   for (std::size_t part = 1; part < num_parts; ++part) {

@@ -185,7 +185,7 @@ double y_labels_width(const Axis& axis, double growth) {
 }
 
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines) {
-  constexpr double kLeastSpace = 6;  // between two labels
+  constexpr double kMinSpace = 6;  // between two labels
   axis.start = area.left;
   axis.end = area.right;
   double free_from = 0;
@@ -198,7 +198,7 @@ void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines)
     const double half = text_width(tick.text) * picture.growth / 2;
     const double middle = std::clamp(x, half, std::max(half, picture.width - half));
     if (middle - half < free_from) continue;
-    free_from = middle + half + kLeastSpace;
+    free_from = middle + half + kMinSpace;
     picture.add_words({middle, area.bottom + kLabelsBelow * picture.growth}, tick.text,
                       Anchor::kMiddle);
   }

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// The sizes of a bar's parts, one for each look. Absent if the parts were not measured.
+// The sizes of a bar's parts, one for each style. Absent if the parts were not measured.
 using Parts = std::optional<std::vector<double>>;
 
 // Limits the value, because a file may contain any number, and sums of such numbers are larger
@@ -39,20 +39,21 @@ Row row_of(const ComparedPoint& compared) {
 }
 
 // Adds a row for each point. Adds a legend entry for each look that occurs in some row.
-void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, std::span<const Look> looks,
+void add_bars(Rows& chart, const std::vector<ComparedPoint>& points,
+              std::span<const SeriesStyle> styles,
               const std::function<Parts(const PointRecord&)>& parts_of,
               std::string (*text_of)(double)) {
-  std::vector<bool> is_used(looks.size(), false);
+  std::vector<bool> is_used(styles.size(), false);
   for (const ComparedPoint& compared : points) {
     Row row = row_of(compared);
     double total = 0;
     const Parts parts = parts_of(*compared.point);
-    for (std::size_t index = 0; parts && index < looks.size(); ++index) {
+    for (std::size_t index = 0; parts && index < styles.size(); ++index) {
       const double value = (*parts)[index];
       total += value;
       is_used[index] = is_used[index] || value > 0;
       row.segments.push_back(
-          {value, looks[index].fill, std::string(looks[index].words) + ": " + text_of(value)});
+          {value, styles[index].fill, std::string(styles[index].words) + ": " + text_of(value)});
     }
     if (parts) row.value = text_of(total);
     if (const PointStatus status = compared.point->status; status != PointStatus::kOk) {
@@ -61,8 +62,8 @@ void add_bars(Rows& chart, const std::vector<ComparedPoint>& points, std::span<c
     if (row.value.empty()) row.value = "-";
     chart.rows.push_back(std::move(row));
   }
-  for (std::size_t index = 0; index < looks.size(); ++index) {
-    if (is_used[index]) chart.legend.push_back(key_of(looks[index]));
+  for (std::size_t index = 0; index < styles.size(); ++index) {
+    if (is_used[index]) chart.legend.push_back(key_of(styles[index]));
   }
 }
 
@@ -93,24 +94,26 @@ std::string peaks_of_phases(const MemoryRecord& memory) {
 }
 
 // A timed step cannot separate recompute from the backward that triggers it.
-constexpr std::array kPhaseLooks = {
-    Look{"forward", Paint::kBlue}, Look{"loss", Paint::kPurple}, Look{"recompute", Paint::kOrange},
-    Look{"backward", Paint::kTeal}, Look{"optimizer", Paint::kGrey}};
+constexpr std::array kPhaseStyles = {
+    SeriesStyle{"forward", Paint::kBlue}, SeriesStyle{"loss", Paint::kPurple},
+    SeriesStyle{"recompute", Paint::kOrange}, SeriesStyle{"backward", Paint::kTeal},
+    SeriesStyle{"optimizer", Paint::kGrey}};
 
-constexpr std::array kClassLooks = {
-    Look{"matmul", Paint::kBlue},      Look{"attention", Paint::kOrange},
-    Look{"norm", Paint::kPurple},      Look{"elementwise", Paint::kTeal},
-    Look{"reduction", Paint::kYellow}, Look{"copy", Paint::kPink},
-    Look{"other", Paint::kGrey}};
+constexpr std::array kClassStyles = {
+    SeriesStyle{"matmul", Paint::kBlue},      SeriesStyle{"attention", Paint::kOrange},
+    SeriesStyle{"norm", Paint::kPurple},      SeriesStyle{"elementwise", Paint::kTeal},
+    SeriesStyle{"reduction", Paint::kYellow}, SeriesStyle{"copy", Paint::kPink},
+    SeriesStyle{"other", Paint::kGrey}};
 
-// Several classes of ops or kernels share a look. Classes of a newer version are shown as "other".
+// Several classes of ops or kernels share a style. Classes of a newer version are shown as "other".
 std::size_t look_of(std::string_view name) {
   if (name.starts_with("attention")) name = "attention";
   if (name == "memory") name = "copy";
   if (name == "softmax_loss") name = "reduction";
-  const auto* found = std::find_if(kClassLooks.begin(), kClassLooks.end() - 1,
-                                   [&name](const Look& look) { return look.words == name; });
-  return static_cast<std::size_t>(found - kClassLooks.begin());
+  const auto* found =
+      std::find_if(kClassStyles.begin(), kClassStyles.end() - 1,
+                   [&name](const SeriesStyle& style) { return style.words == name; });
+  return static_cast<std::size_t>(found - kClassStyles.begin());
 }
 
 bool has_kernel_times(const PointRecord& record) {
@@ -119,7 +122,7 @@ bool has_kernel_times(const PointRecord& record) {
 
 Parts kernel_times(const PointRecord& record, std::size_t phase) {
   if (!has_kernel_times(record)) return std::nullopt;
-  std::vector<double> times(kClassLooks.size());
+  std::vector<double> times(kClassStyles.size());
   for (const auto& [kernel_class, time] : record.kernels->time[phase]) {
     times[look_of(kernel_class)] +=
         static_cast<double>(time.count()) / record.kernels->counted_steps;
@@ -133,7 +136,7 @@ Parts op_times(const PointRecord& record, std::size_t phase) {
                                   [](const auto& classes) { return classes.empty(); })) {
     return std::nullopt;
   }
-  std::vector<double> times(kClassLooks.size());
+  std::vector<double> times(kClassStyles.size());
   for (const auto& [op_class, time] : record.time->classes[phase]) {
     times[look_of(to_string(op_class))] += static_cast<double>(time.count());
   }
@@ -164,7 +167,9 @@ constexpr const char* kIntervalWords =
 
 }  // namespace
 
-Key key_of(const Look& look) { return {capitalized(look.words), MarkerKind::kSquare, look.fill}; }
+Key key_of(const SeriesStyle& style) {
+  return {capitalized(style.words), MarkerKind::kSquare, style.fill};
+}
 
 Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
   const std::string words = as_words(to_string(op_class));
@@ -180,8 +185,9 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
     }
     return counts;
   };
-  constexpr std::array kLooks = {Look{"forward", Paint::kBlue}, Look{"recompute", Paint::kOrange}};
-  add_bars(chart, points, kLooks, counts_of, count_text);
+  constexpr std::array kStyles = {SeriesStyle{"forward", Paint::kBlue},
+                                  SeriesStyle{"recompute", Paint::kOrange}};
+  add_bars(chart, points, kStyles, counts_of, count_text);
   for (const ComparedPoint& compared : points) {
     const Parts counts = counts_of(*compared.point);
     if (compared.point->policy == "none" && counts) chart.reference = (*counts)[0] + (*counts)[1];
@@ -195,7 +201,7 @@ Rows peak_holders(const std::vector<ComparedPoint>& points) {
              "Peak allocated", Quantity::kBytes};
   const auto holders_of = [](const PointRecord& record) -> Parts {
     if (!record.memory || !record.memory->peak_allocated) return std::nullopt;
-    std::vector<double> bytes(kHolderLooks.size());
+    std::vector<double> bytes(kHolderStyles.size());
     for (std::size_t look = 0; look < kStackedHolders.size(); ++look) {
       bytes[look] = static_cast<double>(
           amount_of(record.memory->holders_at_peak, kStackedHolders.at(look)).count);
@@ -205,7 +211,7 @@ Rows peak_holders(const std::vector<ComparedPoint>& points) {
     }
     return bytes;
   };
-  add_bars(chart, points, kHolderLooks, holders_of, bytes_text);
+  add_bars(chart, points, kHolderStyles, holders_of, bytes_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
     const auto& memory = points[index].point->memory;
     if (memory) chart.rows[index].hint += peaks_of_phases(*memory);
@@ -219,12 +225,12 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   const auto phases_of = [](const PointRecord& record) -> Parts {
     if (!record.time || !record.time->step_median) return std::nullopt;
     std::vector<double> times;
-    for (const Look& look : kPhaseLooks) {
-      times.push_back(static_cast<double>(amount_of(record.time->phases, look.words).count()));
+    for (const SeriesStyle& style : kPhaseStyles) {
+      times.push_back(static_cast<double>(amount_of(record.time->phases, style.words).count()));
     }
     return times;
   };
-  add_bars(chart, points, kPhaseLooks, phases_of, time_text);
+  add_bars(chart, points, kPhaseStyles, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
     const auto step = measured_step(*points[index].point);  // differs from the phases' medians
     if (step) chart.rows[index].value = format_duration(*step);
@@ -248,7 +254,7 @@ std::vector<Rows> class_times(const std::vector<ComparedPoint>& points) {
       const auto slot = static_cast<std::size_t>(phase);
       return is_on_gpu ? kernel_times(record, slot) : op_times(record, slot);
     };
-    add_bars(chart, points, kClassLooks, times_of, time_text);
+    add_bars(chart, points, kClassStyles, times_of, time_text);
     if (chart.is_empty()) continue;
     for (const Row& row : chart.rows) longest = std::max(longest, row.total());
     charts.push_back(std::move(chart));

@@ -66,19 +66,19 @@ Lines losses(const std::vector<ComparedPoint>& points);
 Lines memory_timelines(const std::vector<ComparedPoint>& points);
 
 // How a part of a bar or stack looks: its label and its colour.
-struct Look {
+struct SeriesStyle {
   const char* words;
   Paint fill;
 };
-Key key_of(const Look& look);
+Key key_of(const SeriesStyle& style);
 
 // The looks of holders, from the bottom of a stack to its top. The last look is for bytes whose
 // holder is unknown. Bytes that a policy can influence are coloured; other bytes are grey.
-inline constexpr std::array kHolderLooks = {
-    Look{"frozen parameters", Paint::kGrid}, Look{"parameters", Paint::kDarkGrey},
-    Look{"optimizer", Paint::kGrey},         Look{"gradients", Paint::kLightGrey},
-    Look{"saved activations", Paint::kBlue}, Look{"recomputed", Paint::kOrange},
-    Look{"temporaries", Paint::kTeal},       Look{"unknown holders", Paint::kAxis}};
+inline constexpr std::array kHolderStyles = {
+    SeriesStyle{"frozen parameters", Paint::kGrid}, SeriesStyle{"parameters", Paint::kDarkGrey},
+    SeriesStyle{"optimizer", Paint::kGrey},         SeriesStyle{"gradients", Paint::kLightGrey},
+    SeriesStyle{"saved activations", Paint::kBlue}, SeriesStyle{"recomputed", Paint::kOrange},
+    SeriesStyle{"temporaries", Paint::kTeal},       SeriesStyle{"unknown holders", Paint::kAxis}};
 inline constexpr std::array kStackedHolders = {
     Holder::kFrozenParameters, Holder::kParameters,         Holder::kOptimizer, Holder::kGradients,
     Holder::kSavedActivations, Holder::kRecomputeTransient, Holder::kOther};

@@ -54,12 +54,13 @@ std::vector<std::string> chart_names() {
   return names;
 }
 
-std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment) {
+std::optional<Bytes> memory_limit(const PolicyComparison& comparison,
+                                  const Environment& environment) {
   const bool is_on_cpu = comparison.points.front().point->device == "cpu";
   return is_on_cpu ? environment.host_memory : environment.device_memory;
 }
 
-Drawn draw_chart(const std::string& name, const Comparison& comparison,
+Drawn draw_chart(const std::string& name, const PolicyComparison& comparison,
                  const Environment& environment) {
   for (const NamedChart& chart : charts_of(memory_limit(comparison, environment))) {
     if (chart.name != name) continue;

@@ -18,7 +18,8 @@ namespace rematch::chart {
 std::vector<std::string> chart_names();
 
 // Returns Rejected for an unknown chart, or if the comparison lacks the chart's data.
-std::variant<Picture, Rejected> draw_chart(const std::string& name, const Comparison& comparison,
+std::variant<Picture, Rejected> draw_chart(const std::string& name,
+                                           const PolicyComparison& comparison,
                                            const Environment& environment);
 
 // Draws the chart of a metric's name. Returns Rejected for an unknown metric, or if the record has
@@ -29,6 +30,7 @@ std::variant<Picture, Rejected> draw_chart(const std::string& name, const Compar
 std::variant<Picture, Rejected> draw_chart(const std::string& name, const FrontRecord& record);
 
 // Returns the memory limit that a front shows: the device's memory, or on a CPU the host's.
-std::optional<Bytes> memory_limit(const Comparison& comparison, const Environment& environment);
+std::optional<Bytes> memory_limit(const PolicyComparison& comparison,
+                                  const Environment& environment);
 
 }  // namespace rematch::chart

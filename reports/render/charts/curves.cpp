@@ -145,7 +145,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
 }
 
 // A plot is about 300 pixels wide, so finer samples would not be visible.
-constexpr std::size_t kMostSamples = 150;
+constexpr std::size_t kMaxSamples = 150;
 
 // Returns the bytes of the first `num_layers` holders. It is a double, because a file's numbers may
 // have any sum.
@@ -165,7 +165,7 @@ double total(const MemoryTimeline& timeline, std::size_t sample) {
 // Returns the highest sample of each run of samples, so that the peak is always included.
 std::vector<std::size_t> drawn_samples(const MemoryTimeline& timeline) {
   const std::size_t num_samples = timeline.op_index.size();
-  const std::size_t num_drawn = std::min(num_samples, kMostSamples);
+  const std::size_t num_drawn = std::min(num_samples, kMaxSamples);
   std::vector<std::size_t> chosen;
   for (std::size_t run = 0; run < num_drawn; ++run) {
     std::size_t highest = run * num_samples / num_drawn;
@@ -222,8 +222,8 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   // above it.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
-    const Look& look = kHolderLooks.at(layer);
-    Area area{{at(samples.front(), 0)}, look.fill, Paint::kClear, look.words};
+    const SeriesStyle& style = kHolderStyles.at(layer);
+    Area area{{at(samples.front(), 0)}, style.fill, Paint::kClear, style.words};
     for (const std::size_t sample : samples) {
       area.corners.push_back(at(sample, stacked(timeline, layer + 1, sample)));
     }
@@ -278,7 +278,7 @@ Lines memory_timelines(const std::vector<ComparedPoint>& points) {
           const MemoryTimeline* timeline = timeline_of(compared);
           return timeline != nullptr && timeline->bytes.contains(kStackedHolders.at(layer));
         });
-    if (is_drawn) chart.legend.push_back(key_of(kHolderLooks.at(layer)));
+    if (is_drawn) chart.legend.push_back(key_of(kHolderStyles.at(layer)));
   }
   chart.legend.push_back({"Peak", MarkerKind::kCircle, Paint::kInk});
   double highest = 0;

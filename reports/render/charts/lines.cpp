@@ -14,7 +14,7 @@ constexpr double kBottom = 40;  // room for the x axis
 constexpr double kStripHeight = 5;
 constexpr double kStripGap = 3;
 // If there were more samples than this, their markers would touch.
-constexpr std::size_t kMostMarkers = 60;
+constexpr std::size_t kMaxMarkers = 60;
 
 double foot_of(const Panel& panel) { return panel.strip.empty() ? 0 : kStripHeight + kStripGap; }
 
@@ -89,7 +89,7 @@ void draw_curve(Picture& picture, const Curve& curve, const Plot& plot) {
       continue;
     }
     path.corners.push_back({x, plot.y(*sample.y)});
-    if (curve.samples.size() > kMostMarkers) continue;
+    if (curve.samples.size() > kMaxMarkers) continue;
     markers.push_back(
         {MarkerKind::kCircle, path.corners.back(), 3.5, curve.paint, Paint::kSurface, sample.hint});
   }

@@ -10,9 +10,9 @@ namespace rematch::chart {
 namespace {
 
 // More names than this would hardly find room beside their spots.
-constexpr std::size_t kMostPlaced = 120;
+constexpr std::size_t kMaxPlaced = 120;
 constexpr char kFirstLetter = 'a';
-constexpr std::size_t kMostLetters = 26;
+constexpr std::size_t kMaxLetters = 26;
 
 double distance(const Position& a, const Position& b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
@@ -43,7 +43,7 @@ void add_letters(Picture& picture, const std::vector<Name>& names, std::vector<B
     Name letter = name;
     letter.label.text = std::string(1, static_cast<char>(kFirstLetter + placed.size()));
     const auto label =
-        placed.size() < kMostLetters ? place(picture, letter, obstacles, places) : std::nullopt;
+        placed.size() < kMaxLetters ? place(picture, letter, obstacles, places) : std::nullopt;
     if (!label) {
       rest.push_back(name);
       continue;
@@ -72,7 +72,7 @@ void add_letters(Picture& picture, const std::vector<Name>& names, std::vector<B
 
 void add_names(Picture& picture, const std::vector<Name>& names, const NamePlaces& places) {
   std::vector<Box> obstacles = obstacles_in(picture);
-  const std::size_t most = obstacles.size() + kMostPlaced;
+  const std::size_t most = obstacles.size() + kMaxPlaced;
   std::vector<Name> without_room;
   for (const Name& name : names) {
     const bool may_fit = obstacles.size() < most && text_width(name.label.text) <= places.longest;

@@ -39,7 +39,7 @@ Range peaks_of(const Plane& chart) {
 Range steps_of(const Plane& chart) {
   // The medians determine the axis; range_of() limits the room of the intervals. If all steps are
   // alike, the room is at most this fraction of the slowest step.
-  constexpr double kLeastRoom = 0.02;
+  constexpr double kMinRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
   for (const Spot& spot : chart.spots) {
@@ -49,7 +49,7 @@ Range steps_of(const Plane& chart) {
     steps.push_back({step, spot.interval.value_or(std::array{step, step})});
     slowest = std::max(slowest, step);
   }
-  return range_of(steps, kLeastRoom * slowest);
+  return range_of(steps, kMinRoom * slowest);
 }
 
 // Returns text such as "far to the right"; empty if the limit is near enough to be drawn.

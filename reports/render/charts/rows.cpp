@@ -14,7 +14,7 @@ constexpr double kLaneHeight = 11;
 constexpr double kAxisHeight = 24;
 constexpr double kGap = 8;
 constexpr double kInset = 6;  // room for dots at the ends of lanes
-constexpr int kMostTicks = 4;
+constexpr int kMaxTicks = 4;
 
 // Maps a ratio that is not above 0 to the farthest end of any axis.
 double logarithm(double ratio) {
@@ -32,13 +32,13 @@ Axis ratio_axis(const Rows& chart) {
   const Range range = range_of(estimates, std::log(2));
   const double margin = std::max(0.01, 0.04 * range.span());
   return make_axis(Quantity::kRatio, std::exp(range.low - margin), std::exp(range.high + margin),
-                   kMostTicks);
+                   kMaxTicks);
 }
 
 Axis bar_axis(const Rows& chart) {
   double largest = std::max(chart.at_least, chart.reference.value_or(0));
   for (const Row& row : chart.rows) largest = std::max(largest, row.total());
-  return make_axis(chart.quantity, 0, largest, kMostTicks);
+  return make_axis(chart.quantity, 0, largest, kMaxTicks);
 }
 
 void draw_words(Picture& picture, const Row& row, double top) {

@@ -266,12 +266,12 @@ std::string to_svg(const Key& key) {
 
 std::string to_svg_file(const Picture& picture) {
   constexpr double kMargin = 16;
-  constexpr double kLeastWidth = 640;  // width of the file's picture on a screen
+  constexpr double kMinWidth = 640;  // width of the file's picture on a screen
   Picture whole{picture.title};
   add_legend(picture, whole);
   const double top = -kLineHeight * static_cast<double>(picture.legend.size());
   const Box view{-kMargin, top - kMargin, picture.width + kMargin, picture.height + kMargin};
-  return svg_element(picture, view, std::max(kLeastWidth, view.width()),
+  return svg_element(picture, view, std::max(kMinWidth, view.width()),
                      " xmlns=\"http://www.w3.org/2000/svg\" class=\"alone\"",
                      "<style>\n" + picture_styles() + "</style>\n" +
                          Writer{}(Rectangle{view, Paint::kSurface, ""}) + "\n" + shapes_of(whole) +

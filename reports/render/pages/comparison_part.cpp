@@ -14,8 +14,8 @@
 namespace rematch::page {
 namespace {
 
-constexpr std::size_t kMostPanels = 24;
-constexpr std::size_t kMostOpenPanels = 3;  // a row of a wide screen
+constexpr std::size_t kMaxPanels = 24;
+constexpr std::size_t kMaxOpenPanels = 3;  // a row of a wide screen
 constexpr const char* kOrder = "baselines and the front first";
 
 const ComparedPoint* lowest_peak(const std::vector<ComparedPoint>& points) {
@@ -110,7 +110,7 @@ Figure front_figure(const std::vector<ComparedPoint>& points, const std::optiona
 
 // Charts of executed ops, their cost and the peak's holders are open; the others are folded.
 void add_charts(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
-  const std::vector<ComparedPoint> points = most_telling(all, kMostChartRows);
+  const std::vector<ComparedPoint> points = most_telling(all, kMaxChartRows);
   const std::string rest = left_out_words(points.size(), all.size(), kOrder);
   const auto add = [&](const chart::Rows& chart, Fold fold) {
     if (!chart.is_empty()) figures.push_back(chart_figure(chart, fold, rest));
@@ -143,7 +143,7 @@ std::vector<ComparedPoint> with_timelines(const std::vector<ComparedPoint>& poin
 void add_memory(const std::vector<ComparedPoint>& all, std::vector<Figure>& figures) {
   std::vector<ComparedPoint> points = with_timelines(all);
   const std::size_t num_all = points.size();
-  points.resize(std::min(points.size(), kMostPanels));
+  points.resize(std::min(points.size(), kMaxPanels));
   const chart::Lines chart = chart::memory_timelines(points);
   if (chart.is_empty()) return;
   std::vector<std::string> panels;
@@ -151,12 +151,12 @@ void add_memory(const std::vector<ComparedPoint>& all, std::vector<Figure>& figu
     panels.push_back(to_svg(draw(chart::Lines{panel.name, "", {panel}})));
   }
   figures.push_back({chart.title, chart.words + left_out_words(points.size(), num_all, kOrder),
-                     page::legend(chart.legend) + some_open(panels, kMostOpenPanels, "points")});
+                     page::legend(chart.legend) + some_open(panels, kMaxOpenPanels, "points")});
 }
 
 }  // namespace
 
-Part comparison_part(const Comparison& comparison, const Environment& environment) {
+Part comparison_part(const PolicyComparison& comparison, const Environment& environment) {
   const std::vector<ComparedPoint>& points = comparison.points;
   Part part;
   part.tiles = peak_tiles(points);
@@ -198,7 +198,7 @@ std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures
     chart::Rows chart = chart::metric_ratios(record, metric);
     if (chart.rows.empty()) continue;
     const std::size_t num_rows = chart.rows.size();
-    chart.rows.resize(std::min(num_rows, kMostChartRows));
+    chart.rows.resize(std::min(num_rows, kMaxChartRows));
     figures.push_back(
         chart_figure(chart, fold_of(chart.rows.size()),
                      left_out_words(chart.rows.size(), num_rows, "differences first")));

@@ -10,7 +10,7 @@
 namespace rematch::page {
 namespace {
 
-constexpr std::size_t kMostOpenRows = 20;
+constexpr std::size_t kMaxOpenRows = 20;
 // On a narrow screen, longer words of a row are cut after two lines until the reader expands them.
 constexpr std::size_t kLongestWords = 100;
 constexpr std::size_t kLongestOnOneLine = 28;  // length of a cell
@@ -115,9 +115,7 @@ std::string row(const table::Grid& grid, const table::Row& row, CellTitles title
 
 }  // namespace
 
-Fold fold_of(std::size_t num_rows) {
-  return num_rows > kMostOpenRows ? Fold::kFolded : Fold::kOpen;
-}
+Fold fold_of(std::size_t num_rows) { return num_rows > kMaxOpenRows ? Fold::kFolded : Fold::kOpen; }
 
 std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std::string& order) {
   if (num_shown >= num_all) return "";

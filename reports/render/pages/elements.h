@@ -71,7 +71,7 @@ std::string some_open(const std::vector<std::string>& parts, std::size_t most_op
 std::string part(const Part& part, const std::string& anchor);
 
 // A chart with more rows than this is unreadable. Tables have all rows.
-inline constexpr std::size_t kMostChartRows = 40;
+inline constexpr std::size_t kMaxChartRows = 40;
 
 // Makes a figure from a chart of rows. It is one column wide and has the chart's title and words,
 // followed by `more_words`.

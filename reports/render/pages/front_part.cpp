@@ -10,16 +10,16 @@
 namespace rematch::page {
 namespace {
 
-constexpr std::size_t kMostFrontPoints = 100;
+constexpr std::size_t kMaxFrontPoints = 100;
 
 // Returns the points that were run, the knee, and further points in the order of the area that they
 // add.
-std::vector<std::size_t> telling_points(const Front& front) {
+std::vector<std::size_t> representative_points(const Front& front) {
   std::vector<PlanePoint> plane;
   for (const FrontPoint& point : front.points) {
     plane.push_back({point.figures.peak.count, point.step_time.count()});
   }
-  std::vector<std::size_t> shown = spread_points(plane, kMostFrontPoints);
+  std::vector<std::size_t> shown = spread_points(plane, kMaxFrontPoints);
   for (std::size_t index = 0; index < front.points.size(); ++index) {
     if (front.points[index].measured || index == front.knee) shown.push_back(index);
   }
@@ -83,7 +83,7 @@ std::string points_words(const FrontRecord& record) {
 
 Part front_part(const FrontRecord& record) {
   const Front& front = record.front;
-  const std::vector<std::size_t> shown = telling_points(front);
+  const std::vector<std::size_t> shown = representative_points(front);
   Part part;
   part.tiles = front_tiles(record);
   part.verdict = front.verdict;
@@ -92,7 +92,7 @@ Part front_part(const FrontRecord& record) {
        picture(draw(chart::searched_front(record, shown)))},
       {"Points", points_words(record), grid(points_grid(record, shown)), fold_of(shown.size())}};
   std::vector<std::size_t> rows = shown;
-  rows.resize(std::min(rows.size(), kMostChartRows));
+  rows.resize(std::min(rows.size(), kMaxChartRows));
   const chart::Rows kept = chart::kept_layers(record, rows);
   if (!kept.is_empty()) {
     part.figures.push_back(

@@ -41,10 +41,10 @@ std::string last_parts(const std::string& path, int num_parts) {
 // Returns the file's name, with as much of its path as distinguishes it from other files of that
 // name.
 std::string short_name(const std::string& path, const std::vector<std::string>& paths) {
-  constexpr int kMostParts = 8;
+  constexpr int kMaxParts = 8;
   for (int num_parts = 1;; ++num_parts) {
     std::string name = last_parts(path, num_parts);
-    if (num_parts == kMostParts ||
+    if (num_parts == kMaxParts ||
         std::none_of(paths.begin(), paths.end(), [&](const std::string& other) {
           return other != path && last_parts(other, num_parts) == name;
         })) {
@@ -74,7 +74,7 @@ struct Sources {
 };
 
 // Splits the title into a heading such as "wan_small on cpu" and the dimensions and settings.
-std::pair<std::string, std::string> heading_and_facts(const Comparison& comparison) {
+std::pair<std::string, std::string> heading_and_facts(const PolicyComparison& comparison) {
   const std::size_t colon = comparison.title.find(": ");
   return {comparison.title.substr(0, colon), comparison.title.substr(colon + 2)};
 }
@@ -91,7 +91,7 @@ std::string facts_of(const FrontRecord& record) {
 
 // Up to this many comparisons of a sweep get their own part. Beyond it, only the overview has their
 // tables.
-constexpr std::size_t kMostParts = 6;
+constexpr std::size_t kMaxParts = 6;
 
 std::string sweep_heading(const SweepModel& model) {
   std::string heading = model.heading;
@@ -105,9 +105,9 @@ std::string sweep_heading(const SweepModel& model) {
 }
 
 void add_report(const Sources& sources, const NamedReport& source, std::vector<Section>& sections) {
-  const std::vector<Comparison> comparisons = compare_policies(source.report);
+  const std::vector<PolicyComparison> comparisons = compare_policies(source.report);
   const std::vector<SweepModel> models = sweep_models(source.report, comparisons);
-  const bool has_parts = comparisons.size() <= kMostParts;
+  const bool has_parts = comparisons.size() <= kMaxParts;
   const std::size_t num_overviews = is_sweep(models) ? models.size() : 0;
   const std::size_t first_part = sections.size() + num_overviews;
   for (std::size_t index = 0; index < num_overviews; ++index) {
@@ -122,7 +122,7 @@ void add_report(const Sources& sources, const NamedReport& source, std::vector<S
                         page::sweep_part(model, anchor, std::move(anchors))});
   }
   if (num_overviews > 0 && !has_parts) return;
-  for (const Comparison& comparison : comparisons) {
+  for (const PolicyComparison& comparison : comparisons) {
     const auto [heading, facts] = heading_and_facts(comparison);
     sections.push_back({"s" + std::to_string(sections.size()), sources.titled(heading, source.name),
                         facts,

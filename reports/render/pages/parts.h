@@ -14,7 +14,7 @@
 namespace rematch::page {
 
 // A run report's comparison: key figures, its front, every policy, charts.
-Part comparison_part(const Comparison& comparison, const Environment& environment);
+Part comparison_part(const PolicyComparison& comparison, const Environment& environment);
 
 // A compare record: verdict, ratios that differ, tables, explanations.
 Part compare_part(const CompareRecord& record);

@@ -13,8 +13,8 @@
 namespace rematch::page {
 namespace {
 
-constexpr std::size_t kMostOpenMaps = 6;
-constexpr std::size_t kMostNarrowColumns = 3;
+constexpr std::size_t kMaxOpenMaps = 6;
+constexpr std::size_t kMaxNarrowColumns = 3;
 
 // The cells of one policy at one place. There are several if only seeds differ.
 using Cells = std::vector<const SweepCell*>;
@@ -180,7 +180,7 @@ void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anc
   const std::string by = has_columns(model) ? " by " + model.axes.front().name : "";
   const bool has_seeds = std::any_of(model.axes.begin(), model.axes.end(),
                                      [](const SweepAxis& axis) { return axis.name == kSeedAxis; });
-  const bool is_narrow = maps.size() == 1 && num_columns(model) <= kMostNarrowColumns;
+  const bool is_narrow = maps.size() == 1 && num_columns(model) <= kMaxNarrowColumns;
   const FigureWidth width = is_narrow ? FigureWidth::kColumn : FigureWidth::kWhole;
   const bool joins_seeds = has_seeds && model.axes.front().name != kSeedAxis;
   for (const MapFigure& figure : kFigures) {
@@ -190,7 +190,7 @@ void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anc
     }
     figures.push_back({figure.title + by,
                        std::string(figure.words) + (joins_seeds ? figure.words_of_seeds : ""),
-                       some_open(parts, kMostOpenMaps, "of these"), Fold::kOpen, width});
+                       some_open(parts, kMaxOpenMaps, "of these"), Fold::kOpen, width});
   }
 }
 

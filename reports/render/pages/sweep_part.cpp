@@ -14,10 +14,10 @@
 namespace rematch::page {
 namespace {
 
-constexpr std::size_t kMostFailureRows = 200;
-constexpr std::size_t kMostPlaces = 4;  // places named for one failure
-constexpr std::size_t kMostOpenFronts = 6;
-constexpr std::size_t kMostFronts = 24;
+constexpr std::size_t kMaxFailureRows = 200;
+constexpr std::size_t kMaxPlaces = 4;  // places named for one failure
+constexpr std::size_t kMaxOpenFronts = 6;
+constexpr std::size_t kMaxFronts = 24;
 
 struct BestSaving {
   double peak_ratio = 1;
@@ -150,10 +150,10 @@ void add_failures(const SweepModel& model, std::vector<Figure>& figures) {
                     {"where", table::Alignment::kLeft}},
                    "why"};
   for (const auto& [failure, where] : places) {
-    if (grid.rows.size() == kMostFailureRows) break;
-    grid.rows.push_back({{failure.policy, failure.outcome, std::to_string(where.size()),
-                          listed(where, kMostPlaces)},
-                         failure.reason});
+    if (grid.rows.size() == kMaxFailureRows) break;
+    grid.rows.push_back(
+        {{failure.policy, failure.outcome, std::to_string(where.size()), listed(where, kMaxPlaces)},
+         failure.reason});
   }
   std::string words = "Failures of one policy with the same reason are listed once.";
   if (grid.rows.size() < places.size()) {
@@ -223,7 +223,7 @@ void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
   if (chart.panels.empty()) return;
   const std::size_t num_all = chart.panels.size();
   std::vector<chart::FrontPanel> shown;
-  for (const std::size_t index : spread_indices(num_all, kMostFronts)) {
+  for (const std::size_t index : spread_indices(num_all, kMaxFronts)) {
     shown.push_back(std::move(chart.panels[index]));
   }
   chart.panels = std::move(shown);
@@ -237,7 +237,7 @@ void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
   if (pictures.size() < num_all) {
     words += " Shown: " + format_part(pictures.size(), num_all) + " comparisons, evenly chosen.";
   }
-  figures.push_back({"Fronts side by side", words, some_open(pictures, kMostOpenFronts, "fronts")});
+  figures.push_back({"Fronts side by side", words, some_open(pictures, kMaxOpenFronts, "fronts")});
 }
 
 }  // namespace

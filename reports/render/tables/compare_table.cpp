@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 using table::Alignment;
 using table::kNotMeasured;
 
-constexpr std::size_t kMostOthers = 6;  // names per line
+constexpr std::size_t kMaxOthers = 6;  // names per line
 
 std::string cell_of(const MetricRecord& metric) {
   const std::string verdict(to_string(metric.verdict));
@@ -104,7 +104,7 @@ std::string detail_of(const ComparedRow& row) {
     parts.push_back(words_of(explanation.metric) + ": " + explanation.sentence);
   }
   if (!row.other_differences.empty()) {
-    parts.push_back("differs in " + listed(row.other_differences, kMostOthers));
+    parts.push_back("differs in " + listed(row.other_differences, kMaxOthers));
   }
   return joined(parts, "; ");
 }
@@ -232,7 +232,7 @@ std::vector<std::string> uncompared_lines(const CompareRecord& record) {
 }
 
 CompareGrids compare_grids(const CompareRecord& record) {
-  const bool shows_all = record.rows.size() <= kMostEqualRows;
+  const bool shows_all = record.rows.size() <= kMaxEqualRows;
   std::size_t num_left_out = 0;
   CompareGrids compared;
   for (const ComparedRow& row : record.rows) {

@@ -26,7 +26,7 @@ struct CompareGrids {
 };
 
 // With more rows than this, rows without any difference are counted instead of shown.
-inline constexpr std::size_t kMostEqualRows = 100;
+inline constexpr std::size_t kMaxEqualRows = 100;
 
 CompareGrids compare_grids(const CompareRecord& record);
 

@@ -255,7 +255,7 @@ std::string render_csv(const std::vector<NamedReport>& reports) {
   const PointRecord no_point;
   std::string text = line_of("", {}, {.point = &no_point}, dimensions).names();
   for (const NamedReport& source : reports) {
-    for (const Comparison& comparison : compare_policies(source.report)) {
+    for (const PolicyComparison& comparison : compare_policies(source.report)) {
       for (const ComparedPoint& compared : comparison.points) {
         text += line_of(source.name, source.report.provenance, compared, dimensions).cells();
       }

@@ -60,7 +60,7 @@ std::string render_gate(const GateRecord& record, TableFormat format, std::size_
              {"tier", Alignment::kLeft},
              {"verdict", Alignment::kLeft}},
             "reason"};
-  const bool all = record.points.size() <= kMostPassingPoints;
+  const bool all = record.points.size() <= kMaxPassingPoints;
   std::size_t passing = 0;
   for (const GatedPoint& point : record.points) {
     passing += point.verdict == GateVerdict::kPass ? 1 : 0;

@@ -10,7 +10,7 @@
 namespace rematch {
 
 // From this number of points on, points that pass are counted instead of shown.
-inline constexpr std::size_t kMostPassingPoints = 100;
+inline constexpr std::size_t kMaxPassingPoints = 100;
 
 std::string render_gate(const GateRecord& record, TableFormat format, std::size_t width = 120);
 

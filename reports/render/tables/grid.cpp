@@ -22,7 +22,7 @@ struct Layout {
 };
 
 Layout lay_out(const Grid& grid, std::size_t width) {
-  constexpr int kMostYields = 3;
+  constexpr int kMaxYields = 3;
   Layout layout;
   for (std::size_t column = 0; column < grid.columns.size(); ++column) {
     std::size_t widest = grid.columns[column].title.size();
@@ -30,7 +30,7 @@ Layout lay_out(const Grid& grid, std::size_t width) {
     layout.widths.push_back(widest);
     layout.is_shown.push_back(true);
   }
-  for (int yields = kMostYields; yields > 0 && layout.total() > width; --yields) {
+  for (int yields = kMaxYields; yields > 0 && layout.total() > width; --yields) {
     for (std::size_t column = 0; column < grid.columns.size(); ++column) {
       if (grid.columns[column].yields == yields) layout.is_shown[column] = false;
     }

@@ -17,7 +17,7 @@ using table::Alignment;
 using table::bytes_cell;
 using table::Grid;
 
-std::set<std::string> kinds_in(const Comparison& comparison) {
+std::set<std::string> kinds_in(const PolicyComparison& comparison) {
   std::set<std::string> kinds;
   for (const ComparedPoint& compared : comparison.points) {
     if (!compared.point->ranks) continue;
@@ -63,7 +63,7 @@ std::string peaks_cell(const PointRecord& point) {
 
 }  // namespace
 
-ExplainedGrid ranks_grid(const Comparison& comparison) {
+ExplainedGrid ranks_grid(const PolicyComparison& comparison) {
   const std::set<std::string> kinds = kinds_in(comparison);
   Grid grid{{{"policy", Alignment::kLeft}, {"schedule", Alignment::kLeft}}};
   for (const std::string& kind : kinds) grid.columns.push_back({kind});
@@ -92,7 +92,7 @@ const HostRecord* host_of(const ComparedPoint& compared) {
   return point.memory && point.memory->host ? &*point.memory->host : nullptr;
 }
 
-bool has_times(const Comparison& comparison) {
+bool has_times(const PolicyComparison& comparison) {
   return std::any_of(comparison.points.begin(), comparison.points.end(),
                      [](const ComparedPoint& compared) {
                        const HostRecord* host = host_of(compared);
@@ -102,7 +102,7 @@ bool has_times(const Comparison& comparison) {
 
 }  // namespace
 
-ExplainedGrid host_grid(const Comparison& comparison) {
+ExplainedGrid host_grid(const PolicyComparison& comparison) {
   Grid grid{{{"policy", Alignment::kLeft},
              {"schedule", Alignment::kLeft},
              {"host peak"},

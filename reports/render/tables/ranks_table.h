@@ -15,10 +15,10 @@ struct ExplainedGrid {
 
 // Returns a row for each point that has ranks, and a column for each kind of collective that any of
 // them ran: "forward/recompute/backward" per step on each rank. No rows if no point has ranks.
-ExplainedGrid ranks_grid(const Comparison& comparison);
+ExplainedGrid ranks_grid(const PolicyComparison& comparison);
 
 // Returns the points whose plan keeps tensors on the host: how much, and the copies. No rows if
 // there are none.
-ExplainedGrid host_grid(const Comparison& comparison);
+ExplainedGrid host_grid(const PolicyComparison& comparison);
 
 }  // namespace rematch

@@ -21,7 +21,7 @@ using table::duration_cell;
 using table::Grid;
 using table::kNotMeasured;
 
-constexpr std::size_t kMostNames = 8;  // names of points in a sentence
+constexpr std::size_t kMaxNames = 8;  // names of points in a sentence
 constexpr const char* kUtilization = "MFU";
 
 // Returns text such as "60/60/60": ops executed in a step's forward, recompute and backward.
@@ -149,7 +149,7 @@ std::string reproduce_line(const std::string& command, TableFormat format) {
 
 }  // namespace
 
-Grid comparison_grid(const Comparison& comparison) {
+Grid comparison_grid(const PolicyComparison& comparison) {
   Grid grid{{{"policy", Alignment::kLeft},
              {"schedule", Alignment::kLeft},
              {"attention"},
@@ -166,7 +166,7 @@ Grid comparison_grid(const Comparison& comparison) {
   return grid;
 }
 
-std::string failure_words(const Comparison& comparison) {
+std::string failure_words(const PolicyComparison& comparison) {
   std::vector<std::string> names;
   for (const ComparedPoint& compared : comparison.points) {
     const PointRecord& point = *compared.point;
@@ -177,7 +177,7 @@ std::string failure_words(const Comparison& comparison) {
   }
   if (names.empty()) return "";
   return format_part(names.size(), comparison.points.size()) +
-         " points did not finish: " + listed(names, kMostNames) + ".";
+         " points did not finish: " + listed(names, kMaxNames) + ".";
 }
 
 std::string machine_words(const Environment& machine) {
@@ -199,7 +199,7 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
     return table::format_line(words, format, width) + (is_text ? "" : "\n");
   };
   std::string text;
-  for (const Comparison& comparison : compare_policies(report)) {
+  for (const PolicyComparison& comparison : compare_policies(report)) {
     text += is_text ? table::format_line(comparison.title, format, width)
                     : "**" + table::markdown_text(comparison.title) + "**\n";
     text += "\n" + table::format_grid(comparison_grid(comparison), format, width) + "\n";

@@ -15,11 +15,11 @@ namespace rematch {
 std::string render_table(const Report& report, TableFormat format, std::size_t width = 120);
 
 // Returns the rows of one comparison.
-table::Grid comparison_grid(const Comparison& comparison);
+table::Grid comparison_grid(const PolicyComparison& comparison);
 
 // Returns text such as "1 of 7 points did not finish: save_compute on_demand (oom at 90.0 MiB).";
 // empty if all did.
-std::string failure_words(const Comparison& comparison);
+std::string failure_words(const PolicyComparison& comparison);
 
 // Returns text such as "AMD EPYC, 2 threads, LibTorch 2.11.0"; empty if nothing is known.
 std::string machine_words(const Environment& machine);

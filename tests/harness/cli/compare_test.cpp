@@ -70,7 +70,7 @@ class Reports {
 // has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
 TEST_CASE("two sweeps are compared point by point, and what only one of them has is named") {
   const ScratchFolder scratch;
-  Report base = telling_sweep();
+  Report base = representative_sweep();
   Report candidate = base;
   for (PointRecord& point : candidate.points) {
     if (point.identity.model != "wan_small") continue;

@@ -208,7 +208,7 @@ void run_worker(Shared& shared, Interleavings& orders, const Case& setting, std:
   WorkSurroundings surroundings;
   surroundings.now = observer.now;
   surroundings.sleep = [&folder](std::chrono::milliseconds length) { folder.now += length; };
-  surroundings.told = [] { return Told::kNothing; };
+  surroundings.stop_request = [] { return StopRequest::kNone; };
   work(items, claims, measurer, surroundings, {std::nullopt, setting.look_every});
 }
 
@@ -373,7 +373,7 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
       Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return true; }};
       const WorkSurroundings surroundings{observer.now,
                                           [&](milliseconds length) { folder.now += length; },
-                                          [] { return Told::kNothing; }};
+                                          [] { return StopRequest::kNone; }};
       const auto work_with = [&](const std::vector<WorkItem>& items, SayingMeasurer& measurer,
                                  std::optional<Nanoseconds> end) {
         Claims claims(folder, {"a", "b", "c"}, {.plan = "p"}, observer, {kStale, 10});
@@ -385,7 +385,7 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
       SayingMeasurer small(MeasureEnd::kSkipped);
       WorkEnd end = work_with(on_small, small, milliseconds(50));
       CHECK(small.taken == std::vector<std::size_t>{2, 0});
-      CHECK(end.why == WorkEnd::Why::kTimeIsUp);  // b takes longer than a
+      CHECK(end.why == WorkEnd::Why::kDeadline);  // b takes longer than a
       CHECK(end.num_left == 1);
       end = work_with(on_small, small, std::nullopt);
       CHECK(small.taken == std::vector<std::size_t>{2, 0, 1});
@@ -411,7 +411,7 @@ TEST_CASE("a worker that is to try again what failed does so once") {
       Observer observer{[&] { return folder.now; }, [](const ClaimHolder&) { return true; }};
       const WorkSurroundings surroundings{
           observer.now, [&](std::chrono::milliseconds length) { folder.now += length; },
-          [] { return Told::kNothing; }};
+          [] { return StopRequest::kNone; }};
       const auto work_with = [&](const std::vector<std::string>& ids, bool retries_failed) {
         std::vector<WorkItem> items;
         for (const std::string& id : ids) items.push_back({id, std::nullopt});

@@ -24,14 +24,15 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::size_t kMostPlans = 4'000;
+constexpr std::size_t kMaxPlans = 4'000;
 
 struct TypedRange {
   OpRange range;
   RegionType type;
 };
-using Way = std::vector<TypedRange>;  // one way to run a block: its regions, in forward order
-using Ways = std::vector<Way>;
+using BlockSplit =
+    std::vector<TypedRange>;  // one way to run a block: its regions, in forward order
+using BlockSplits = std::vector<BlockSplit>;
 
 RegionType type_of(const Trace& trace, OpRange range, std::uint32_t chosen,
                    const std::vector<std::size_t>& savable, Schedule schedule) {
@@ -91,7 +92,7 @@ std::vector<ScopeId> children_of(const Trace& trace, ScopeId parent) {
 }
 
 // Counts how often the trace opens a scope of this name.
-std::size_t num_openings(const Trace& trace, ScopeId scope) {
+std::size_t times_opened(const Trace& trace, ScopeId scope) {
   const std::string& path = trace.scopes[scope].path;
   return static_cast<std::size_t>(
       std::count_if(trace.scopes.begin(), trace.scopes.end(),
@@ -107,9 +108,9 @@ void cut(const Trace& trace, const std::vector<ScopeId>& children, std::size_t n
   if (next == children.size()) return then(regions);
   cut(trace, children_of(trace, children[next]), 0, regions,
       [&](const std::vector<OpRange>& more) { cut(trace, children, next + 1, more, then); });
-  if (num_openings(trace, children[next]) > 1) return;
+  if (times_opened(trace, children[next]) > 1) return;
   for (std::size_t last = next; last < children.size(); ++last) {
-    if (num_openings(trace, children[last]) > 1) continue;
+    if (times_opened(trace, children[last]) > 1) continue;
     std::vector<OpRange> more = regions;
     more.push_back({trace.scopes[children[next]].first_op, trace.scopes[children[last]].end_op});
     cut(trace, children, last + 1, more, then);
@@ -181,30 +182,31 @@ std::vector<RegionInput> inputs_that_leave(const Trace& trace, OpRange range) {
 
 // Returns every way to run the block: any cut, and any saved ops in its regions. Returns nullopt if
 // there are too many.
-std::optional<Ways> ways_to_run(const Trace& trace, ScopeId block, const SearchSpace& space) {
+std::optional<BlockSplits> ways_to_run(const Trace& trace, ScopeId block,
+                                       const SearchSpace& space) {
   const Schedule schedule = space.schedule;
-  Ways ways;
+  BlockSplits ways;
   for (const std::vector<OpRange>& ranges : cuts_of(trace, block)) {
     // A region that saves nothing for backward has no demand, so it brings back no values early.
     // The search never uses such a region.
     const bool is_idle = std::any_of(ranges.begin(), ranges.end(),
                                      [&](OpRange range) { return packs_of(trace, range).empty(); });
     if (is_idle && space.offload) continue;
-    Ways of_cut = {{}};
+    BlockSplits of_cut = {{}};
     for (const OpRange range : ranges) {
-      Ways longer;
+      BlockSplits longer;
       for (const RegionType& type : types_of(trace, range, schedule)) {
-        for (const Way& way : of_cut) {
+        for (const BlockSplit& way : of_cut) {
           longer.push_back(way);
           longer.back().push_back({range, type});
         }
       }
       of_cut = std::move(longer);
-      if (of_cut.size() > kMostPlans) return std::nullopt;
+      if (of_cut.size() > kMaxPlans) return std::nullopt;
     }
     ways.insert(ways.end(), of_cut.begin(), of_cut.end());
     const bool is_whole = ranges == cuts_of(trace, block).front();
-    for (const Way& way : is_whole&& space.offload ? of_cut : Ways()) {
+    for (const BlockSplit& way : is_whole&& space.offload ? of_cut : BlockSplits()) {
       for (RegionType& type :
            offloading(trace, way[0].range, way[0].type, inputs_that_leave(trace, way[0].range))) {
         ways.push_back({{way[0].range, std::move(type)}});
@@ -229,7 +231,7 @@ class EveryPlan {
       auto ways = ways_to_run(trace_, block.scope, space_);
       if (!ways) return std::nullopt;
       num_plans *= ways->size();
-      if (num_plans > kMostPlans) return std::nullopt;
+      if (num_plans > kMaxPlans) return std::nullopt;
       ways_.push_back(std::move(*ways));
     }
     go(0);
@@ -241,7 +243,7 @@ class EveryPlan {
  private:
   void go(std::size_t layer) {
     if (layer == ways_.size()) return judge();
-    for (const Way& way : ways_[layer]) {
+    for (const BlockSplit& way : ways_[layer]) {
       for (const TypedRange& region : way) regions_.push_back({region.range, &region.type});
       go(layer + 1);
       regions_.resize(regions_.size() - way.size());
@@ -276,7 +278,7 @@ class EveryPlan {
   const SearchSpace& space_;
   Schedule schedule_;
   StepSimulator simulator_;
-  std::vector<Ways> ways_;
+  std::vector<BlockSplits> ways_;
   std::vector<LocatedRegion> regions_;
   std::map<std::int64_t, std::int64_t> fastest_;
   int num_segments_ = 0;

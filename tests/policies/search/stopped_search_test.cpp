@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMostPoints = 12;
+constexpr std::size_t kMaxPoints = 12;
 
 SearchSpace whole_regions() {
   SearchSpace space;
@@ -30,7 +30,7 @@ void check_stopped(const SearchSpace& space, int step) {
   const Profile profile = testing::made_up_profile(trace, 1);
   int asked = 0;
   const SearchSpace never = impatient(space, 1'000'000, &asked);
-  const Front whole = FrontSearch(trace, profile, never).front(kMostPoints, {});
+  const Front whole = FrontSearch(trace, profile, never).front(kMaxPoints, {});
   REQUIRE(whole.is_complete);
   const int times_asked = asked;
   REQUIRE(times_asked > 50);
@@ -39,7 +39,7 @@ void check_stopped(const SearchSpace& space, int step) {
     CAPTURE(patience);
     asked = 0;
     const Front front =
-        FrontSearch(trace, profile, impatient(space, patience, &asked)).front(kMostPoints, {});
+        FrontSearch(trace, profile, impatient(space, patience, &asked)).front(kMaxPoints, {});
     CHECK_FALSE(front.is_complete);
     REQUIRE(front.points.size() >= 2);
     for (std::size_t i = 0; i < front.points.size(); ++i) {

@@ -58,8 +58,8 @@ std::vector<StepRecord> losses(double start, int steps, const std::string& tag) 
 }
 
 // A point with the figures of a policy that saves `less` of none's 55 MiB.
-PointRecord telling_point(const std::string& policy, std::int64_t recomputed, std::int64_t less,
-                          double ratio, Schedule schedule) {
+PointRecord representative_point(const std::string& policy, std::int64_t recomputed,
+                                 std::int64_t less, double ratio, Schedule schedule) {
   PointRecord point = policy == "none" ? sample_point(policy, schedule)
                                        : sample_recomputing(policy, recomputed, Bytes{less * kMiB},
                                                             ratio, schedule);
@@ -87,24 +87,24 @@ PointRecord telling_point(const std::string& policy, std::int64_t recomputed, st
 
 }  // namespace
 
-Report telling_report() {
+Report representative_report() {
   Report report{sample_provenance(), {}, {}};
   report.provenance.environment.host_memory = Bytes{120 * kMiB};
   report.provenance.reproduce = "rematch run --policy '<b>none</b>' && echo done";
   auto& points = report.points;
-  points.push_back(telling_point("none", 0, 0, 1, Schedule::kWholeRegion));
+  points.push_back(representative_point("none", 0, 0, 1, Schedule::kWholeRegion));
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     const int lower = schedule == Schedule::kOnDemand ? 2 : 0;
-    points.push_back(telling_point("full", 8, 30 + lower, 1.31, schedule));
-    points.push_back(telling_point("nth_first(2)", 4, 15 + lower, 1.16, schedule));
-    points.push_back(telling_point("attn_only", 0, 22 + lower, 1.12, schedule));
+    points.push_back(representative_point("full", 8, 30 + lower, 1.31, schedule));
+    points.push_back(representative_point("nth_first(2)", 4, 15 + lower, 1.16, schedule));
+    points.push_back(representative_point("attn_only", 0, 22 + lower, 1.12, schedule));
   }
-  PointRecord hostile = telling_point(kHostile, 6, 18, 1.2, Schedule::kOnDemand);
+  PointRecord hostile = representative_point(kHostile, 6, 18, 1.2, Schedule::kOnDemand);
   hostile.memory->peak_scope = "<img src=x onerror=alert(1)>";
   hostile.memory->predicted_peak_allocated = Bytes{88 * kMiB};
   points.push_back(hostile);
-  points.push_back(telling_point(kLong, 8, 20, 1.24, Schedule::kOnDemand));
-  PointRecord different = telling_point("save_mm", 8, 20, 0.97, Schedule::kOnDemand);
+  points.push_back(representative_point(kLong, 8, 20, 1.24, Schedule::kOnDemand));
+  PointRecord different = representative_point("save_mm", 8, 20, 0.97, Schedule::kOnDemand);
   different.parity->gradient_bits_equal = false;
   different.parity->first_different_step = 2;
   different.parity->first_different_tensor = "blocks.3.attention.wq.weight";
@@ -138,8 +138,8 @@ Report random_report(std::uint32_t seed) {
             ? "none"
             : std::string(static_cast<std::size_t>(1 + below(60)), 'w') + std::to_string(index);
     PointRecord point =
-        telling_point(policy, below(9), below(40), 1 + 0.01 * static_cast<double>(below(90)),
-                      below(2) == 0 ? Schedule::kOnDemand : Schedule::kWholeRegion);
+        representative_point(policy, below(9), below(40), 1 + 0.01 * static_cast<double>(below(90)),
+                             below(2) == 0 ? Schedule::kOnDemand : Schedule::kWholeRegion);
     if (below(10) == 0) point = sample_oom(policy);
     if (point.memory && below(5) != 0) point.memory->peak_allocated = Bytes{below(scale + 1)};
     if (point.memory) point.memory->predicted_peak_allocated = Bytes{below(scale + 1)};
@@ -160,11 +160,11 @@ Report random_report(std::uint32_t seed) {
 
 Report large_report(int points) {
   Report report{sample_provenance(), {}, {}};
-  report.points.push_back(telling_point("none", 0, 0, 1, Schedule::kOnDemand));
+  report.points.push_back(representative_point("none", 0, 0, 1, Schedule::kOnDemand));
   for (int index = 1; index < points; ++index) {
     PointRecord point =
-        telling_point("layers([" + std::to_string(index) + ",40,52])", index % 9, index % 40,
-                      1 + 0.001 * (500 - index % 500), Schedule::kOnDemand);
+        representative_point("layers([" + std::to_string(index) + ",40,52])", index % 9, index % 40,
+                             1 + 0.001 * (500 - index % 500), Schedule::kOnDemand);
     point.memory->timeline = timeline(512, 30 * kMiB, 8);
     point.memory->peak_allocated = Bytes{(60 + index % 41) * kMiB + index};
     report.points.push_back(point);

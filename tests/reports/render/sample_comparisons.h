@@ -10,7 +10,7 @@ namespace rematch::testing {
 // Contains everything that a page can show: both schedules, a failure, different bits, a loss that
 // is not finite, class times, wrong predictions, and names that are long or mean something in
 // markup.
-Report telling_report();
+Report representative_report();
 
 // Arbitrary figures by seed: equal ones, huge ones, missing ones, up to 40 points.
 Report random_report(std::uint32_t seed);

@@ -80,7 +80,7 @@ FrontRecord predicted_front() {
   return record;
 }
 
-FrontRecord telling_front() {
+FrontRecord representative_front() {
   FrontRecord record = predicted_front();
   Front& front = record.front;
   const auto run = [](FrontPoint& point, double times, std::int64_t more_bytes = 0) {

@@ -8,7 +8,7 @@ namespace rematch::testing {
 // Contains everything that a front's page can show: points that are only predicted; points that run
 // as predicted, slower, larger, or behind another point; a run that fails; baselines at one place;
 // names that are long or mean something in markup; and a device limit among the points.
-FrontRecord telling_front();
+FrontRecord representative_front();
 
 // The same front before anything was run.
 FrontRecord predicted_front();

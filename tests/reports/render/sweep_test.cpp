@@ -7,12 +7,12 @@
 namespace rematch {
 namespace {
 
-using testing::telling_sweep;
+using testing::representative_sweep;
 
 struct Sweep {
   explicit Sweep(Report all) : report(std::move(all)) {}
   Report report;
-  std::vector<Comparison> comparisons = compare_policies(report);
+  std::vector<PolicyComparison> comparisons = compare_policies(report);
   std::vector<SweepModel> models = sweep_models(report, comparisons);
 };
 
@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 // kv_tokens has as many values as tokens and follows from them, so it is no axis. The seed comes
 // last, although it has as many values as the batch.
 TEST_CASE("the axes of a sweep are what varies on its own, the longest first, the seed last") {
-  const Sweep sweep(telling_sweep());
+  const Sweep sweep(representative_sweep());
   REQUIRE(sweep.models.size() == 3);
   const SweepModel& llama = sweep.models[0];
   CHECK(llama.heading == "llama_small on cpu");
@@ -36,7 +36,7 @@ TEST_CASE("the axes of a sweep are what varies on its own, the longest first, th
 }
 
 TEST_CASE("a comparison that left no points stands with its model, at its place") {
-  const Sweep sweep(telling_sweep());
+  const Sweep sweep(representative_sweep());
   const SweepModel& llama = sweep.models[0];
   REQUIRE(llama.unmeasured.size() == 1);
   CHECK(shape_words(llama, *llama.unmeasured[0]) == "tokens 32, batch 2, seed 1");
@@ -49,7 +49,7 @@ TEST_CASE("a comparison that left no points stands with its model, at its place"
 
 // attn_only saves 0.02 of the peak per token: 0.32 at 16 tokens.
 TEST_CASE("ratios of a sweep are to none, and to full where none did not finish") {
-  const Sweep sweep(telling_sweep());
+  const Sweep sweep(representative_sweep());
   const std::vector<SweepShape>& shapes = sweep.models[0].shapes;
   CHECK(shapes[0].reference->policy == "none");
   CHECK(*shapes[0].cells[2].peak_ratio == Approx(0.68));

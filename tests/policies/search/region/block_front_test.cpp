@@ -21,7 +21,7 @@ using testing::TraceBuilder;
 using testing::Triple;
 using testing::undominated;
 
-constexpr int kMostOps = 12;  // most ops of a block for which all save sets are tried
+constexpr int kMaxOps = 12;  // most ops of a block for which all save sets are tried
 
 SaveSetCosts random_costs(const RegionGraph& graph, std::uint32_t seed, Schedule schedule) {
   std::mt19937 dice(seed);
@@ -47,7 +47,7 @@ std::optional<RegionGraph> random_block(std::uint32_t seed) {
   RegionGraph graph = make_region_graph(trace, {scope.first_op, scope.end_op});
   int num_own = 0;
   for (const RegionOp& op : graph.ops) num_own += op.is_view || !op.writes.empty() ? 0 : 1;
-  if (num_own > kMostOps) return std::nullopt;
+  if (num_own > kMaxOps) return std::nullopt;
   return graph;
 }
 
@@ -79,7 +79,7 @@ void check_gaps(const BlockFront& front, const std::vector<Triple>& all) {
 void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
   const std::vector<Triple> all = all_save_sets(graph, costs);
   BlockFrontLimits limits;
-  limits.max_tried_ops = kMostOps;
+  limits.max_tried_ops = kMaxOps;
   const BlockFront tried = find_block_front(graph, costs, limits);
   CHECK(tried.is_exact());
   CHECK(triples_of(tried) == undominated(all));
@@ -137,7 +137,7 @@ TEST_CASE("random blocks have all that makes save sets hard") {
        {num_several_outputs, num_views, num_in_place, num_shared_inputs, num_undemanded}) {
     CHECK(number > 20);
   }
-  CHECK(most_own == kMostOps);
+  CHECK(most_own == kMaxOps);
 }
 
 TEST_CASE("the block front is that of all save sets on demand") {

@@ -51,7 +51,7 @@ struct Prepared {
     const auto& list = options.lists[map.spans[first].kind];
     const auto found = std::find_if(list.begin(), list.end(), [&](const SpanOption& option) {
       const LayerOption& figures = option.figures;
-      return option.regions == std::vector<PickedRegion>{{all, {}}} &&
+      return option.regions == std::vector<RegionSaves>{{all, {}}} &&
              figures.num_layers == end - first && (end - first == 1 || figures.covers == kinds);
     });
     REQUIRE(found != list.end());

@@ -59,10 +59,10 @@ struct LocalRegion {
   RegionType type;
 };
 
-PlayedRegion play(const RegionGraph& graph, const LocalRegion& region, const OpTimes& times,
+RegionOption play(const RegionGraph& graph, const LocalRegion& region, const OpTimes& times,
                   Schedule schedule) {
   const RegionSimulation simulation = simulate_region(graph, region.type, schedule);
-  PlayedRegion played{region.range, {}, {}};
+  RegionOption played{region.range, {}, {}};
   BlockPoint& point = played.point;
   point.transient = simulation.boundary_peak;
   point.kept = simulation.kept;

@@ -18,7 +18,7 @@ namespace rematch::chart {
 namespace {
 
 using testing::random_report;
-using testing::telling_report;
+using testing::representative_report;
 
 bool is_finite(const Box& box) {
   return std::isfinite(box.left) && std::isfinite(box.top) && std::isfinite(box.right) &&
@@ -63,7 +63,7 @@ std::string flaw(const Picture& picture) {
 
 std::vector<Picture> every_chart(const Report& report) {
   std::vector<Picture> pictures;
-  for (const Comparison& comparison : compare_policies(report)) {
+  for (const PolicyComparison& comparison : compare_policies(report)) {
     const std::vector<ComparedPoint>& points = comparison.points;
     pictures.push_back(
         draw(measured_front(points, memory_limit(comparison, report.provenance.environment))));
@@ -104,7 +104,7 @@ TEST_CASE("charts of any figures are finite, inside their pictures, and legible"
 }
 
 TEST_CASE("the charts of a telling report are well made") {
-  for (const Picture& picture : every_chart(telling_report())) {
+  for (const Picture& picture : every_chart(representative_report())) {
     CAPTURE(picture.title);
     CHECK(flaw(picture) == "");
   }
@@ -121,7 +121,7 @@ TEST_CASE("a step's classes are the device's kernels where there are any, else t
   };
   Report report{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   const auto charts_of = [](const Report& drawn) {
-    const std::vector<Comparison> comparisons = compare_policies(drawn);
+    const std::vector<PolicyComparison> comparisons = compare_policies(drawn);
     return class_times(comparisons.front().points);
   };
   const std::vector<Rows> of_kernels = charts_of(report);
@@ -271,8 +271,8 @@ TEST_CASE("of many points, baselines and the front are kept") {
 
 // The long name would be cut beside its marker. Two names have room only for small text.
 TEST_CASE("no name of a front is cut, or left out on a narrow screen") {
-  const Report report = telling_report();
-  for (const Comparison& comparison : compare_policies(report)) {
+  const Report report = representative_report();
+  for (const PolicyComparison& comparison : compare_policies(report)) {
     const std::vector<ComparedPoint> points = comparison.points;
     const Picture picture = draw(measured_front(points, std::nullopt));
     for (const ComparedPoint& point : points) {
@@ -316,7 +316,7 @@ TEST_CASE("every point of a front is named beside its marker or in the legend") 
 }
 
 TEST_CASE("bits, not values, make two losses one curve") {
-  const Report report = telling_report();
+  const Report report = representative_report();
   const auto kept = compare_policies(report);
   const Lines chart = losses(kept.front().points);
   CHECK(chart.panels.at(0).curves.size() == 2);
@@ -327,7 +327,7 @@ TEST_CASE("bits, not values, make two losses one curve") {
 // Runs of none start at 5.67, 5.7, 5.71 and 5.74.
 TEST_CASE(
     "the band of the loss is what runs of the reference differ by, without those that failed") {
-  Report report = telling_report();
+  Report report = representative_report();
   report.repeats.push_back(report.repeats.front());
   report.repeats.back().status = PointStatus::kCrash;
   report.repeats.back().steps[0].loss = 99;
@@ -347,7 +347,7 @@ TEST_CASE(
 
 // The band is 0.07 wide and the losses fall from 5.7, so the second panel's axis follows the band.
 TEST_CASE("losses that differ have a second panel of the difference to the reference") {
-  Report report = telling_report();
+  Report report = representative_report();
   const auto drawn = [&report] {
     const auto kept = compare_policies(report);
     return losses(kept.front().points);
@@ -364,7 +364,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
   for (RepeatRecord& repeat : report.repeats) repeat.steps = report.points.front().steps;
   CHECK(drawn().panels.size() == 1);
   CHECK(drawn().panels.front().areas.size() == 1);
-  report = telling_report();
+  report = representative_report();
   report.repeats.clear();
   CHECK(drawn().panels.size() == 1);
 }
@@ -372,7 +372,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
 // The policy occurs a second time with another plan, whose losses are 50 higher. The differences
 // must be taken from the repeated run, so that none is far below 0.
 TEST_CASE("losses are held against the run that was repeated, not another of its name") {
-  Report report = telling_report();
+  Report report = representative_report();
   PointRecord other = report.points.front();
   other.identity.plan_sha256 = "another plan";
   for (StepRecord& step : other.steps) {
@@ -386,7 +386,7 @@ TEST_CASE("losses are held against the run that was repeated, not another of its
 }
 
 TEST_CASE("panels of memory share their axis and mark their peaks") {
-  const Report report = telling_report();
+  const Report report = representative_report();
   const auto kept = compare_policies(report);
   const Lines chart = memory_timelines(kept.front().points);
   REQUIRE(chart.panels.size() == 10);  // all points except the one that ran out of memory

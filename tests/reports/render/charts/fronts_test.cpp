@@ -14,7 +14,7 @@ namespace rematch::chart {
 namespace {
 
 using testing::predicted_front;
-using testing::telling_front;
+using testing::representative_front;
 
 Picture drawn(const FrontRecord& record) {
   return draw(searched_front(record, every_point(record.front)));
@@ -42,7 +42,7 @@ bool says(const Picture& picture, const std::string& text) {
 }
 
 TEST_CASE("a measured point appears twice in the picture, and a thin line joins the two") {
-  const FrontRecord record = telling_front();
+  const FrontRecord record = representative_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
   REQUIRE(marks.size() == 3);  // predicted, measured, and the cross of a beaten point
@@ -60,7 +60,7 @@ TEST_CASE("a measured point appears twice in the picture, and a thin line joins 
 }
 
 TEST_CASE("what was not run, or failed, stands once") {
-  const Picture picture = drawn(telling_front());
+  const Picture picture = drawn(representative_front());
   CHECK(markers_with(picture, "point 2").size() == 1);
   REQUIRE(markers_with(picture, "point 4").size() == 1);
   CHECK_THAT(markers_with(picture, "point 4")[0].hint,
@@ -68,7 +68,7 @@ TEST_CASE("what was not run, or failed, stands once") {
 }
 
 TEST_CASE("points that lose when measured are crossed, and no others") {
-  const FrontRecord record = telling_front();
+  const FrontRecord record = representative_front();
   REQUIRE_FALSE(record.front.points[1].measured->lost_to.empty());
   REQUIRE(record.front.points[3].measured->lost_to.empty());
   const Picture picture = drawn(record);
@@ -110,7 +110,7 @@ TEST_CASE("a limit is a line where it is near the points, else words") {
 }
 
 TEST_CASE("an interval far wider than all steps ends at the frame, and squeezes nothing") {
-  FrontRecord record = telling_front();
+  FrontRecord record = representative_front();
   const double quiet = markers_with(drawn(record), "point 0").at(1).center.y;
   MeasuredFigures& figures = *record.front.points[0].measured;
   figures.step_interval = {*figures.step_time / 100, *figures.step_time * 100};
@@ -203,8 +203,8 @@ TEST_CASE("what a point keeps is a strip of its layers, a colour for each set of
 }
 
 TEST_CASE("a searched front has no chart but its picture") {
-  CHECK(std::holds_alternative<Picture>(draw_chart("front", telling_front())));
-  CHECK(std::holds_alternative<Rejected>(draw_chart("memory", telling_front())));
+  CHECK(std::holds_alternative<Picture>(draw_chart("front", representative_front())));
+  CHECK(std::holds_alternative<Rejected>(draw_chart("memory", representative_front())));
 }
 
 // Regions over two layers name the layer of each op. Casts and norms beside a costly op do not

@@ -18,7 +18,7 @@ namespace rematch {
 namespace {
 
 using testing::large_report;
-using testing::telling_report;
+using testing::representative_report;
 
 std::string page_of(const Report& report) { return render_page({{"sample.json", report}}); }
 
@@ -52,19 +52,20 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("the page of a telling report", "[golden]") {
-  testing::check_golden("render/page.html", page_of(telling_report()));
+  testing::check_golden("render/page.html", page_of(representative_report()));
 }
 
 TEST_CASE("the page of a searched and measured front, and of one that was not run", "[golden]") {
   const std::string page = render_page(
-      {}, {}, {{"front.json", testing::telling_front()}, {"p.json", testing::predicted_front()}});
+      {}, {},
+      {{"front.json", testing::representative_front()}, {"p.json", testing::predicted_front()}});
   testing::check_golden("render/searched.html", page);
   CHECK(unbalanced(page) == "");
   CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("&lt;script&gt;"));
 }
 
 TEST_CASE("each chart as a file", "[golden]") {
-  const Report report = telling_report();
+  const Report report = representative_report();
   const auto comparisons = compare_policies(report);
   for (const std::string& name : chart::chart_names()) {
     CAPTURE(name);
@@ -76,12 +77,12 @@ TEST_CASE("each chart as a file", "[golden]") {
 }
 
 TEST_CASE("a telling report as CSV", "[golden]") {
-  const std::vector<NamedReport> reports = {{"sample.json", telling_report()}};
+  const std::vector<NamedReport> reports = {{"sample.json", representative_report()}};
   testing::check_golden("render/points.csv", render_csv(reports));
 }
 
 TEST_CASE("names that mean something in markup are text everywhere") {
-  const Report report = telling_report();
+  const Report report = representative_report();
   const std::string page = page_of(report);
   CHECK_THAT(page, !Catch::Contains("<script") && !Catch::Contains("<img") &&
                        !Catch::Contains("<b>none") && !Catch::Contains("<aten"));
@@ -97,7 +98,7 @@ TEST_CASE("names that mean something in markup are text everywhere") {
 }
 
 TEST_CASE("the page loads nothing and runs nothing") {
-  const std::string page = page_of(telling_report());
+  const std::string page = page_of(representative_report());
   CHECK_THAT(page, !Catch::Contains("http:") && !Catch::Contains("https:") &&
                        !Catch::Contains("src=\"") && !Catch::Contains("url(") &&
                        !Catch::Contains("@import") && !Catch::Contains(" onload"));
@@ -105,7 +106,7 @@ TEST_CASE("the page loads nothing and runs nothing") {
 }
 
 TEST_CASE("every point has a row, failed ones with their reason") {
-  const Report report = telling_report();
+  const Report report = representative_report();
   const std::string page = page_of(report);
   CHECK(count_of(page, "<tbody>") == report.points.size());
   CHECK_THAT(page, Catch::Contains("FAILED: oom, asked for 20 MiB"));
@@ -144,8 +145,8 @@ TEST_CASE("files on one page are told apart by their names, and by their folders
 }
 
 TEST_CASE("every link of a page leads to a part of it, and every figure has one") {
-  const std::string page =
-      render_page({{"a.json", telling_report()}}, {}, {{"front.json", testing::telling_front()}});
+  const std::string page = render_page({{"a.json", representative_report()}}, {},
+                                       {{"front.json", testing::representative_front()}});
   const std::vector<std::string> anchors = between(page, " id=\"", "\"");
   const std::set<std::string> distinct(anchors.begin(), anchors.end());
   CHECK(distinct.size() == anchors.size());
@@ -154,7 +155,7 @@ TEST_CASE("every link of a page leads to a part of it, and every figure has one"
 }
 
 TEST_CASE("a page opens with what answers and folds the rest, and a long table with it") {
-  const std::string page = page_of(telling_report());
+  const std::string page = page_of(representative_report());
   const auto is_folded = [](const std::string& text, const std::string& title) {
     return text.find("<summary><h3>" + title + "</h3>") != std::string::npos;
   };
@@ -168,7 +169,8 @@ TEST_CASE("a page opens with what answers and folds the rest, and a long table w
 }
 
 TEST_CASE("the page's title is what its content answers") {
-  CHECK(between(page_of(telling_report()), "<h1>", "</h1>").front() == "Which activations to keep");
+  CHECK(between(page_of(representative_report()), "<h1>", "</h1>").front() ==
+        "Which activations to keep");
   const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
   CHECK(between(compared, "<h1>", "</h1>").front() == "What differs between reports");
   CHECK(between(compared, "<title>", "</title>").front() ==
@@ -242,11 +244,11 @@ TEST_CASE("a CSV line has as many cells as the header") {
 }
 
 TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minus sign") {
-  Report report = testing::telling_report();
+  Report report = testing::representative_report();
   report.points.back().reason = "the median is only known to +- 12 %";
   report.points.back().status = PointStatus::kInvalid;
   const std::string page =
-      render_page({{"r.json", report}}, {}, {{"f.json", testing::telling_front()}});
+      render_page({{"r.json", report}}, {}, {{"f.json", testing::representative_front()}});
   CHECK_THAT(page, Catch::Contains("only known to &plusmn;12&nbsp;%") &&
                        Catch::Contains(">&plusmn;1.0&nbsp;%<"));
   for (const std::string before : {"<th>", "<th class=\"right\">", "<div class=\"tile\"><span>",
@@ -263,7 +265,7 @@ TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minu
 // Hypervolume is a figure for experts. It is only among the words of the folded baselines, and in a
 // table beside.
 TEST_CASE("no card and no title of a front's page is of hypervolume") {
-  const std::string page = render_page({}, {}, {{"f.json", testing::telling_front()}});
+  const std::string page = render_page({}, {}, {{"f.json", testing::representative_front()}});
   for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
     for (const std::string& title : between(page, before, "<")) {
       CHECK_THAT(title, !Catch::Contains("ypervolume"));
@@ -301,7 +303,7 @@ TEST_CASE("CSV has a column for every dimension, setting and commit") {
 }
 
 TEST_CASE("a searched front as CSV has a line a point and baseline, predicted and measured") {
-  std::vector<NamedFront> fronts = {{"f.json", testing::telling_front()}};
+  std::vector<NamedFront> fronts = {{"f.json", testing::representative_front()}};
   fronts[0].record.ops = "fused";
   fronts[0].record.git_commit = "0123abc";
   fronts[0].record.git_dirty = false;

@@ -27,11 +27,11 @@ std::vector<std::string> all_between(const std::string& text, const std::string&
 }
 
 TEST_CASE("the page of a telling sweep", "[golden]") {
-  testing::check_golden("render/sweep.html", sweep_page(testing::telling_sweep()));
+  testing::check_golden("render/sweep.html", sweep_page(testing::representative_sweep()));
 }
 
 TEST_CASE("a sweep's page names what failed, was skipped and is missing, with the reason") {
-  const std::string page = sweep_page(testing::telling_sweep());
+  const std::string page = sweep_page(testing::representative_sweep());
   CHECK_THAT(page, Catch::Contains(">skipped<") && Catch::Contains(">failed<") &&
                        Catch::Contains(">not measured<") && Catch::Contains(">oom<"));
   CHECK_THAT(page, Catch::Contains("The least predicted peak is 80&nbsp;GiB") &&
@@ -41,7 +41,7 @@ TEST_CASE("a sweep's page names what failed, was skipped and is missing, with th
 }
 
 TEST_CASE("every link of a sweep's page leads to a part of it, also to what is folded") {
-  for (const Report& report : {testing::telling_sweep(), testing::large_sweep(4)}) {
+  for (const Report& report : {testing::representative_sweep(), testing::large_sweep(4)}) {
     const std::string page = sweep_page(report);
     const std::vector<std::string> anchors = all_between(page, " id=\"", "\"");
     const std::set<std::string> distinct(anchors.begin(), anchors.end());

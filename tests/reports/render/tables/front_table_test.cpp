@@ -171,7 +171,7 @@ TEST_CASE("a calibration far from 1 says that the profile is not of this machine
   CHECK_THAT(front_to_text(record, TableFormat::kText, 1000, {}), Catch::Contains(warning));
   record.time_source = ProfileSource::kRoofline;
   CHECK(calibration_warning(record).empty());
-  CHECK(calibration_warning(testing::telling_front()).empty());
+  CHECK(calibration_warning(testing::representative_front()).empty());
   CHECK(calibration_warning(predicted_front()).empty());
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("rows are compared with none, where gathered parameters that are held 
 }
 
 TEST_CASE("a step of no time has no ratio, and a family without a margin says nothing of it") {
-  FrontRecord record = testing::telling_front();
+  FrontRecord record = testing::representative_front();
   record.front.nothing_recomputed.step_time = {};
   record.front.points[0].measured->step_time = std::chrono::nanoseconds(0);
   MeasuredFamily& family = record.front.measurement->families.front();

@@ -42,7 +42,7 @@ TEST_CASE("a point that offloads has a row for its host memory") {
 TEST_CASE("a report whose plans keep nothing on the host has no table of it") {
   Report report{testing::sample_provenance(), {}, {}};
   report.points = {testing::sample_point("none")};
-  const Comparison comparison = compare_policies(report).at(0);
+  const PolicyComparison comparison = compare_policies(report).at(0);
   CHECK(host_grid(comparison).grid.rows.empty());
   CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Host peak"));
 }

@@ -50,7 +50,7 @@ TEST_CASE("equal peaks are said once, and of a pretended rank that it is one") {
 TEST_CASE("a report without ranks has no such table") {
   Report report{sample_provenance(), {}, {}};
   report.points = {sample_point("none")};
-  const Comparison comparison = compare_policies(report).at(0);
+  const PolicyComparison comparison = compare_policies(report).at(0);
   CHECK(ranks_grid(comparison).grid.rows.empty());
   CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Collectives"));
 }
