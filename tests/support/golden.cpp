@@ -53,4 +53,9 @@ void check_golden(const std::string& name, const std::string& text) {
   CHECK((text == approved));
 }
 
+void keep_page(const std::string& name, const std::string& page) {
+  const char* folder = std::getenv("REMATCH_PAGES");
+  if (folder != nullptr) write_file_atomically(std::filesystem::path(folder) / name, page);
+}
+
 }  // namespace rematch::testing

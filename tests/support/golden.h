@@ -1,4 +1,5 @@
-// Approved outputs under tests/golden. REMATCH_APPROVE=1 rewrites them; the diff is read in review.
+// Outputs that people look at: approved ones under tests/golden, which REMATCH_APPROVE=1 rewrites,
+// and pages for the browser.
 #pragma once
 
 #include <string>
@@ -10,5 +11,9 @@ void check_golden(const std::string& name, const std::string& text);
 
 // Returns the content of tests/golden/<name>. Returns an empty string if the file does not exist.
 std::string read_golden(const std::string& name);
+
+// Writes the page into the folder that REMATCH_PAGES names, for scripts/test_page. Does nothing
+// without that variable.
+void keep_page(const std::string& name, const std::string& page);
 
 }  // namespace rematch::testing

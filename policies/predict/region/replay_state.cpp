@@ -47,7 +47,7 @@ std::vector<RegionUse> ReplayState::await_slots(const std::vector<int>& slots) {
 void ReplayState::release_unneeded() {
   for (std::size_t id = 0; id < graph_.values.size(); ++id) {
     const auto value = static_cast<int>(id);
-    if (planner_.is_there(value) && !planner_.is_needed(value)) release(value);
+    if (planner_.is_there(value) && !planner_.is_needed(value)) release_value(value);
   }
 }
 
@@ -75,7 +75,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
   const Bytes at_boundary = held_ + replaced;
   for (const int storage : returned) release(storage);
   for (int output : op.outputs) {
-    if (planner_.is_there(output) && !planner_.make(output)) release(output);
+    if (planner_.is_there(output) && !planner_.make(output)) release_value(output);
   }
   return {most, at_boundary};
 }
@@ -161,7 +161,7 @@ void ReplayState::hold(int value) {
   retain(graph_.values[value].storage);
 }
 
-void ReplayState::release(int value) {
+void ReplayState::release_value(int value) {
   planner_.release(value);
   value_changed(value);
   release(graph_.values[value].storage);

@@ -136,7 +136,7 @@ class ReplayState {
   std::vector<RegionUse> await_slots(const std::vector<int>& slots);
   void release_unneeded();
   void hold(int value);
-  void release(int value);
+  void release_value(int value);
   void retain(int storage);
   void release(int storage);
   void drop_use(int value);
