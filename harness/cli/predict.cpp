@@ -36,7 +36,7 @@ void require_consistent(const PredictFlags& flags) {
     require_links(flags.links_file, flags.device);
   }
   if (!flags.trace_file.empty() && flags.round_512) {
-    throw UsageError("--round-512 cannot be used with --trace, whose sizes are not rounded");
+    throw UsageError("the sizes of a trace are not rounded; leave out --round-512");
   }
 }
 

@@ -140,7 +140,8 @@ ExitCode measure_links(const ProfileFlags& flags) {
   if (!flags.trace_file.empty() || !flags.measured_file.empty() || flags.measured_layers > 0 ||
       !flags.attention.empty() || flags.deterministic_times) {
     throw UsageError(
-        "--links cannot be combined with --trace, --against, --measure-layers, --attention and "
+        "--links measures no model; leave out --trace, --against, --measure-layers, --attention "
+        "and "
         "--deterministic-times");
   }
   const auto layout = flags.model.layout_alone();

@@ -141,7 +141,7 @@ std::optional<std::array<double, 2>> control_interval(const Report& report) {
 
 void require_measurable(const SearchFlags& flags) {
   if (!flags.trace_file.empty()) {
-    throw UsageError("--measure needs --model; a trace cannot be run");
+    throw UsageError("--measure runs the model, and a trace has none; give --model");
   }
   if (!flags.device.empty() && !is_measured_device(flags.device)) {
     throw UsageError("--measure runs on this machine's cpu or cuda, not on " + flags.device +

@@ -80,7 +80,7 @@ ExplainedGrid ranks_grid(const PolicyComparison& comparison) {
   }
   return {
       grid,
-      "Collectives: issued per step by each rank in forward/recompute/backward, backward "
+      "Collectives: issued per step by each rank in forward/recompute/backward; backward "
       "includes the sums of gradients that follow it. Moved: their bytes per step, for each the "
       "larger of its input and output on a rank."};
 }

@@ -206,7 +206,7 @@ const std::vector<Row> kFigureRows = {
      [](Json& report) { full_of(report)["counts"]["recompute"]["attention_forward"] = 81; },
      "3333 333 0003000",
      {{"expect", "executed 81"},
-      {"T0", "the plan says 80"},
+      {"T0", "the plan predicts 80"},
       {"compare", "different counts of class attention_forward in recompute"}}},
     {"an op's count",
      [](Json& report) { full_of(report)["ops"]["recompute"]["aten::mm"] = 170; },
@@ -375,7 +375,7 @@ const std::vector<Row> kPointRows = {
        report["points"].push_back(again);
      },
      kRefused,
-     {{"peak limit", "once more"}}},
+     {{"peak limit", "repeats points[1]"}}},
     {"a failed point more",
      [](Json& report) {
        Json other = full_of(report);

@@ -249,7 +249,7 @@ TEST_CASE("links that nobody can measure or use are refused") {
   REQUIRE(rematch("profile --links --steps 1 -o " + file).code == 0);
   check_usage_error("profile --links --parallel tp=2 --device h100", "h100 is a data sheet");
   check_usage_error("profile --links --model llama_small --parallel tp=2", "leave out --model");
-  check_usage_error("profile --links --trace x.json", "cannot be combined with --trace");
+  check_usage_error("profile --links --trace x.json", "leave out --trace");
   check_usage_error("predict " + kSplitLlama + "--parallel tp=2 --policy none --links " + file,
                     "give it with --device h100");
   const std::string on_sheet = kSplitLlama + "--device h100 --links " + file + " ";

@@ -303,7 +303,7 @@ TEST_CASE("the largest batch is searched within what the reserve leaves") {
   CHECK_THAT(rematch(search + "--budget 3GiB --reserve 1GiB").err,
              Catch::Contains("tensors may take 2.00 GiB: 3.00 GiB less"));
   check_usage_error(search + "--budget 2GiB --reserve 2GiB", "uses up the whole budget");
-  check_usage_error(search + "--reserve 200GiB", "a reserve of 200 GiB leaves nothing");
+  check_usage_error(search + "--reserve 200GiB", "a reserve of 200 GiB uses up the whole budget");
   check_usage_error(search + "--reserve 2", "'2' has no unit");
 }
 

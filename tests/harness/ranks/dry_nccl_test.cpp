@@ -112,7 +112,7 @@ TEST_CASE("NCCL has the rank's card and a stream of its own and Gloo goes on bes
 
 TEST_CASE("more ranks than cards end with the count of both", "[device]") {
   CHECK_THAT(failure_of_ranks(3, "rank: of three"),
-             Catch::Contains("local rank 2 needs its own GPU, and 2 are visible here"));
+             Catch::Contains("local rank 2 needs its own GPU, but 2 are visible here"));
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ TEST_CASE("what the device did in any round decides how far times are trusted") 
   const TimeQuality quality =
       *summarize_rounds({round_with(state), round_with(state), round_with({})}).quality;
   CHECK(quality.reasons.size() == 3);
-  CHECK_THAT(quality.reasons[0], Catch::Contains("ran out 6 times"));
+  CHECK_THAT(quality.reasons[0], Catch::Contains("ran out of memory 6 times"));
 }
 
 TEST_CASE("outliers are counted and kept, and ordinary spread is none") {

@@ -78,7 +78,7 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0"})"), "key \"name\" is missing");
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0", "name": ""})"), Contains("is empty"));
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.policy/1.0", "name": "two\nlines"})"),
-                    Contains("name: 'two\\nlines' has control characters"));
+                    Contains("name: 'two\\nlines' contains control characters"));
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.plan/1.0"})"), Contains("rematch.policy/1.x"));
 }
 

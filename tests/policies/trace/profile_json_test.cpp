@@ -79,7 +79,7 @@ TEST_CASE("a profile that names its ops is made whole for the trace that has the
   Trace other = trace;
   other.ops.front().name = "aten::other";
   CHECK_THAT(*profile_problem(profile_for_trace(profile_from_json(json), other), other),
-             Contains("other ops"));
+             Contains("differ from the trace's ops"));
   json.erase("ops_sha256");
   CHECK(testing::schema_error(json, "profile") != std::nullopt);
   CHECK_THROWS_WITH(profile_from_json(json), Contains("trace_sha256"));

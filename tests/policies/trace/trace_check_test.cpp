@@ -64,9 +64,9 @@ TEST_CASE("every way to break a trace is noticed and named") {
       {[](Trace& t) { t.packs[5_pack].at_op = 9999_op; }, "pack 5: is packed after 9999 ops"},
       {[](Trace& t) { t.packs[5_pack].dropped_at = 0_op; }, "pack 5: is dropped after 0 ops"},
       {[](Trace& t) { t.packs[5_pack].dropped_at = 9999_op; }, "is dropped after 9999 ops"},
-      {[](Trace& t) { t.backward[0].op.clear(); }, "backward event 0: is no op"},
+      {[](Trace& t) { t.backward[0].op.clear(); }, "backward event 0: is not an op"},
       {[](Trace& t) { t.backward[0].pack = 0_pack; },
-       "backward event 0 (aten::ones_like): is no op"},
+       "backward event 0 (aten::ones_like): is not an op"},
       {[](Trace& t) { t.backward[0].other_bytes = {-1}; }, "leaves -1 bytes"},
       {[](Trace& t) { t.backward[0].collective_bytes = {-1}; }, "exchanges -1 bytes"},
       {[](Trace& t) {

@@ -52,7 +52,8 @@ TEST_CASE("what was not compared is not passed") {
       {FailOn::kLoss, "loss", [](PointRecord& point) { point.steps.clear(); }}};
   for (const Case& row : rows) {
     CAPTURE(row.metric);
-    const std::string line = std::string(to_string(row.what)) + " (" + row.metric + " is not known";
+    const std::string line =
+        std::string(to_string(row.what)) + " (" + row.metric + " was not measured";
     PointRecord bare = full;
     row.forget(bare);
     CHECK(open(row.what, full, bare) == line + " in the candidate for full on_demand)");

@@ -94,7 +94,8 @@ TEST_CASE("curves whose steps are not the reference's prove nothing") {
   CHECK(lacking.verdict == GateVerdict::kInconclusive);
   REQUIRE(lacking.curves->checks.size() == 1);
   CHECK(lacking.curves->checks[0].reason ==
-        "mine0.csv has no loss at step 30 (line 4 is empty there), and base0.csv:4:4 has; it lacks "
+        "mine0.csv has no loss at step 30 (line 4 is empty there), but base0.csv:4:4 has one; it "
+        "lacks "
         "1 of 3 steps");
   const GateRecord longer = gate_of(curves_of("mine", {{5, 4, 3, 2}}), base);
   CHECK(longer.verdict == GateVerdict::kPass);

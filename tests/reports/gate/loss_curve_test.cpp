@@ -102,8 +102,8 @@ TEST_CASE("a loss curve that cannot be read is refused with line and column") {
       {"step,loss\n", "mine: no row has a 'loss'"},
       {"step,loss\n0,\n", "mine: no row has a 'loss'"},
       {"step,train_loss\n0,1\n",
-       "mine:1:1: the header has no column 'loss'; known: step, train_loss; --loss-column says "
-       "which"},
+       "mine:1:1: the header has no column 'loss'; known: step, train_loss; name it "
+       "with --loss-column"},
       {"stp,loss\n0,1\n",
        "mine:1:1: the header has no column 'step'; did you mean 'stp'?; name it with "
        "--step-column"},
@@ -114,7 +114,7 @@ TEST_CASE("a loss curve that cannot be read is refused with line and column") {
       {"step,loss\n0,1\n1,N/A\n", "mine:3:3: 'N/A' is not a valid loss; a number is expected"},
       {"step,loss\n0,1.5 (avg)\n", "mine:2:3: '1.5 (avg)' is not a valid loss"},
       {"step,loss\n0,1e999\n", "mine:2:3: '1e999' is not a valid loss"},
-      {"step,loss\nten,1\n", "mine:2:1: 'ten' is no step; a number is expected"},
+      {"step,loss\nten,1\n", "mine:2:1: 'ten' is not a valid step; a number is expected"},
       {"step,loss\n0.5,1\n", "mine:2:1: '0.5' is not a step; a whole number from 0 is expected"},
       {"step,loss\n-1,1\n", "mine:2:1: '-1' is not a step"},
       {"step,loss\nnan,1\n", "mine:2:1: 'nan' is not a step"},

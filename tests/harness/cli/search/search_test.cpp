@@ -259,7 +259,7 @@ TEST_CASE("a search that fits nothing says so once, with what would fit, and exi
   CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
   const Outcome nothing = rematch(search + " --budget 1B");
   CHECK(nothing.code == 3);
-  CHECK_THAT(nothing.err, Catch::Contains("neither"));
+  CHECK_THAT(nothing.err, Catch::Contains("do not make it fit"));
 }
 
 TEST_CASE("a search has the best plan of the simple form beside its front, and alone") {
@@ -399,7 +399,7 @@ TEST_CASE("times of another card are refused unless told otherwise") {
   CHECK(read_json_file(front)["device_memory_bytes"] == 47663399567);
   CHECK(rematch("predict --policy full --device l40s --any-card" + times).code == 0);
   CHECK(rematch("search --any-card --doctor " + doctor + times).code == 0);
-  check_usage_error("search --any-card --device h100 --trace " + file, "give --profile FILE");
+  check_usage_error("search --any-card --device h100 --trace " + file, "requires --profile FILE");
 
   measured.card.clear();
   write_json_file(profile, profile_to_json(measured, trace));

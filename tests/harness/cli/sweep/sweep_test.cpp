@@ -56,8 +56,8 @@ TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
     check_usage_error(plan + flags, part);
     CHECK_FALSE(std::filesystem::exists(scratch.file("folder")));
   };
-  refuse(" --memory 2GiB --reserve 2GiB", "a reserve of 2.00 GiB leaves nothing");
-  refuse(" --memory 2GiB --reserve 3GiB --json", "a reserve of 3.00 GiB leaves nothing");
+  refuse(" --memory 2GiB --reserve 2GiB", "a reserve of 2.00 GiB uses up");
+  refuse(" --memory 2GiB --reserve 3GiB --json", "a reserve of 3.00 GiB uses up");
   refuse(" --memory 80", "'80' has no unit");
   refuse(" --memory 80GiB --reserve 2", "'2' has no unit");
   refuse(" --reserve 2GiB", "--reserve requires --memory");

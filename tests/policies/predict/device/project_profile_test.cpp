@@ -137,7 +137,7 @@ TEST_CASE("layers that differ in backward alone are refused too") {
   const auto three = from(3);
   REQUIRE(std::holds_alternative<Rejected>(three));
   CHECK_THAT(std::get<Rejected>(three).message,
-             Catch::StartsWith("backward of blocks.3 does what"));
+             Catch::StartsWith("backward of blocks.3 differs from every measured layer"));
   const auto four = from(4);
   REQUIRE(std::holds_alternative<Profile>(four));
   CHECK_FALSE(profile_problem(std::get<Profile>(four), many).has_value());

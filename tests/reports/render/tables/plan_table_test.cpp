@@ -32,7 +32,7 @@ TEST_CASE("kept ops alone are a line each, under the layers that keep them") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const std::string text = kept_to_text(plan_of("attn_only", trace), trace, "a note", kAllColumns);
   CAPTURE(text);
-  CHECK(text.starts_with("attn_only\n\nlayers 0-3, 4 regions of "));
+  CHECK(text.starts_with("attn_only\n\nlayers 0-3: 4 regions of "));
   CHECK_THAT(text, Catch::Contains("rematch::attention") && Catch::Contains("kept: ") &&
                        Catch::Contains("in total, from forward to backward: ") &&
                        Catch::Contains("note: a note"));

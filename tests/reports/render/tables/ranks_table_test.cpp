@@ -28,7 +28,7 @@ std::vector<std::string> cells_of(const PointRecord& point) {
   return grid.rows[0].cells;
 }
 
-TEST_CASE("a report of several ranks has their collectives and peaks below its table") {
+TEST_CASE("a report of several ranks has their collectives and peaks below its table", "[golden]") {
   testing::check_golden("report_of_ranks.txt",
                         render_table(report_on_ranks(), TableFormat::kText, 100));
 }

@@ -113,7 +113,7 @@ TEST_CASE("whichever point was the reference says how far it strays from itself"
   report.points[0].time->control.reset();
   CHECK(text().find("A/A") == std::string::npos);
   report.points[1].time->control = ControlRecord{1, {{0.9, 1.1}}};
-  CHECK_THAT(text(), Catch::Contains("the two timings of none on_demand differ by -10 % to +10 %"));
+  CHECK_THAT(text(), Catch::Contains("the two timings of full on_demand differ by -10 % to +10 %"));
 }
 
 TEST_CASE("a share of the card's peak stands beside the step time where it is known") {
