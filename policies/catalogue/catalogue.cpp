@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "policies/base/json.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/call.h"
 #include "policies/catalogue/families/families.h"
