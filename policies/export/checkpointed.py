@@ -65,7 +65,7 @@ def run(module_name, kind, forward, *args, **kwargs):
 
 
 def find_module(model, name):
-    """By attribute names; in a Sequential a number is a position."""
+    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
     module = model
     for part in name.split("."):
         children = dict(module.named_children())

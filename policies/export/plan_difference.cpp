@@ -6,7 +6,7 @@
 namespace rematch {
 namespace {
 
-// What a plan does with one op of the trace: the op's region and its treatment.
+// The region and the treatment that a plan gives to one op of the trace.
 struct OpFate {
   // absent: the op is outside all regions, and autograd keeps what it saves
   std::optional<OpRange> region;

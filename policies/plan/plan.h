@@ -17,7 +17,7 @@
 
 namespace rematch {
 
-// What happens to an op's outputs between forward and backward.
+// The fate of an op's outputs between forward and backward.
 //
 // Note [Lifetime of offloaded values]
 // The engine copies a value's whole storage to the host after its op has run. It copies an

@@ -106,7 +106,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// Of several ranks, the highest peak counts. Notes which rank has it, and whether other ranks'
+// The metric is the highest peak of all ranks. Notes which rank has it, and whether other ranks'
 // peaks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {

@@ -21,7 +21,7 @@ struct ComparedPoint {
   std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;
   std::string schedule;      // empty if the policy occurs once, so its name suffices
-  bool is_on_front = false;  // no other point is as good in both and better in one
+  bool is_on_front = false;  // no other point is as good in peak and time and better in one
   // True if another finished point has no higher peak and is faster by more than the noise of both.
   bool is_dominated = false;
 

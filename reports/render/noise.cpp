@@ -10,11 +10,11 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kMaxNames = 3;  // names of points in a sentence
+constexpr std::size_t kMaxNames = 3;  // most names of points in one sentence
 
 struct Finding {
   const char* quality;
-  const char* words;  // text after a number of points
+  const char* words;  // follows a number of points
   const char* advice;
 };
 constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";
@@ -30,7 +30,7 @@ constexpr std::array<Finding, 6> kFindings = {
 struct Findings {
   std::vector<std::string> names;             // points whose times cannot be trusted
   std::map<std::string, int> num_by_quality;  // "noisy"
-  double worst_spread = 0;                    // of steps in a process, relative to their median
+  double worst_spread = 0;                    // of one process's steps, relative to their median
   std::size_t num_ratios = 0;
   std::size_t num_unsure = 0;
   std::int64_t num_outliers = 0;

@@ -41,7 +41,8 @@ std::string held_there(const MemoryRecord& memory) {
 std::string price(const PointRecord& point) {
   if (!point.time || !point.time->ratio) return "; time not measured";
   const StepRatioRecord& ratio = *point.time->ratio;
-  // The peak is compared with none's. If none has no time, another policy replaces it.
+  // Names the policy of the ratio unless it is `none`. Ratios refer to another policy if `none` has
+  // no time.
   const std::string than = ratio.reference == "none" ? "" : " than " + ratio.reference;
   if (ratio.verdict == "slower") {
     return " for " + format_percent(ratio.ratio - 1) + " more time" + than;

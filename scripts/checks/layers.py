@@ -25,8 +25,8 @@ LIBRARIES = [
 ]
 EVERY_LIBRARY = [name for name, _ in LIBRARIES]
 
-# part: (other parts it may include, outside libraries). A file belongs to the longest part that
-# its path starts with, and may always include its own part and the standard library.
+# Maps each part to (other parts that it may include, outside libraries that it may include). A file belongs to the
+# longest part that its path starts with. It may always include its own part and the standard library.
 PARTS = {
     "policies/base": ([], ["json", "openssl"]),
     "policies/trace": (["policies/base"], []),
@@ -39,7 +39,7 @@ PARTS = {
     "policies/planners": (["policies/base", "policies/trace", "policies/plan", "policies/predict", "policies/catalogue"], []),
     "reports": (["policies"], ["json", "valijson"]),
     "models/scope": ([], []),
-    "models/preset": (["policies/base", "policies/trace"], []),  # a bad dimension is a value; did you mean
+    "models/preset": (["policies/base", "policies/trace"], []),
     "kernels/libtorch": ([], ["libtorch"]),
     "kernels": (["kernels/libtorch"], ["libtorch", "cuda"]),
     "models": (["kernels", "models"], ["libtorch"]),

@@ -1,6 +1,11 @@
-"""Checks for plain ASCII, large files, and words that are valid only on one machine or at one time."""
+"""Checks for plain ASCII, large files, and words that are valid only on one machine or at one time. Checks what a machine
+can see of plain English: how comments begin, and how long the sentences of Markdown files are. Warns of long subjects of
+commits."""
 
 import re
+
+from checks import sentences
+from checks.tree import run_command
 
 MAX_BYTES = 200 * 1024
 # Files that may be larger, each with the reason.
@@ -19,8 +24,16 @@ FORBIDDEN = [
     (re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b"), "unfinished work: finish it, or write an issue"),
 ]
 
+# A comment that begins so is mostly a fragment, without a subject or without a verb.
+FRAGMENT = re.compile(r"(Of|What|Those|By|That)\b")
+MAX_WORDS = 35  # in a sentence of a Markdown file; code counts as one word
+CODE = re.compile(r"`[^`]*`")
+MAX_SUBJECT = 72  # characters
+MAX_COMMITS = 20
+
 
 def run(tree):
+    tree.warnings += warnings_of_commits(tree)
     problems = []
     names = [name for name in tree.files if not name.endswith(BINARY)]
     for name in names:
@@ -30,6 +43,7 @@ def run(tree):
             problems.append(f"{name}:1: {size} bytes, the limit is {limit}; a larger file is "
                             "listed with its reason in scripts/checks/text.py")
         problems += problems_of_lines(tree, name)
+        problems += problems_of_sentences(tree, name)
     return f"{len(names)} files", problems
 
 
@@ -44,3 +58,25 @@ def problems_of_lines(tree, name):
             if match:
                 found.append(f"{name}:{number}: '{match[0]}' is {why}")
     return found
+
+
+def problems_of_sentences(tree, name):
+    text = tree.bytes_of(name).decode("utf-8", "replace")
+    found = [f"{name}:{line}: a comment begins with '{match[0]}': begin with its subject or its verb"
+             for line, comment in sentences.comments(name, text) if (match := FRAGMENT.match(comment))]
+    if name.endswith(".md"):
+        lengths = ((line, len(CODE.sub("code", each).split())) for line, each in sentences.readme_sentences(text))
+        found += [f"{name}:{line}: a sentence of {length} words, the limit is {MAX_WORDS}: make two of it"
+                  for line, length in lengths if length > MAX_WORDS]
+    return found
+
+
+def warnings_of_commits(tree):
+    """Returns warnings of the newest commits that are not on origin. Without an origin, of the newest commits."""
+    status, listed, _ = run_command(
+        ["git", "log", f"--max-count={MAX_COMMITS}", "--format=%h %s", "HEAD", "--not", "--remotes=origin"], tree.root)
+    if status:
+        return []  # no commits, or no git
+    commits = (line.split(" ", 1) for line in listed.splitlines())
+    return [f"commit {commit}: its subject has {len(subject)} characters, at most {MAX_SUBJECT} are usual: {subject}"
+            for commit, subject in commits if len(subject) > MAX_SUBJECT]

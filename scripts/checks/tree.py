@@ -23,6 +23,7 @@ class Tree:
         self.root = pathlib.Path(root)
         self.fix = fix
         self.deep = deep
+        self.warnings = []  # lines that a check prints without failing
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=self.root, check=True, capture_output=True, text=True).stdout

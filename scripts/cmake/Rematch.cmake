@@ -16,7 +16,7 @@ if(REMATCH_CCACHE)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REMATCH_CCACHE})
 endif()
 
-# By default GCC collects its garbage from 128 MB on, which takes up to a tenth of a unit's time.
+# GCC collects its garbage from 128 MB on by default, which takes up to a tenth of a unit's time.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 # valijson validates JSON Schemas, and has only headers. If the system has none, scripts/setup unpacks them into the

@@ -200,6 +200,39 @@ class TextTest(CheckoutTest):
         self.write("README.md", "see /" + "home/somebody/notes\n")
         self.expect_problem("text", "README.md:1:", "one machine")
 
+    def test_a_comment_that_begins_as_a_fragment_is_found(self):
+        self.write("policies/plan/count.cpp", GOOD_SOURCE + "// Those of counts\n// that are even.\n")
+        self.expect_problem("text", "policies/plan/count.cpp:8: a comment begins with 'Those'")
+        self.write("policies/plan/count.cpp", GOOD_SOURCE + "// Those2 counts.\n// What is said on a second line passes.\n")
+        self.expect_clean("text")
+        self.write("scripts/count.py", 'def count():\n    """What there is."""\n')
+        self.expect_problem("text", "scripts/count.py:2: a comment begins with 'What'")
+
+    def test_a_long_sentence_of_a_markdown_file_is_found(self):
+        self.write("README.md", "# Counts\n\nIt counts.\nThe " + 33 * "word " + "end. More.\n")
+        self.expect_clean("text")
+        self.write("README.md", "# Counts\n\nIt counts.\n\n" + 35 * "word " + "end.\n")
+        self.expect_problem("text", "README.md:5: a sentence of 36 words, the limit is 35")
+        self.write("README.md", "`" + 36 * "word " + "`.\n\n```\n" + 36 * "word " + "\n```\n| " + 36 * "cell " + "|\n")
+        self.expect_clean("text")
+
+    def test_a_long_subject_of_a_commit_is_warned_of(self):
+        self.commit(72 * "a")
+        self.assertNotIn("warning", self.check("text")[1])
+        self.commit(73 * "b")
+        status, output = self.check("text")
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, "warning: commit [0-9a-f]+: its subject has 73 characters, at most 72 are usual: bbb")
+        self.assertIn("0 problems, 1 warnings\nchecks: 1 passed", output)
+        self.git("update-ref", "refs/remotes/origin/main", "HEAD")
+        self.assertNotIn("warning", self.check("text")[1])
+
+    def git(self, *words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=self.root, check=True)
+
+    def commit(self, subject):
+        self.git("commit", "-q", "--allow-empty", "-m", subject)
+
     def test_ignored_files_are_not_looked_at(self):
         self.write("results/report.txt", "\N{EM DASH}\n")
         self.expect_clean("text")

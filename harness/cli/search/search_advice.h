@@ -1,4 +1,4 @@
-// What rematch search suggests when no plan fits, and after a front.
+// Suggestions of rematch search: when no plan fits, and after a front.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ SOME_REGIONS, NO_REGION, NO_REGION_WITHOUT_GRAD = range(3)  # the values of Regi
 
 
 class _Notes:
-    """What is known about the steps of a checkpoint, so that each fault is reported once."""
+    """Notes about the steps of a checkpoint, so that each fault is reported once."""
 
     num_changes = -1  # num_changes() when the scopes were last compared with the plan
     is_told = False

@@ -43,7 +43,7 @@ constexpr milliseconds kLookInterval{20};
 // has resolved its flags.
 constexpr milliseconds kPatienceToCome = std::chrono::minutes(5);
 constexpr milliseconds kPatienceToTake = std::chrono::seconds(30);
-// By the time a command answers, its rank's process has ended.
+// A command answers only after the process of its rank has ended.
 constexpr milliseconds kPatienceToAnswer = std::chrono::seconds(10);
 constexpr milliseconds kPatienceToEnd = std::chrono::seconds(2);
 constexpr const char* kEndName = "end";

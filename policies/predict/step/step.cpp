@@ -64,7 +64,7 @@ class StepSimulator::Run {
     std::size_t next_event = 0;
     Bytes recomputed;
   };
-  // What differs between the boundaries of backward.
+  // The state at one event of backward. All other state is the same at each event.
   struct Moment {
     Phase phase = Phase::kBackward;
     std::int32_t event = 0;  // index into the trace's backward

@@ -92,7 +92,7 @@ Axis decades_axis(double low, double high, int most_ticks) {
 }
 
 Axis ratio_axis(double low, double high, int most_ticks) {
-  // A logarithmic axis looks linear if the ratio of its ends is smaller.
+  // Below this ratio of its ends, a logarithmic axis looks linear.
   constexpr double kRoundNumbersBelow = 2.5;
   for (double* end : {&low, &high}) *end = std::clamp(*end, kSmallestRatio, 1 / kSmallestRatio);
   if (high / low < 1 + kTolerance) {
@@ -185,7 +185,7 @@ double y_labels_width(const Axis& axis, double growth) {
 }
 
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines) {
-  constexpr double kMinSpace = 6;  // between two labels
+  constexpr double kMinSpace = 6;  // least distance between two labels
   axis.start = area.left;
   axis.end = area.right;
   double free_from = 0;

@@ -38,7 +38,7 @@ Row row_of(const ComparedPoint& compared) {
           {}};
 }
 
-// Adds a row for each point. Adds a legend entry for each look that occurs in some row.
+// Adds a row for each point. Adds a legend entry for each style that occurs in some row.
 void add_bars(Rows& chart, const std::vector<ComparedPoint>& points,
               std::span<const SeriesStyle> styles,
               const std::function<Parts(const PointRecord&)>& parts_of,
@@ -232,7 +232,7 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   };
   add_bars(chart, points, kPhaseStyles, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    const auto step = measured_step(*points[index].point);  // differs from the phases' medians
+    const auto step = measured_step(*points[index].point);  // not the sum of the phases' medians
     if (step) chart.rows[index].value = format_duration(*step);
   }
   return chart;

@@ -65,14 +65,14 @@ Lines losses(const std::vector<ComparedPoint>& points);
 // axes have the same length. A strip below each plot shows the phases.
 Lines memory_timelines(const std::vector<ComparedPoint>& points);
 
-// How a part of a bar or stack looks: its label and its colour.
+// The label and the colour of one part of a bar or of a stack.
 struct SeriesStyle {
   const char* words;
   Paint fill;
 };
 Key key_of(const SeriesStyle& style);
 
-// The looks of holders, from the bottom of a stack to its top. The last look is for bytes whose
+// The styles of holders, from the bottom of a stack to its top. The last style is for bytes whose
 // holder is unknown. Bytes that a policy can influence are coloured; other bytes are grey.
 inline constexpr std::array kHolderStyles = {
     SeriesStyle{"frozen parameters", Paint::kGrid}, SeriesStyle{"parameters", Paint::kDarkGrey},

@@ -124,7 +124,7 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
   if (!band) return panel;
   std::vector<Position> lower;
   Area area{{}, Paint::kGrid, Paint::kAxis, words_of(*band)};
-  const auto flush = [&] {  // adds one stretch without a gap, closed along its lower edge
+  const auto flush = [&] {  // Adds one stretch without a gap, closed along its lower edge.
     area.corners.insert(area.corners.end(), lower.rbegin(), lower.rend());
     if (lower.size() > 1) panel.areas.push_back(area);
     area.corners.clear();
@@ -260,7 +260,7 @@ Lines losses(const std::vector<ComparedPoint>& points) {
   chart.panels.push_back(loss_panel(all, band, nullptr));
   chart.panels.back().y_title = "Loss";
   chart.panels.back().height = 190;
-  // On the axis of the losses a band of a thousandth is invisible.
+  // A band of a thousandth would be invisible on the axis of the losses.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
   chart.panels.back().y_title = "Loss minus that of " + band->compared.name() + "'s first run";

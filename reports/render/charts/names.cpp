@@ -9,7 +9,7 @@
 namespace rematch::chart {
 namespace {
 
-// More names than this would hardly find room beside their spots.
+// The largest number of names that find room beside their spots.
 constexpr std::size_t kMaxPlaced = 120;
 constexpr char kFirstLetter = 'a';
 constexpr std::size_t kMaxLetters = 26;

@@ -20,8 +20,8 @@ constexpr double kRight = 14;
 constexpr double kRadius = 5;
 constexpr double kSquareRadius = 4.4;
 constexpr double kClearance = kRadius * kGrowth + 4;  // distance from a marker's middle to its name
-// If a limit is further out than this many times the spots' peaks, it is not drawn, because it
-// would squeeze the spots together.
+// A limit is drawn only within this factor of the spots' peaks. A limit further away would squeeze
+// the spots together.
 constexpr double kNearLimit = 1.6;
 // The longest name, as a fraction of the plot's width.
 constexpr double kLongestName = 0.45;
@@ -37,8 +37,8 @@ Range peaks_of(const Plane& chart) {
 }
 
 Range steps_of(const Plane& chart) {
-  // The medians determine the axis; range_of() limits the room of the intervals. If all steps are
-  // alike, the room is at most this fraction of the slowest step.
+  // The axis spans the medians, and range_of() extends it to show the intervals. If all steps are
+  // alike, it extends the axis by at most this fraction of the slowest step.
   constexpr double kMinRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;

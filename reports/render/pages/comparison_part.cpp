@@ -15,7 +15,7 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxPanels = 24;
-constexpr std::size_t kMaxOpenPanels = 3;  // a row of a wide screen
+constexpr std::size_t kMaxOpenPanels = 3;  // as many as a row of a wide screen holds
 constexpr const char* kOrder = "baselines and the front first";
 
 const ComparedPoint* lowest_peak(const std::vector<ComparedPoint>& points) {
@@ -187,7 +187,8 @@ bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   return is_measured;
 }
 
-// Charts that show only ratios of 1 would hide the others, so those metrics become a sentence.
+// A chart that shows only ratios of 1 would take the room of the others. So its metric becomes a
+// sentence.
 std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures) {
   std::string same;
   for (const Metric metric : kAll<Metric>) {
@@ -209,7 +210,7 @@ std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures
 void add_tables(const CompareRecord& record, std::vector<Figure>& figures) {
   CompareGrids compared = compare_grids(record);
   for (auto& [title, grid] : compared.grids) {
-    table::drop_empty_columns(grid);  // columns that only a GPU fills
+    table::drop_empty_columns(grid);  // drops the columns that only a GPU fills
     figures.push_back({title, "Step time: candidate over base with its 95 % interval.",
                        page::grid(grid), fold_of(grid.rows.size())});
   }

@@ -163,7 +163,7 @@ std::string list(const std::vector<std::string>& lines) {
 }
 
 std::string grid(const table::Grid& grid, CellTitles titles) {
-  // A tab stop, so that it scrolls without a mouse.
+  // As a tab stop, the table can be scrolled by keyboard.
   std::string text = titles == CellTitles::kAbove
                          ? "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
                          : "<div class=\"scroll wraps\" tabindex=\"0\"><table><thead><tr>";

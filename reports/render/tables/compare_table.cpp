@@ -255,7 +255,8 @@ CompareGrids compare_grids(const CompareRecord& record) {
 
 std::string render_compare(const CompareRecord& record, TableFormat format, std::size_t width) {
   const CompareGrids compared = compare_grids(record);
-  // Readers of a pull request see the first line first.
+  // In Markdown the verdict comes first, because readers of a pull request see the first line
+  // first.
   const std::string verdict = "Verdict: " + record.verdict + ".";
   const bool leads = format == TableFormat::kMarkdown;
   std::string text = leads ? "**" + table::markdown_text(verdict) + "**\n\n" : "";

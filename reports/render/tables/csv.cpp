@@ -34,7 +34,10 @@ std::string cell_of(int value) { return std::to_string(value); }
 std::string cell_of(std::int64_t value) { return std::to_string(value); }
 std::string cell_of(std::uint64_t value) { return std::to_string(value); }
 std::string cell_of(Phase phase) { return std::string(to_string(phase)); }
-std::string cell_of(double value) { return Json(value).dump(); }  // shortest exact text
+std::string cell_of(double value) {
+  return Json(value).dump();
+}  // the shortest text that reads
+   // back as the same number
 std::string cell_of(Bytes value) { return std::to_string(value.count); }
 std::string cell_of(std::chrono::nanoseconds value) { return std::to_string(value.count()); }
 

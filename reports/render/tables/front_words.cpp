@@ -55,7 +55,8 @@ std::string question_of(const FrontRecord& record) {
   return record.answer ? "The answer" : "The fastest that fits " + memory_of(record);
 }
 
-// A requested budget already states what tensors may take.
+// Adds the bytes that are left for tensors, unless the user gave a budget, because a budget already
+// states them.
 std::string device_memory_words(const FrontRecord& record) {
   std::string whole = format_bytes(*record.device_memory);
   if (!record.reserve || record.budget) return whole;

@@ -40,7 +40,8 @@ struct Shared {
   int num_takeovers = 0;  // number of takeovers of claims that had not ended
 };
 
-// What one worker last read from one claim, and when it read this text, on the worker's own clock.
+// The text that one worker last read from one claim, and the time of that read, on the worker's own
+// clock.
 struct Reading {
   Nanoseconds at{};
   std::string text;
