@@ -20,9 +20,9 @@ using OpHandler = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet ke
                            torch::jit::Stack* stack);
 
 // Calls `handler` for each op that Python is about to run, on threads whose ops the engine sees.
-// `handler` passes the op on by redispatching it with the same keys, while Fake is excluded. Call
-// this once, in a process that has an interpreter. Has no effect if the engine's fallback runs
-// first anyway.
+// `handler` must redispatch the op with the same keys, with key Fake excluded. Call this once, in a
+// process that has an interpreter. Has no effect if the engine's fallback already runs before
+// Python's handler.
 void see_python_ops(OpHandler handler);
 
 }  // namespace rematch

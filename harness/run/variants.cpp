@@ -139,7 +139,8 @@ std::int64_t recomputed_flops(const Trace& trace, const Plan& plan, Schedule sch
   return flops;
 }
 
-// A trace ends with backward, so the optimizer's ops are taken from the step on meta.
+// A trace ends with backward, so the optimizer's ops are taken from the step that ran on the meta
+// device.
 CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule schedule,
                               const Prediction& on_meta) {
   CountsRecord record = counts_of(predict_counts(trace, plan, schedule));

@@ -10,8 +10,7 @@
 namespace rematch {
 namespace {
 
-// Returns the block list of a region's layers: the list of the first block that overlaps the
-// region.
+// Returns the block list to which the first block that overlaps the region belongs.
 std::string list_of(const Trace& trace, OpRange range) {
   for (const TracedBlock& block : trace.blocks) {
     const TracedScope& scope = trace.scopes[block.scope];

@@ -18,7 +18,7 @@ std::vector<bool> saved_ops(const RegionGraph& graph, const RegionType& type);
 
 struct PlanDifference {
   std::size_t num_ops = 0;  // number of ops that the plans treat differently
-  // The first difference: "model.layers.1 is checkpointed by the plan and not by it".
+  // Describes the first difference in words.
   std::string first;
   bool of_early_stop = false;  // true: the plans differ only in early stop
 };

@@ -52,10 +52,10 @@ struct PlannedOp {
   bool operator==(const PlannedOp&) const = default;
 };
 
-// A change to the lazy order of on_demand, for regions whose lazy order would peak higher. All
-// three members are indices in the region's pack order. When backward demands `pack`, the engine
-// first materializes the packs of `before`, then `pack`, then the packs of `after`. If a pack has
-// no step, its demand materializes only that pack.
+// Corrects the lazy order of on_demand in regions where that order would have a higher peak than
+// whole_region. All three members are indices in the region's pack order. When backward demands
+// `pack`, the engine first materializes the packs of `before`, then `pack`, then the packs of
+// `after`. If a pack has no step, its demand materializes only that pack.
 struct DemandStep {
   int pack = 0;
   std::vector<int> before;

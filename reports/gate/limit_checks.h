@@ -18,8 +18,8 @@ CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& repo
 // points themselves can say whether they took turns.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
-// Checks the step time against the reference's. Uses the ratio of paired rounds if the points took
-// turns in one report, else the ratio of medians.
+// Compares the step time with the reference's. Uses the ratio of paired rounds if one report
+// measured both points alternately, else the ratio of medians.
 CheckRecord check_slowdown(const PointRecord& point, const PointRecord& reference, double limit,
                            Measured measured);
 

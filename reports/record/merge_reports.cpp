@@ -20,7 +20,7 @@ struct Entry {
   PointRecord point;
   std::string key;
   std::string fingerprint;
-  std::string provenance;  // the provenance's JSON, which distinguishes commands
+  std::string provenance;  // the provenance as JSON; it differs between commands
   std::size_t place = 0;   // position in the requested order
   std::string text;        // the point's JSON; filled if several measurements are compared
 };

@@ -15,7 +15,7 @@ namespace rematch {
 struct TurnsRequest {
   // Time passes that differ only in policy, plan and schedule. At least one.
   std::vector<PointRequest> arms;
-  std::size_t reference = 0;  // index of an arm; `rule` limits the error of the ratios to this arm
+  std::size_t reference = 0;  // index of the arm to which ratios refer; `rule` limits their error
   RoundRule rule;
 };
 

@@ -53,7 +53,7 @@ struct BlockFrontLimits {
 };
 
 // Points of a region under one schedule, keyed by the saved ops, so that no save set is simulated
-// twice. The results do not depend on which storages are free.
+// twice. The results do not depend on which storages cost nothing to keep.
 using SimulatedSets = std::map<std::vector<int>, BlockPoint>;
 
 // Finds the useful save sets of a region. If `known` is given, uses its points and adds new ones.

@@ -27,7 +27,8 @@ struct OptionGap {
 
 struct SpanOptions {
   std::vector<std::vector<SpanOption>> lists;  // indexed by kind
-  // The gap of each kind. It covers all save sets of all cuts, but not segments: see README.md.
+  // The optimality gap of each kind. It covers all save sets of all cuts, but not segments: see
+  // README.md.
   std::vector<OptionGap> gaps;
 };
 

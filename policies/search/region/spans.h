@@ -47,10 +47,9 @@ struct SpanMap {
   TraceIndex index;
   std::vector<Span> spans;         // spans in forward order; together they cover all ops
   std::vector<int> first_of_kind;  // indexed by kind: the first span of this kind
-  // The span that pays for a storage if the storage is held. Absent for storages that are alive
-  // anyway. The first span that reads the storage pays, because it holds the storage in any case.
-  // One case differs: if several spans read the storage and a span between blocks made it, its
-  // maker pays.
+  // The span that is charged for a storage if the storage is held. It is the first span that reads
+  // the storage. Exception: if a span between blocks made the storage and several spans read it,
+  // the maker is charged. Absent for storages that are alive anyway.
   IdTable<StorageId, OptionalIndex> owner;
   // true: several spans read the storage, so its maker always holds it
   IdTable<StorageId, bool> is_shared;
@@ -75,8 +74,8 @@ enum class Offloading : std::uint8_t { kNever, kAllowed };
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Looks at the time between the last event of other packs and the first event of the graph's packs.
-// Returns the most bytes that backward has made at once in this time.
+// Returns the peak of the bytes that backward allocates between the last event of other packs and
+// the first event of the graph's packs.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull

@@ -199,7 +199,7 @@ TEST_CASE("random programs under plans of two shapes", "[property]") {
 
 using LayerOp = at::Tensor (*)(const at::Tensor& x, const at::Tensor& w);
 
-// Makes four layers on squares of 8.
+// Makes four layers with weights of 8 x 8.
 NamedNetwork four_layers(LayerOp op) {
   return {"four layers", [op] {
             Network network;

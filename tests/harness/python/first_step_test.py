@@ -127,7 +127,7 @@ class FirstStepTest(BesideTorch):
         self.check(Counting)
 
     def test_a_counter_that_switches_a_branch(self):
-        self.check(Warming, torch_runs=False)  # torch.utils.checkpoint also counts when it runs a layer again
+        self.check(Warming, torch_runs=False)  # The counter also sees layers that torch.utils.checkpoint recomputes.
 
     def test_a_scale_that_the_first_batch_sets(self):
         self.check(Initialized)

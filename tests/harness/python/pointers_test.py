@@ -20,7 +20,7 @@ NUM_ELEMENTS = 16 * 128
 
 
 def halve_at(address, num_elements=NUM_ELEMENTS):
-    """Halves float32 numbers in memory, like a library's kernel."""
+    """Halves float32 numbers through a raw pointer, as the kernel of an external library might."""
     numbers = (ctypes.c_float * num_elements).from_address(address)
     for index in range(num_elements):
         numbers[index] *= 0.5

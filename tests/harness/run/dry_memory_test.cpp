@@ -73,7 +73,8 @@ TEST_CASE("memory that a library or the runtime does not get is out of memory as
 }
 
 // The model has its full width and number of tokens. Its two layers include every kind of layer of
-// the whole model. The host draws their parameters in a tenth of the time.
+// the whole model. With two layers the host draws parameters in a tenth of the time that all layers
+// take.
 Dimensions full_size(Dimensions dimensions) {
   if (!is_deep()) dimensions["layers"] = 2;
   return dimensions;

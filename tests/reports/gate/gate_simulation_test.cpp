@@ -26,7 +26,7 @@ void independent(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = normal(bits);
 }
 
-// Models training with rounding in another reduction order: differences last and grow.
+// Simulates runs that round in another reduction order. Their differences persist and grow.
 void growing(std::mt19937& bits, std::vector<double>& noise) {
   constexpr double kStays = 0.95;
   double state = normal(bits);
@@ -192,7 +192,7 @@ TEST_CASE("T1 fails an equal candidate no more often where all of its runs are h
   }
 }
 
-// The promise does not cover noise that makes all steps one draw, nor single outliers.
+// The promise does not cover noise that is the same in all steps of a run, nor single outliers.
 TEST_CASE("T1 fails more equal candidates where a run's noise is one number or an outlier") {
   CHECK(simulate_envelope(one_number, 4, 0).failed > 0.01);
   CHECK(at_most(simulate_envelope(one_number, 4, 0).failed) <= 0.03);

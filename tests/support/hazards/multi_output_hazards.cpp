@@ -1,5 +1,5 @@
-// Ops with several outputs of which backward needs some, decompositions, reductions, losses and
-// activations. Their formulas save results, inputs or intermediate values.
+// Decompositions, reductions, losses and activations, and ops of whose outputs backward needs only
+// some. Their formulas save results, inputs or intermediate values.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 

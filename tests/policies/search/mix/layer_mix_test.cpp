@@ -327,7 +327,7 @@ TEST_CASE("the last layer is never recomputed where the head does not bind") {
   const MixFront free_last = mix_layers(problem);
   CHECK(free_last.points.front().peak == Bytes{14});
   CHECK(free_last.points.front().options == std::vector<int>{1, 1, 0});
-  problem.head = {11};  // 1 + 1 + 1 + 11 = 14, but 1 + 1 + 10 + 11 = 23
+  problem.head = {11};  // peaks: {1, 1, 1} has 1 + 1 + 1 + 11, {1, 1, 0} has 1 + 1 + 10 + 11
   CHECK(mix_layers(problem).points.front().options == std::vector<int>{1, 1, 1});
 }
 
