@@ -17,15 +17,24 @@ bool reads(const TracedOp& op, ValueId value) {
                      [value](const TracedUse& use) { return use.value == value; });
 }
 
+bool writes(const TracedOp& op, StorageId storage) {
+  return std::find(op.writes.begin(), op.writes.end(), storage) != op.writes.end();
+}
+
 // Returns whether the op's autograd formula saves the op's floating-point result. This matters only
-// for a value that is packed at the edge of a region, between the op that makes it and the op that
-// reads it.
+// for a value that is packed at the edge of a region, between the op that makes or writes it and
+// the op that reads it.
 bool saves_its_result(const TracedOp& op) {
   static constexpr std::string_view kNames[] = {
       "aten::exp",        "aten::sigmoid",  "aten::tanh",         "aten::sqrt", "aten::rsqrt",
       "aten::reciprocal", "aten::_softmax", "aten::_log_softmax", "aten::relu", "aten::cumprod"};
-  return op.op_class == OpClass::kAttentionForward ||
-         std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+  static constexpr std::string_view kNamesInPlace[] = {
+      "aten::exp_",        "aten::sigmoid_", "aten::tanh_",       "aten::sqrt_", "aten::rsqrt_",
+      "aten::reciprocal_", "aten::relu_",    "aten::leaky_relu_", "aten::elu_",  "aten::hardtanh_"};
+  const auto contains = [&op](const auto& names) {
+    return std::find(std::begin(names), std::end(names), op.name) != std::end(names);
+  };
+  return op.op_class == OpClass::kAttentionForward || contains(kNames) || contains(kNamesInPlace);
 }
 
 // Decides which op a pack between two ops belongs to. The op before packs its outputs, and the op
@@ -35,13 +44,20 @@ class EdgePacks {
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
 
   bool is_of_op_before(const TracedPack& pack) {
-    if (at_op_ == OpId() || trace_.values[pack.value].producer != at_op_ - 1) return false;
+    if (at_op_ == OpId() || !is_result_of_op_before(pack.value)) return false;
     const bool next_reads = trace_.ops.contains(at_op_) && reads(trace_.ops[at_op_], pack.value);
     if (!next_reads) return true;
     return saves_its_result(trace_.ops[at_op_ - 1]) && seen_[pack.value]++ == 0;
   }
 
  private:
+  // An op that writes in place returns its argument, whose producer is an earlier op.
+  bool is_result_of_op_before(ValueId value) const {
+    const TracedOp& before = trace_.ops[at_op_ - 1];
+    return trace_.values[value].producer == at_op_ - 1 ||
+           (reads(before, value) && writes(before, trace_.values[value].storage));
+  }
+
   const Trace& trace_;
   OpId at_op_;
   std::map<ValueId, int> seen_;

@@ -94,6 +94,94 @@ def sd3():
         timestep=torch.tensor([500]), return_dict=False)[0].square().mean()
 
 
+def qwen3_moe():
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+    return language_model(Qwen3MoeForCausalLM(Qwen3MoeConfig(
+        hidden_size=64, intermediate_size=128, moe_intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, num_experts=8, num_experts_per_tok=2, vocab_size=256, use_cache=False,
+        output_router_logits=True)))
+
+
+def rwkv():
+    from transformers import RwkvConfig, RwkvForCausalLM
+    model = RwkvForCausalLM(RwkvConfig(
+        hidden_size=32, attention_hidden_size=32, intermediate_size=64, num_hidden_layers=3, vocab_size=256,
+        context_length=64, use_cache=False))
+    ids = torch.randint(0, 256, (2, 8))  # a token is some 30 ops of each layer
+    return model, lambda: model(input_ids=ids, labels=ids).loss
+
+
+def albert():
+    """Runs one layer six times."""
+    from transformers import AlbertConfig, AlbertForMaskedLM
+    return language_model(AlbertForMaskedLM(AlbertConfig(
+        hidden_size=64, intermediate_size=128, num_hidden_layers=6, num_attention_heads=4, vocab_size=256,
+        embedding_size=32)))
+
+
+def llava():
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration
+    image_token = 255
+    model = LlavaForConditionalGeneration(LlavaConfig(
+        vision_config=CLIPVisionConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2,
+                                       image_size=32, patch_size=8),
+        text_config=LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=3, num_attention_heads=4,
+                                num_key_value_heads=2, vocab_size=256, use_cache=False),
+        image_token_id=image_token, image_seq_length=16))
+    ids, pixels = torch.randint(0, 250, (2, 64)), torch.randn(2, 3, 32, 32)
+    ids[:, 4:20] = image_token
+    return model, lambda: model(input_ids=ids, pixel_values=pixels, labels=ids, use_cache=False).loss
+
+
+def hunyuan_video():
+    from diffusers import HunyuanVideoTransformer3DModel
+    model = HunyuanVideoTransformer3DModel(
+        in_channels=4, out_channels=4, num_attention_heads=2, attention_head_dim=16, num_layers=2, num_single_layers=2,
+        num_refiner_layers=1, patch_size=2, patch_size_t=1, guidance_embeds=True, text_embed_dim=32,
+        pooled_projection_dim=16, rope_axes_dim=(4, 6, 6))
+    video, text, mask = torch.randn(1, 4, 3, 16, 16), torch.randn(1, 8, 32), torch.ones(1, 8, dtype=torch.long)
+    return model, lambda: model(
+        hidden_states=video, timestep=torch.tensor([500]), encoder_hidden_states=text, encoder_attention_mask=mask,
+        pooled_projections=torch.ones(1, 16), guidance=torch.tensor([6000.0]), return_dict=False)[0].square().mean()
+
+
+def cogvideox():
+    """Never reads the last layer's text."""
+    from diffusers import CogVideoXTransformer3DModel
+    model = CogVideoXTransformer3DModel(
+        num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, time_embed_dim=16, text_embed_dim=16,
+        num_layers=3, sample_width=16, sample_height=16, sample_frames=9, patch_size=2, temporal_compression_ratio=4,
+        max_text_seq_length=8)
+    video, text = torch.randn(1, 3, 4, 16, 16), torch.randn(1, 8, 16)
+    return model, lambda: model(hidden_states=video, encoder_hidden_states=text, timestep=torch.tensor([500]),
+                                return_dict=False)[0].square().mean()
+
+
+def qwen_image():
+    """Never reads the last layer's text. Caches a table of 4,096 bytes in its first step."""
+    from diffusers import QwenImageTransformer2DModel
+    model = QwenImageTransformer2DModel(
+        patch_size=2, in_channels=16, out_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=2,
+        joint_attention_dim=16, axes_dims_rope=(4, 6, 6))
+    image, text, mask = torch.randn(1, 64, 16), torch.randn(1, 8, 16), torch.ones(1, 8, dtype=torch.bool)
+    return model, lambda: model(
+        hidden_states=image, encoder_hidden_states=text, encoder_hidden_states_mask=mask, timestep=torch.tensor([0.5]),
+        img_shapes=[[(1, 8, 8)]], return_dict=False)[0].square().mean()
+
+
+def unet():
+    """Runs its lists of layers in another order than it holds them: down, middle, up."""
+    from diffusers import UNet2DModel
+    model = UNet2DModel(
+        sample_size=16, in_channels=3, out_channels=3, layers_per_block=2, block_out_channels=(16, 32, 32),
+        norm_num_groups=8, attention_head_dim=8, down_block_types=("DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D"))
+    images = torch.randn(2, 3, 16, 16)
+    return model, lambda: model(images, torch.tensor([10, 500])).sample.square().mean()
+
+
 PACKAGE_OF = {llama: "transformers", qwen3: "transformers", mixtral: "transformers", gpt2: "transformers",
-              bert: "transformers", vit: "transformers", wan: "diffusers", flux: "diffusers", ltx: "diffusers",
-              sd3: "diffusers"}
+              bert: "transformers", vit: "transformers", qwen3_moe: "transformers", rwkv: "transformers",
+              albert: "transformers", llava: "transformers", wan: "diffusers", flux: "diffusers", ltx: "diffusers",
+              sd3: "diffusers", hunyuan_video: "diffusers", cogvideox: "diffusers", qwen_image: "diffusers",
+              unet: "diffusers"}

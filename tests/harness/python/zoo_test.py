@@ -9,10 +9,14 @@ import rematch
 rematch.count_memory()  # before the first tensor
 
 import torch  # noqa: E402
-from zoo import PACKAGE_OF  # noqa: E402
+from rematch._step import run_first_step  # noqa: E402
+from zoo import PACKAGE_OF, albert  # noqa: E402
 
 POLICIES = ("full", "save_mm", "nth_first(2)", "only_list([1])", "segments(2)")
+POLICIES_OF_ONE_LAYER = ("full", "save_mm")
 SCHEDULES = ("whole_region", "on_demand")
+# Autograd holds each number of the program, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. It shows these to no hook, so
+# no trace has them.
 PEAK_TOLERANCE = 1e-4
 NUM_FRONT_POINTS = 5
 
@@ -24,8 +28,9 @@ class ZooTest(unittest.TestCase):
         torch.manual_seed(0)
         model, step = make()
         model.train()
+        run_first_step(model, step)
         trace = rematch.trace(model, step)
-        for policy in POLICIES:
+        for policy in POLICIES_OF_ONE_LAYER if make is albert else POLICIES:
             plan = rematch.resolve(trace, policy)
             for schedule in SCHEDULES:
                 with self.subTest(policy=policy, schedule=schedule):

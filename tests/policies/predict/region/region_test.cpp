@@ -62,6 +62,24 @@ TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved
         std::vector<PackId>{0_pack, 1_pack, 2_pack, 3_pack, 4_pack, 5_pack, 6_pack, 7_pack});
 }
 
+// The regions are exp, relu_ | square. The argument of relu_ is its result, and exp made it.
+TEST_CASE("a tensor packed behind an op that wrote it in place belongs to the op that saved it") {
+  TraceBuilder build("edges");
+  const ValueId x = build.outside({2, 2}, "float32", true);
+  const ValueId y = build.call("aten::exp", {x}, {2, 2});
+  build.in_place("aten::relu_", {y});
+  build.call("aten::square", {y}, {2, 2});
+  Trace trace = build.finish();
+  trace.packs.push_back({.value = y, .version = 1, .at_op = 2_op});  // the result of relu_
+  trace.packs.push_back({.value = y, .version = 1, .at_op = 2_op});  // the input of square
+  CHECK(packs_of(trace, {0_op, 2_op}) == std::vector<PackId>{0_pack});
+  CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{1_pack});
+
+  trace.ops[1_op].name = "aten::mul_.Scalar";  // saves nothing, so both packs are inputs
+  CHECK(packs_of(trace, {0_op, 2_op}).empty());
+  CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{0_pack, 1_pack});
+}
+
 TEST_CASE("an early stop is before the last pack") {
   const Trace trace = testing::toy_llama({.layers = 1});
   const TracedScope& block = trace.scopes[trace.blocks[0].scope];
