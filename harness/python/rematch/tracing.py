@@ -51,6 +51,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
 
     `step()` runs forward and returns the loss; trace() runs backward. Several steps that run different ops, such as one
     with a padded batch, give a list of traces. Clears gradients before and after, and restores generators and buffers.
+    If a step is traced that fills a cache of the model, such as its first, the cache counts as made by the step.
     `blocks` is as for scopes(). Call it on a model without scopes, and outside of a recording. Raises RematchError if
     step() runs no layer."""
     if not callable(step):
