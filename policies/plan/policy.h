@@ -46,7 +46,7 @@ struct Alternation {
 
 // The rule for collectives inside regions if no list of the policy names them.
 enum class CollectiveRule : std::uint8_t {
-  kAsListed,  // like any other op, as torch.utils.checkpoint does
+  kAsListed,  // collectives are treated like other ops, as in torch.utils.checkpoint
   kKeep,      // no collective is issued twice
   // Every collective is issued again, as Megatron-LM's sequence parallel does with its gathers.
   kReissue,

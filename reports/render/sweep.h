@@ -54,7 +54,7 @@ inline constexpr const char* kSeedAxis = "seed";
 std::vector<SweepModel> sweep_models(const Report& report,
                                      const std::vector<PolicyComparison>& comparisons);
 
-// True if some comparisons differ only in their shape, or are missing.
+// True if comparisons are missing, or if some differ only in their shape.
 bool is_sweep(const std::vector<SweepModel>& models);
 
 // Returns text such as "tokens 8, batch 1"; the model's heading if nothing varies.

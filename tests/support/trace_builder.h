@@ -48,7 +48,7 @@ class TraceBuilder {
   // Adds an op with fresh outputs, each with its own storage.
   std::vector<ValueId> op(std::string name, std::vector<ValueId> inputs,
                           std::vector<Shape> output_shapes, const Saves& saves = {});
-  // Adds such an op with a single output.
+  // Adds an op with a single fresh output.
   ValueId call(std::string name, std::vector<ValueId> inputs, Shape shape, const Saves& saves = {});
   ValueId view(std::string name, ValueId input, Shape shape);
   // Adds an op that writes to its first input.

@@ -438,7 +438,7 @@ void Recorder::note_wait(RecordedOp& op, const torch::jit::Stack& stack) {
   TORCH_INTERNAL_ASSERT(op.num_uses == 1 && stack.back().isTensor(), "rematch: ", op.facts->name,
                         " takes and returns one tensor");
   op.num_outputs = 1;
-  record_->outputs.emplace_back();  // the result is the argument, and has the argument's value
+  record_->outputs.emplace_back();  // a wait makes no value: it returns its argument
   RecordedUse& use = record_->uses[op.first_use];
   const std::int32_t storage = record_->values[use.value].storage;
   bool is_first = true;

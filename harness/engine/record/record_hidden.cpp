@@ -201,7 +201,7 @@ void Recorder::drop_kept_values(std::int32_t storage) {
     if (value.storage != storage || !value.op.has_value()) continue;
     const auto id = static_cast<std::int32_t>(i);
     record_->drop_host_copy(id);
-    if (value.constant && !record_->shares_kept(id)) continue;  // the copy stays valid
+    if (value.constant && !record_->shares_kept(id)) continue;  // a separate copy stays valid
     if (!has_fault(Fault::kStaleValue)) value.kept.reset();  // the op has overwritten the content
   }
 }

@@ -177,7 +177,7 @@ TEST_CASE("a second forward of a step begins with what the first one left") {
   const std::size_t num_ops =
       line.op_index.size() / 2;               // number of ops of one forward and backward
   CHECK(saved[3] == 256 + 512);               // same as in a single step
-  CHECK(saved[num_ops + 3] == saved[3] + 4);  // plus the first loss, which the caller holds
+  CHECK(saved[num_ops + 3] == saved[3] + 4);  // the caller still holds the first loss
 }
 
 // The listener that was set before must also receive everything.

@@ -403,7 +403,7 @@ TEST_CASE("a worker takes the longest that fits its time, and what did not fit a
 
 // Two of three comparisons have failed. A worker with retries tries each of the two once, even if
 // it fails again. The worker does not retry comparisons that fail during its own run.
-TEST_CASE("a worker that is to try again what failed does so once") {
+TEST_CASE("a worker retries a failed comparison once") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {

@@ -111,7 +111,7 @@ TEST_CASE("mse_loss_backward on meta is laid out as on the CPU") {
   }
 }
 
-TEST_CASE("where on meta broadcasts and is laid out as on the CPU") {
+TEST_CASE("aten::where on meta has the shapes and strides of the CPU") {
   for (const at::Tensor& self : layouts(at::kFloat)) {
     for (const at::Tensor& other :
          {at::ones({8}), at::ones({3, 1, 8}).to(at::kDouble), at::ones({2, 3, 5, 8})}) {

@@ -132,7 +132,7 @@ TEST_CASE("shapes that run the same ops get the plan of the larger one") {
 
 // Layer 2 of the second shape runs other ops. Before that, nothing shows which shape runs: the
 // first, whose region continues after layer 0, or the second, whose region ends there.
-TEST_CASE("a region is cut where one of another shape ends after the same ops") {
+TEST_CASE("a region is cut where a region of another shape ends after the same ops") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);

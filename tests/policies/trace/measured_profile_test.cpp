@@ -58,7 +58,7 @@ TEST_CASE("layers that do the same have the same times") {
   }
 }
 
-TEST_CASE("what a step takes on top of its ops is told from steps that nobody watched") {
+TEST_CASE("steps without observers show the time between ops") {
   const Trace trace = testing::toy_llama({.layers = 2});
   TimedSteps steps = steps_of(trace, {1000});
   const auto num_ops = static_cast<std::int64_t>(trace.ops.size());

@@ -172,7 +172,7 @@ TEST_CASE("equal layers are stored once") {
     if (!span.path.empty()) layer_types.insert(span.type);
   }
   CHECK(layer_types.size() == 1);
-  // Only the last layer's end in backward (with the head's) can differ.
+  // In backward only the end of the last layer, which it shares with the head, can differ.
   CHECK(spanned.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();

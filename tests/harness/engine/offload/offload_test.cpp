@@ -243,7 +243,7 @@ TEST_CASE("networks with hazards under random plans that offload", "[property]")
 }
 
 // Runs with real tensors on the CPU. Device and host bytes must equal those of the simulator.
-TEST_CASE("models that offload hold what the simulator says", "[property]") {
+TEST_CASE("models that offload hold the predicted bytes", "[property]") {
   for (const ModelCase& which :
        {ModelCase{"llama_small", {{"layers", 4}}}, ModelCase{"wan_small", {{"layers", 4}}},
         ModelCase{"ltx_small", {{"layers", 4}}}, ModelCase{"moe_small", {{"layers", 4}}}}) {

@@ -25,7 +25,7 @@ TEST_CASE("a variant whose predicted peak is above the limit is too large, with 
   CHECK(why_too_large(Variant(), kMachine).empty());
 }
 
-TEST_CASE("none fits only if the smallest does not") {
+TEST_CASE("no point fits if the smallest one does not fit") {
   CHECK(why_none_fits({variant("none", 90), variant("full", 20)}, kMachine).empty());
   CHECK_THAT(
       why_none_fits({variant("none", 90), variant("full", 30), variant("save_mm", 40)}, kMachine),

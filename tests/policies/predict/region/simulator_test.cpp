@@ -80,8 +80,8 @@ TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{110, 32, 37, 38, 33, 13, 3});
 }
 
-// The demand of c runs op 3 on the kept b: 25 + 1. Value a is made when it is demanded, when only
-// it is left.
+// The demand of c runs op 3 on the kept value b: 25 + 1 bytes. Value a is recomputed when backward
+// demands it. At that time no other value is left.
 TEST_CASE("on_demand runs what a demand lacks") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});

@@ -209,7 +209,7 @@ TEST_CASE("an interval of a step time that leaves the others behind does not set
 
 // Peaks and times are a (100, 10), b (80, 12), c (90, 12). a and b form the front, b dominates c,
 // and a twin of b is on the front as well.
-TEST_CASE("the front is what nothing dominates") {
+TEST_CASE("the front consists of the points that no other point dominates") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, std::int64_t peak, int step) {
     PointRecord point = testing::sample_point(policy);

@@ -94,7 +94,7 @@ TEST_CASE("what is reserved of the device is said, and taken off before a point 
              Catch::Contains("No plan fits 90.0 MiB (100 MiB less 10.0 MiB of --reserve)."));
 }
 
-TEST_CASE("an answer leads in place of the device's memory, with its number") {
+TEST_CASE("the answer to a budget replaces the sentence on the device's memory") {
   FrontRecord record = predicted_front();
   record.budget = Bytes{90 << 20};
   CHECK(lead_words(record) == "No plan fits 90.0 MiB.");

@@ -64,7 +64,7 @@ TEST_CASE("ranks that share a batch make its tokens together") {
   CHECK_THAT(text, Catch::Contains("1500 tokens/s per 2 ranks, 6000 over all 8, at 2. "));
 }
 
-TEST_CASE("loads that were stopped claim no largest and no best") {
+TEST_CASE("a stopped search of loads claims neither a largest nor a best load") {
   LoadsRecord found = found_loads();
   found.is_complete = false;
   const std::string text = text_of(found);

@@ -171,7 +171,7 @@ TEST_CASE("a pipe in a reason does not end a markdown cell") {
   CHECK_THAT(render_table(report, TableFormat::kMarkdown), Catch::Contains("a\\|b"));
 }
 
-TEST_CASE("markdown holds no markup that a report brings") {
+TEST_CASE("markdown escapes markup in a report") {
   CHECK(table::markdown_text("<img src=x onerror=alert(1)>") ==
         "&lt;img src=x onerror=alert(1)&gt;");
   CHECK(table::markdown_text("a&lt;b\nc") == "a&amp;lt;b c");
