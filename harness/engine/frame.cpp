@@ -138,7 +138,7 @@ void Frame::check_outside(const Slot& slot) const {
 at::Tensor Frame::unpack_alone(const Slot& slot) {
   ReplayBuffers buffers;  // a replay of the backward pass may be using buffers_
   const std::vector<WantedValue> wanted = {as_backward_reads(slot)};
-  Replay replay(record_, region_name_, wanted, Replay::Extent::kClosure, 0,
+  Replay replay(record_, region_name_, wanted, Replay::Extent::kClosure, 0, {},
                 Replay::KeptValues::kBorrow, buffers);
   replay.run_all();
   return replay.take(slot.wanted.value);
@@ -163,8 +163,8 @@ void Frame::begin_replay(int graph_task) {
   const auto num_ops = static_cast<std::int32_t>(record_.ops.size());
   replay_.emplace(record_, region_name_, wanted,
                   as_forward ? Replay::Extent::kPrefix : Replay::Extent::kClosure,
-                  type_->early_stop ? early_stop() : num_ops, Replay::KeptValues::kTake,
-                  buffers_->replay);
+                  type_->early_stop ? early_stop() : num_ops, type_->skipped,
+                  Replay::KeptValues::kTake, buffers_->replay);
   replay_task_ = graph_task;
   const bool at_once = extent() == ReplayExtent::kWholeClosure && !is_partial_backward();
   if (as_forward || at_once) replay_->run_all();

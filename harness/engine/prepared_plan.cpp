@@ -71,6 +71,7 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
     if (op.treatment != Treatment::kRecompute) prepared.kept_bytes += op.bytes;
   }
   prepared.offload_inputs = type.offload_inputs;
+  prepared.skipped = skipped_ops(type);
   for (const DemandStep& step : type.demand_steps) prepared.demand_steps[step.pack] = &step;
   return prepared;
 }
@@ -78,7 +79,7 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
 bool do_the_same(RegionType a, RegionType b) {
   for (RegionType* type : {&a, &b}) {
     for (PlannedOp& op : type->ops)
-      op = {.name = op.name, .scope = op.scope, .treatment = op.treatment};
+      op = {.name = op.name, .scope = op.scope, .treatment = op.treatment, .skipped = op.skipped};
   }
   return a == b;
 }

@@ -32,6 +32,7 @@ struct PreparedRegionType {
   std::vector<int> layer_of_op;
   bool has_several_layers = false;
   std::vector<RegionInput> offload_inputs;
+  std::vector<int> skipped;  // indices of the ops with PlannedOp::skipped
   ReplayExtent extent = ReplayExtent::kLazyClosure;
   bool early_stop = true;
   std::unordered_map<int, const DemandStep*> demand_steps;  // one entry for each pack

@@ -25,6 +25,8 @@ std::vector<CatalogueEntry> all_families() {
   append(all, maxtext_policies());
   append(all, collective_policies());
   append(all, offloading_policies());
+  append(all, remat_policies());
+  append(all, titan_region_policies());
   return all;
 }
 
@@ -34,6 +36,8 @@ void expect_all(Policy& policy) {
   append(own, policy.offload);
   append(own, policy.exclude);
   append(own, policy.recompute);
+  append(own, policy.save_regions);
+  append(own, policy.recompute_regions);
   if (policy.alternate) append(own, policy.alternate->exclude);
   for (const Selector& selector : own) policy.expectations.push_back({.ops = {selector}});
   for (const std::string& pattern : policy.regions.patterns) {

@@ -37,13 +37,15 @@ std::string checkpointed_text(const LayerFacts& list) {
 }
 
 Json op_json(std::size_t index, const PlannedOp& op) {
-  return {{"index", index},
-          {"name", op.name},
-          {"scope", op.scope},
-          {"bytes", op.bytes.count},
-          {"treatment", to_string(op.treatment)},
-          {"reason", op.reason},
-          {"dead_save", op.dead_save}};
+  Json json = {{"index", index},
+               {"name", op.name},
+               {"scope", op.scope},
+               {"bytes", op.bytes.count},
+               {"treatment", to_string(op.treatment)},
+               {"reason", op.reason},
+               {"dead_save", op.dead_save}};
+  if (op.skipped) json["skipped"] = true;
+  return json;
 }
 
 Json recomputed_json(std::size_t whole_region, std::size_t on_demand) {

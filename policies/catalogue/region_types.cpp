@@ -8,9 +8,21 @@
 namespace rematch {
 namespace {
 
+// Returns what the ops read that a whole-region recompute runs even if nothing needs them.
+std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const RegionType& type) {
+  std::vector<RegionUse> reads;
+  const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();
+  for (std::size_t op = 0; op < end; ++op) {
+    if (type.ops[op].treatment != Treatment::kRecompute || type.ops[op].skipped) continue;
+    reads.insert(reads.end(), graph.ops[op].reads.begin(), graph.ops[op].reads.end());
+  }
+  return reads;
+}
+
 // Marks dead saves. A save is dead if none of its values is saved for backward or read by an op
-// that must be recomputed.
-void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
+// that must be recomputed. Beside saved regions, the latter are all ops that run again.
+void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_regions) {
+  std::vector<PlannedOp>& ops = type.ops;
   const std::vector<bool> kept = kept_values(graph, ops);
   std::vector<RegionUse> roots;
   std::vector<bool> wanted(graph.values.size(), false);
@@ -18,6 +30,12 @@ void mark_dead_saves(const RegionGraph& graph, std::vector<PlannedOp>& ops) {
     if (slot.is_dropped) continue;
     roots.push_back(slot.use);
     wanted[slot.use.value] = true;
+  }
+  if (has_saved_regions) {
+    for (const RegionUse& read : reads_of_rerun_ops(graph, type)) {
+      roots.push_back(read);
+      wanted[read.value] = true;
+    }
   }
   const std::vector<bool> executed = closure_of(graph, kept, roots);
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
@@ -40,6 +58,26 @@ void drop_dead_saves(std::vector<PlannedOp>& ops) {
     op.dead_save = false;
     op.treatment = Treatment::kRecompute;
     op.reason = "nothing reads it: not kept and not recomputed";
+  }
+}
+
+// Skips the ops of saved regions that have no result to keep.
+void skip_in_saved_regions(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    ops[i].skipped = ops[i].treatment == Treatment::kRecompute &&
+                     treater.is_in_saved_region(first_op + static_cast<std::int32_t>(i));
+  }
+}
+
+// Drops the results of saved regions that nothing needs.
+void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (!ops[i].dead_save) continue;
+    if (!treater.is_in_saved_region(first_op + static_cast<std::int32_t>(i))) continue;
+    ops[i].dead_save = false;
+    ops[i].treatment = Treatment::kRecompute;
+    ops[i].skipped = true;
+    ops[i].reason += ", and nothing reads it";
   }
 }
 
@@ -78,9 +116,12 @@ RegionType RegionTypeMaker::make(const PlacedRegion& region, const Adjust& adjus
   // would run those ops too, so the region runs by demand.
   type.by_demand = policy_.inverse;
   recompute_what_is_overwritten(graph, type.ops);
-  mark_dead_saves(graph, type.ops);
+  const bool has_saved_regions = !policy_.save_regions.empty();
+  skip_in_saved_regions(treater_, region.range.first, type.ops);
+  mark_dead_saves(graph, type, has_saved_regions);
   drop_dead_offloads(type.ops);
   if (policy_.inverse) drop_dead_saves(type.ops);
+  drop_dead_results(treater_, region.range.first, type.ops);
   for (const Known& known : known_) {
     if (known.type.ops == type.ops && same_behaviour(known.graph, graph)) return known.type;
   }

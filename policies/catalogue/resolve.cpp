@@ -65,9 +65,10 @@ bool is_full(const Plan& plan, const std::vector<PlacedRegion>& placed, const Tr
     const RegionType& type = plan.types[plan.regions[i].type];
     if (placed[i].range != (*blocks)[i].range || !type.early_stop) return false;
     const std::vector<PlannedOp> ops = treater.treat(placed[i]);
-    if (!std::equal(
-            ops.begin(), ops.end(), type.ops.begin(), type.ops.end(),
-            [](const PlannedOp& a, const PlannedOp& b) { return a.treatment == b.treatment; })) {
+    if (!std::equal(ops.begin(), ops.end(), type.ops.begin(), type.ops.end(),
+                    [](const PlannedOp& a, const PlannedOp& b) {
+                      return a.treatment == b.treatment && a.skipped == b.skipped;
+                    })) {
       return false;
     }
   }
@@ -106,6 +107,7 @@ std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no
   const OpTreater treater(policy, trace_);
   std::vector<OpRange> ranges;
   for (const PlacedRegion& region : regions) ranges.push_back(region.range);
+  if (auto rejected = treater.check_nesting(ranges)) return *std::move(rejected);
   if (auto rejected = treater.check_matches(ranges)) {
     // The user named modules, not the ops that the catalogue lists for them, so the message names
     // modules.

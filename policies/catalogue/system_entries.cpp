@@ -29,6 +29,18 @@ constexpr Trap kRegionsOnly = in_list(
 constexpr Trap kBytesNotGroups = in_list(
     "a share or a minimum size of offloaded tensors is not supported here; write it as a policy "
     "file");
+constexpr const char* kSelectiveAc =
+    "SelectiveAC kept lists of ops until torchtitan moved to torch_remat, and keeps regions since; "
+    "write titan:selective for the lists, or titan:SelectiveActivationRematConfig for the regions";
+constexpr Trap kRegionsOfTitan = in_list(
+    "a pattern that matches no region is ignored there and refused here; latent attention's "
+    "regions "
+    "are not known here");
+constexpr const char* kNoGatedDelta =
+    "it is a part of gated delta layers, and no model here has one";
+constexpr Trap kComputeStream = in_list("both copies run on the compute stream there; not here");
+constexpr Trap kLayersOfModel =
+    in_list("layers are counted over the whole model there, and anew in each block list here");
 constexpr const char* kASearch = "save sets for a budget are a search, not a rule";
 constexpr const char* kOneProcess = "it shards kept tensors over ranks; there is one process here";
 
@@ -56,8 +68,10 @@ constexpr SystemEntry kEntries[] = {
      "fastvideo(type=block_skip,n_layer=N)"},
 
     {"torchtitan", "titan:none", "none", "no region", ""},
-    {"torchtitan", "titan:full", "full_nostop", "every block, early stop off", ""},
-    {"torchtitan", "titan:selective", "sac_titan", "the default: every second mm kept",
+    {"torchtitan", "titan:full", "full_nostop",
+     "every block, early stop off: FullAC until it moved to torch_remat", ""},
+    {"torchtitan", "titan:selective", "sac_titan",
+     "the default until it moved to torch_remat: every second mm kept",
      Trap("aten::addmm is always kept, grouped matmuls never; a projection with the router gate's "
           "shape is excluded too",
           Concern::kBiasesOrExperts)},
@@ -69,6 +83,21 @@ constexpr SystemEntry kEntries[] = {
     {"torchtitan", "titan:selective_2024", "sac_titan_2024", "its first list", kMmList},
     {"torchtitan", "titan:selective_2025(M)", "sac_titan_2025({M})",
      "the list of one model: llama3, qwen3, llama4, deepseek_v3, gpt_oss", ""},
+    {"torchtitan", "titan:SelectiveActivationRematConfig",
+     "remat_titan(save=[*],recompute=[*routed_experts.w13.*])",
+     "the default on torch_remat: every declared region but the experts' first projection",
+     in_list(
+         "norms and activations are no regions and are recomputed; no mm is left out by count")},
+    {"torchtitan", "titan:FullActivationRematConfig", "remat_titan(save=[])",
+     "on torch_remat: every block, but expert selection and the last adds are not run again", ""},
+    {"torchtitan", "titan:ActivationRematConfig(save_regions=S,recompute_regions=R)",
+     "remat_titan(save={S},recompute={R})", "on torch_remat: regions by pattern, with exceptions",
+     kRegionsOfTitan},
+    {"torchtitan", "titan:ActivationRematConfig(save_regions=S)", "remat_titan(save={S})",
+     "on torch_remat: regions by pattern", kRegionsOfTitan},
+    {"torchtitan", "titan:RegionAC(save_regions=S)", "remat_titan(save={S})",
+     "the name of ActivationRematConfig for some weeks", kRegionsOfTitan},
+    {"torchtitan", "titan:SelectiveAC", "", "two policies of one name", kSelectiveAc},
     {"torchtitan", "titan(selective_ac_option=0)", "full", "layer mode with 0: every layer", "",
      EarlyStop::kOff},
     {"torchtitan", "titan(selective_ac_option=op)", "sac_titan", "op mode", ""},
@@ -174,6 +203,14 @@ constexpr SystemEntry kEntries[] = {
      "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=N)",
      "first_n({N})", "the first N layers of each pipeline stage",
      in_list("it does not check N; with fp8 it starts at a later layer"), EarlyStop::kOff},
+    {"Megatron-LM", "megatron(recompute_modules=[gdn_norm_out])", "",
+     "the output norm of gated delta nets", kNoGatedDelta},
+    {"Megatron-LM", "megatron(recompute_modules=[gdp_in_proj])", "",
+     "the input projection of gated delta products", kNoGatedDelta},
+    {"Megatron-LM", "megatron(recompute_modules=[gdp_qkv])", "",
+     "convolution and QKV of gated delta products", kNoGatedDelta},
+    {"Megatron-LM", "megatron(recompute_modules=[mhc])", "", "hyper connections",
+     "it needs enable_mhc_connections there, and no model here has hyper connections"},
     {"Megatron-LM", "megatron(recompute_granularity=selective,recompute_modules=M)",
      "recompute_modules({M})", "recomputes the modules, keeps everything else", "",
      EarlyStop::kOff},
@@ -187,6 +224,14 @@ constexpr SystemEntry kEntries[] = {
      EarlyStop::kOff},
     {"Megatron-LM", "megatron:distribute_saved_activations", "", "saved inputs in shards",
      kOneProcess},
+    {"Megatron-LM", "megatron(offload_modules=[qkv_linear])", "offload_modules([qkv_linear])",
+     "the input of the QKV projection on the host", kBytesNotGroups},
+    {"Megatron-LM", "megatron(offload_modules=[fused_group_mlp])",
+     "offload_modules([fused_group_mlp])", "the input of the grouped experts on the host",
+     in_list(
+         "it needs use_transformer_engine_op_fuser there, and excludes expert_fc1 and moe_act")},
+    {"Megatron-LM", "megatron(offload_modules=[gdp_qkv])", "",
+     "the input of gated delta products' convolution on the host", kNoGatedDelta},
     {"Megatron-LM", "megatron(offload_modules=M)", "offload_modules({M})",
      "the modules' inputs on the host, nothing recomputed", kBytesNotGroups},
 
@@ -214,8 +259,13 @@ constexpr SystemEntry kEntries[] = {
     {"MaxText", "maxtext:minimal_with_context_and_quantization", "remat_minimal_with_context",
      "the same with attention", "nothing is quantized here, so this is minimal_with_context"},
     {"MaxText", "maxtext:custom", "", "a treatment for each named tensor",
-     "write it as a policy file; `rematch describe wan_small remat_minimal` shows the names as "
-     "selectors"},
+     "it needs the places of tensors, there and here: maxtext:custom(out_proj=device)"},
+    {"MaxText", "maxtext:custom(T)", "remat_custom({T})",
+     "a place for each named tensor: device, offload or remat",
+     in_list("experts' tensors have the names of dense ones too, so mlpwo=device keeps moe_mlpwo; "
+             "here a name is one tensor")},
+    {"MaxText", "maxtext(remat_policy_for_vit=P)", "", "a policy for the vision encoder",
+     "the option is declared there and read nowhere; use maxtext:minimal or another mode"},
     {"MaxText", "maxtext:minimal_offloaded", "remat_minimal_offloaded",
      "minimal's tensors on the host", ""},
     {"MaxText", "maxtext:qkv_proj_offloaded", "remat_qkv_proj_offloaded",
@@ -232,12 +282,28 @@ constexpr SystemEntry kEntries[] = {
      "it needs partition_activations, which needs ranks; there is one process here"},
     {"HF Transformers", "huggingface:gradient_checkpointing", "full", "every layer",
      in_list("inactive in eval(), unlike diffusers")},
+    {"HF Transformers", "huggingface:activation_checkpointing", "full",
+     "the same under its name since 5.23", in_list("inactive in eval(), unlike diffusers")},
     {"HF Transformers", "huggingface(offload=true)", "offload_inputs(full)",
-     "every layer, its input on the host", ""},
-    {"HF Transformers", "huggingface(every_n_layers=1)", "full", "every layer, whatever the phase",
-     ""},
-    {"HF Transformers", "huggingface(every_n_layers=N)", "", "every N-th layer",
-     "its phase is not documented; write nth_first(N) or nth_last(N)"},
+     "every layer, its input on the host", kComputeStream},
+    {"HF Transformers", "huggingface(every_n_layers=N)", "nth_first({N})",
+     "layers i % N == 0, since 5.23", kLayersOfModel},
+    {"HF Transformers", "huggingface(every_n_layers=N,offload=true)",
+     "offload_inputs(nth_first({N}))", "layers i % N == 0, their inputs on the host",
+     kLayersOfModel},
+    {"axolotl", "axolotl(gradient_checkpointing=true)", "full", "every layer", ""},
+    {"axolotl", "axolotl(gradient_checkpointing=true,activation_offloading=hidden_states)",
+     "offload_inputs(full)", "every layer, its input on the host", ""},
+    {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing=true)", "ops_block",
+     "every layer, attention kept",
+     in_list("sliding and chunked attention is recomputed there, unless save_sliding_window")},
+    {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.offload=true)",
+     "offload_saved(ops_block)", "the same, attention on the host", ""},
+    {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.save=S)", "",
+     "keeps ops by parts of their names",
+     "a part of a name is no selector; write a policy file with a save list"},
+    {"axolotl", "axolotl(selective_checkpointing=true)", "", "without gradient checkpointing",
+     "it needs gradient_checkpointing=true, there and here"},
     {"NeMo Automodel", "automodel:full", "full", "every layer", ""},
     {"NeMo Automodel", "automodel:selective", "sac_grouped",
      "every second mm, linear or grouped mm, in one count",

@@ -45,7 +45,9 @@ OpTreater::OpTreater(const Policy& policy, const Trace& trace)
       save_(match(policy.save)),
       offload_(match(policy.offload)),
       exclude_(match(policy.exclude)),
-      recompute_(match(policy.recompute)) {
+      recompute_(match(policy.recompute)),
+      save_regions_(match(policy.save_regions)),
+      recompute_regions_(match(policy.recompute_regions)) {
   block_of_scope_.assign(trace.scopes.size(), nullptr);
   for (const TracedBlock& block : trace.blocks) block_of_scope_[block.scope] = &block;
   if (policy.alternate) {
@@ -142,6 +144,11 @@ std::vector<PlannedOp> OpTreater::treat(const PlacedRegion& region) const {
   return ops;
 }
 
+bool OpTreater::is_in_saved_region(OpId op) const {
+  return save_regions_.any(op) && !recompute_regions_.any(op) &&
+         !is_parameter_gather(trace_, trace_.ops[op]);
+}
+
 OpTreater::Decision OpTreater::decide(OpId op, int& alternated) const {
   const TracedOp& traced = trace_.ops[op];
   if (traced.is_view) return {Treatment::kRecompute, "view: free"};
@@ -205,12 +212,39 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
 }
 
 OpTreater::Decision OpTreater::decide_by_lists(OpId op) const {
+  if (is_in_saved_region(op)) {
+    return {Treatment::kSave, "in saved region " + text(save_regions_, op)};
+  }
   if (save_.any(op)) return {Treatment::kSave, "matches " + text(save_, op)};
   if (offload_.any(op)) return {Treatment::kOffload, "matches " + text(offload_, op)};
   if (recompute_.any(op)) return {Treatment::kRecompute, "matches " + text(recompute_, op)};
   if (policy_.inverse) return {Treatment::kSave, "not in the recompute list"};
+  if (!policy_.save_regions.empty()) return {Treatment::kRecompute, "outside saved regions"};
   const bool has_list = !policy_.save.empty() || !policy_.offload.empty() || policy_.alternate;
   return {Treatment::kRecompute, has_list ? "not in the save list" : "nothing is saved"};
+}
+
+std::optional<Rejected> OpTreater::check_nesting(const std::vector<OpRange>& ranges) const {
+  for (const Selector& saved : policy_.save_regions) {
+    if (saved.op != "any") continue;
+    const IdTable<OpId, bool> in_region = matches(saved, trace_);
+    for (const Selector& recomputed : policy_.recompute_regions) {
+      const IdTable<OpId, bool> picked = matches(recomputed, trace_);
+      bool is_part = false;
+      bool leaves_some = false;
+      for (const OpRange range : ranges) {
+        for (const OpId op : range.ids()) {
+          is_part |= in_region[op] && picked[op];
+          leaves_some |= in_region[op] && !picked[op];
+        }
+      }
+      if (!is_part || !leaves_some) continue;
+      return Rejected{policy_.name + ": " + to_string(recomputed) + " lies in " + to_string(saved) +
+                      ", and recompute skips a saved region whole; save " +
+                      "only the parts of it that are not to be recomputed"};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ranges) const {
@@ -226,6 +260,7 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
     }
   };
   look(save_, policy_.save);
+  look(save_regions_, policy_.save_regions);
   look(offload_, policy_.offload);
   if (policy_.alternate) look(alternate_, policy_.alternate->selectors);
   if (policy_.inverse) look(recompute_, policy_.recompute);

@@ -29,6 +29,14 @@ class OpTreater {
   // Outside blocks and in a root region, scopes are whole paths.
   std::vector<PlannedOp> treat(const PlacedRegion& region) const;
 
+  // Returns whether the op belongs to Policy::save_regions. False for gathers of parameters, about
+  // which reshard_after_forward decides.
+  bool is_in_saved_region(OpId op) const;
+
+  // Returns Rejected if `recompute_regions` picks only a part of a scope of `save_regions`.
+  // torch_remat runs a saved region not at all.
+  std::optional<Rejected> check_nesting(const std::vector<OpRange>& ranges) const;
+
   // Returns Rejected if the policy lists ops to keep, or to recompute, and no region has any of
   // them.
   std::optional<Rejected> check_matches(const std::vector<OpRange>& ranges) const;
@@ -71,6 +79,8 @@ class OpTreater {
   Matches offload_;
   Matches exclude_;
   Matches recompute_;
+  Matches save_regions_;
+  Matches recompute_regions_;
   Matches alternate_;
   Matches alternate_exclude_;
   std::set<std::vector<std::int64_t>> excluded_shapes_;

@@ -11,6 +11,7 @@ struct OpFate {
   // absent: the op is outside all regions, and autograd keeps what it saves
   std::optional<OpRange> region;
   Treatment treatment = Treatment::kSave;
+  bool skipped = false;
   bool operator==(const OpFate&) const = default;
 };
 
@@ -30,7 +31,7 @@ IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
       const auto local = static_cast<std::size_t>(op - range.first);
       Treatment treatment = type.ops[local].treatment;
       if (treatment == Treatment::kSave && !saved[local]) treatment = Treatment::kRecompute;
-      fates[op] = {range, treatment};
+      fates[op] = {range, treatment, type.ops[local].skipped};
     }
   }
   return fates;
@@ -57,15 +58,16 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
                                    : " is checkpointed by the mode, but not by the plan");
   }
   if (planned.region != other.region) return place + " is in another region";
-  const auto does = [](Treatment treatment) {
-    return treatment == Treatment::kSave        ? " keeps"
-           : treatment == Treatment::kRecompute ? " recomputes"
-                                                : " offloads";
+  const auto does = [](const OpFate& fate) {
+    return fate.skipped                              ? " skips"
+           : fate.treatment == Treatment::kSave      ? " keeps"
+           : fate.treatment == Treatment::kRecompute ? " recomputes"
+                                                     : " offloads";
   };
   const TracedOp& traced = trace.ops[op];
-  return "the plan" + std::string(does(planned.treatment)) + " " + traced.name + " (op " +
-         std::to_string(op - planned.region->first) + " of " + place + "); the mode" +
-         does(other.treatment) + " it";
+  return "the plan" + std::string(does(planned)) + " " + traced.name + " (op " +
+         std::to_string(op - planned.region->first) + " of " + place + "); the mode" + does(other) +
+         " it";
 }
 
 }  // namespace

@@ -21,6 +21,14 @@ bool offloads_anything(const RegionType& type) {
          });
 }
 
+std::vector<int> skipped_ops(const RegionType& type) {
+  std::vector<int> skipped;
+  for (std::size_t op = 0; op < type.ops.size(); ++op) {
+    if (type.ops[op].skipped) skipped.push_back(static_cast<int>(op));
+  }
+  return skipped;
+}
+
 std::string layer_ranges(const std::vector<int>& layers) {
   std::string text;
   for (std::size_t first = 0; first < layers.size();) {

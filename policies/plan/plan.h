@@ -49,6 +49,9 @@ struct PlannedOp {
       // save list"
       reason;
   bool dead_save = false;  // saved, but no recompute reads it
+  // True if a whole-region recompute runs the op only if it needs a result of the op. The ops that
+  // torch_remat calls a saved region are of this kind. Without meaning for a saved op.
+  bool skipped = false;
   bool operator==(const PlannedOp&) const = default;
 };
 
@@ -121,6 +124,9 @@ struct Plan : ShapePlan {
   HiddenEffects hidden = {};
   bool operator==(const Plan&) const = default;
 };
+
+// Returns the indices of the ops with `skipped`, in order.
+std::vector<int> skipped_ops(const RegionType& type);
 
 // Returns the shapes of the plan in order. The pointers are valid as long as the plan.
 std::vector<const ShapePlan*> shapes_of(const Plan& plan);

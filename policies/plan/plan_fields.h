@@ -24,6 +24,7 @@ void visit_fields(Op& op, Visit visit) {
   visit("treatment", op.treatment);
   visit("reason", op.reason);
   visit({"dead_save", kLater | kOmitIfEmpty}, op.dead_save);
+  visit({"skipped", kLater | kOmitIfEmpty}, op.skipped);
 }
 
 template <RecordOf<DemandStep> Step, class Visit>

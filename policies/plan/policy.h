@@ -81,6 +81,11 @@ struct Policy {
   // true: the policy keeps every useful result, except the results of ops that match `recompute`
   bool inverse = false;
   std::vector<Selector> recompute;
+  // Regions of torch_remat. Recompute skips the ops that match `save_regions`. Of their results,
+  // the policy keeps those that backward or a recomputed op needs. Ops that match
+  // `recompute_regions` are recomputed although they match `save_regions` too.
+  std::vector<Selector> save_regions;
+  std::vector<Selector> recompute_regions;
   // If false, a selector for a fused attention op that the trace does not have selects all fused
   // attention. If true, names are taken literally.
   bool exact_names = false;

@@ -42,6 +42,8 @@ void visit_fields(APolicy& policy, Visit visit) {
   visit({"alternate", kIfSaid}, policy.alternate);
   visit({"inverse", kIfSaid}, policy.inverse);
   visit({"recompute", kIfSaid}, policy.recompute);
+  visit({"save_regions", kIfSaid}, policy.save_regions);
+  visit({"recompute_regions", kIfSaid}, policy.recompute_regions);
   visit({"exact_names", kIfSaid}, policy.exact_names);
   visit({"collectives", kIfSaid}, policy.collectives);
   visit({"reshard_after_forward", kLater}, policy.reshard_after_forward);

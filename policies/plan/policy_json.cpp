@@ -154,6 +154,14 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
         "\"inverse\": true keeps everything but \"recompute\"; remove \"save\" and "
         "\"alternate\"");
   }
+  if (policy.save_regions.empty() && !policy.recompute_regions.empty()) {
+    root.fail("\"recompute_regions\" excepts ops from \"save_regions\", which is empty");
+  }
+  if (!policy.save_regions.empty() &&
+      (policy.inverse || !policy.save.empty() || policy.alternate)) {
+    root.fail(
+        "\"save_regions\" decides what is kept; remove \"save\", \"alternate\" and \"inverse\"");
+  }
 }
 
 }  // namespace

@@ -10,11 +10,13 @@ namespace rematch {
 namespace {
 
 constexpr std::string_view kForms =
-    "write an op class (attention_forward), an op (aten::mm) or result, alone or after a scope "
-    "pattern (*.attention::matmul#2)";
+    "write an op class (attention_forward), an op (aten::mm), result or any, alone or after a "
+    "scope pattern (*.attention::matmul#2)";
 
 // The word that selects the results of a scope.
 constexpr std::string_view kResult = "result";
+// The word that selects every op.
+constexpr std::string_view kAny = "any";
 
 // The words that count as namespaces of ops. `aten::embedding` is an op although `embedding` is
 // also a class. After any other word, as in `embed::embedding` or `embed::mm`, the class or ATen's
@@ -58,7 +60,7 @@ Rejected reject(std::string_view text, const std::string& problem) {
 
 std::vector<std::string_view> known_words() {
   std::vector<std::string_view> names = all_words<OpClass>();
-  names.insert(names.begin(), kResult);
+  names.insert(names.begin(), {kResult, kAny});
   return names;
 }
 
@@ -136,7 +138,7 @@ std::string from_torch_spelling(std::string_view word) {
 // Returns the meaning of a last word that has no namespace before it, or "" if it has none. A class
 // takes precedence over an op of the same name; write that op as `aten::embedding`.
 std::string op_of_word(std::string_view word) {
-  if (word == kResult || from_string<OpClass>(word)) return std::string(word);
+  if (word == kResult || word == kAny || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);
   if (!op.empty()) return op;
   op = "aten::" + std::string(word);
@@ -146,7 +148,7 @@ std::string op_of_word(std::string_view word) {
 
 bool is_kind(const Selector& selector, std::optional<OpClass> op_class, const TracedOp& op) {
   if (op_class) return op.op_class == *op_class;
-  if (op.name == selector.op) return true;
+  if (selector.op == kAny || op.name == selector.op) return true;
   // PyTorch's overload `default` has no name in a trace.
   if (selector.op.ends_with(kDefaultOverload)) {
     return op.name + std::string(kDefaultOverload) == selector.op;

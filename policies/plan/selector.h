@@ -1,6 +1,6 @@
-// Selectors pick ops of a trace. A selector consists of an optional scope pattern and one of three
-// things: an op name, a class or the word `result`. An optional number picks the n-th such op in
-// the scope.
+// Selectors pick ops of a trace. A selector consists of an optional scope pattern and one of four
+// things: an op name, a class, or the word `result` or `any`. An optional number picks the n-th
+// such op in the scope.
 //
 // Examples, with what each picks:
 //   attention_forward            every op of this class in the trace
@@ -11,6 +11,7 @@
 //   *.attention::matmul#2        the second matmul of each scope that matches `*.attention`
 //   blocks.3.ffn::aten::addmm    every addmm in a single scope
 //   *.ffn::result                the results of each matching scope, made by any op
+//   *.ffn::any                   every op of each matching scope
 //   *.attention.qkv::result#3    the third result of each matching scope, in op order
 //
 // A result is an op that makes a new storage, if some forward op outside the scope instance reads
@@ -35,7 +36,7 @@ namespace rematch {
 
 struct Selector {
   std::string scope_pattern;  // scope pattern; empty: any scope
-  // op name ("aten::mm", "aten::add.Tensor"), class ("matmul"), or "result"
+  // op name ("aten::mm", "aten::add.Tensor"), class ("matmul"), "result" or "any"
   std::string op;
   std::optional<int> nth;  // number n of `#n`, from 1, counted in each matching scope instance
 

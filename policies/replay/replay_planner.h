@@ -95,8 +95,14 @@ class ReplayPlanner {
   template <typename Uses>
   void plan_closure(const Uses& saved);
   // Plans the first `num_ops` ops, as a re-run of forward would. Omits the ops whose results are
-  // there.
-  void plan_prefix(std::int32_t num_ops);
+  // there. Omits an op given to skip() unless `saved` or another planned op depends on it.
+  template <typename Uses>
+  void plan_prefix(std::int32_t num_ops, const Uses& saved);
+  // Call this before plan_prefix().
+  void skip(std::int32_t op) {
+    tables_.planned[op] = kSkipped;
+    has_skipped_ = true;
+  }
 
   bool is_planned(std::int32_t op) const { return tables_.planned[op] != kNo; }
   bool is_there(std::int32_t value) const { return tables_.is_there[value] != kNo; }
@@ -139,10 +145,13 @@ class ReplayPlanner {
   static constexpr std::uint8_t kYes = 1;
   // the op is planned, and is in the list that is being built
   static constexpr std::uint8_t kListed = 2;
+  static constexpr std::uint8_t kSkipped = 3;  // plan_prefix() has not been called yet
 
   template <typename Use>
   void need(const Use& use);
   void plan(std::int32_t op);
+  template <typename Uses>
+  void plan_dependencies(const Uses& saved);
   bool is_answered(std::int32_t op) const;
   template <typename Use>
   void require(const Use& use);
@@ -150,12 +159,20 @@ class ReplayPlanner {
 
   Graph graph_;
   ReplayTables& tables_;
+  bool has_skipped_ = false;
 };
 
 template <ReplayGraph Graph>
 template <typename Uses>
 void ReplayPlanner<Graph>::plan_closure(const Uses& saved) {
   tables_.listed.clear();
+  plan_dependencies(saved);
+}
+
+// Plans what `saved` and the ops listed so far depend on.
+template <ReplayGraph Graph>
+template <typename Uses>
+void ReplayPlanner<Graph>::plan_dependencies(const Uses& saved) {
   for (const auto& use : saved) need(use);
   for (std::size_t next = 0; next < tables_.listed.size(); ++next) {
     const std::int32_t op = tables_.listed[next];
@@ -182,10 +199,17 @@ void ReplayPlanner<Graph>::plan(std::int32_t op) {
 }
 
 template <ReplayGraph Graph>
-void ReplayPlanner<Graph>::plan_prefix(std::int32_t num_ops) {
+template <typename Uses>
+void ReplayPlanner<Graph>::plan_prefix(std::int32_t num_ops, const Uses& saved) {
   tables_.listed.clear();
-  for (std::int32_t op = 0; op < num_ops; ++op) {
-    if (!is_answered(op)) plan(op);
+  for (std::int32_t op = 0; op < static_cast<std::int32_t>(tables_.planned.size()); ++op) {
+    const bool is_skipped = tables_.planned[op] == kSkipped;
+    if (is_skipped) tables_.planned[op] = kNo;
+    if (op < num_ops && !is_skipped && !is_answered(op)) plan(op);
+  }
+  if (has_skipped_) {
+    plan_dependencies(saved);
+    return;
   }
   const std::size_t num_planned = tables_.listed.size();
   for (std::size_t i = 0; i < num_planned; ++i) {

@@ -35,7 +35,7 @@ inline rc::Gen<Selector> arbitrary_selector() {
     selector.op = *rc::gen::element<std::string>(
         "matmul", "aten::mm", "aten::addmm", "attention_forward", "elementwise", "aten::mul.Tensor",
         "rematch::attention", "aten::_scaled_dot_product_flash_attention", "view", "reduction",
-        "collective", "mylib::fast_op", "result");
+        "collective", "mylib::fast_op", "result", "any");
     if (*rc::gen::arbitrary<bool>()) selector.nth = *rc::gen::inRange(1, 5);
     return selector;
   });
@@ -94,6 +94,9 @@ inline rc::Gen<Policy> arbitrary_policy() {
     policy.inverse = *rc::gen::weightedElement<bool>({{3, false}, {1, true}});
     if (policy.inverse) {
       policy.recompute = *arbitrary_selectors();
+    } else if (*rc::gen::weightedElement<bool>({{3, false}, {1, true}})) {
+      policy.save_regions = *rc::gen::nonEmpty(arbitrary_selectors());
+      policy.recompute_regions = *arbitrary_selectors();
     } else {
       policy.save = *arbitrary_selectors();
       if (*rc::gen::arbitrary<bool>()) policy.alternate = *arbitrary_alternation();

@@ -68,12 +68,14 @@ class RandomPlan {
   void add(ScopeId first, ScopeId last) {
     const OpRange range{at(first).first_op, at(last).end_op};
     RegionType type;
+    const bool skips = below(3) == 0;
     for (const OpId op : range.ids()) {
       const TracedOp& traced = trace_.ops[op];
       PlannedOp planned;
       planned.name = traced.name;
       const bool can_save = !traced.is_view && traced.writes.empty();
       if (can_save && below(100) < percent_saved_) planned.treatment = Treatment::kSave;
+      planned.skipped = skips && planned.treatment == Treatment::kRecompute && below(3) == 0;
       type.ops.push_back(std::move(planned));
     }
     type.early_stop = below(2) == 0;

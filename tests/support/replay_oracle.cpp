@@ -166,13 +166,16 @@ class Oracle {
     for (const OpId op : IdRange(region_.first, stop)) {
       bool answered = !trace_.ops[op].outputs.empty();
       for (ValueId output : trace_.ops[op].outputs) answered = answered && kept(output);
-      if (answered) continue;
+      if (answered || type_.ops[op - region_.first].skipped) continue;
       planned_.insert(op);
       waits.insert(waits_of(op).begin(), waits_of(op).end());
     }
     for (OpId op : closure(waits)) {
       if (op >= stop) planned_.insert(op);
     }
+    if (skipped_ops(type_).empty()) return;
+    all_roots.insert(planned_.begin(), planned_.end());
+    planned_ = closure(all_roots);
   }
 
   void execute(const std::set<OpId>& ops) {

@@ -24,7 +24,8 @@ struct BelowAutograd {
 }  // namespace
 
 Replay::Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
-               Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers)
+               Extent extent, std::int32_t num_ops, const std::vector<int>& skipped,
+               KeptValues kept_values, ReplayBuffers& buffers)
     : record_(record),
       region_(region),
       kept_values_(kept_values),
@@ -41,7 +42,12 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
   if (extent == Extent::kClosure) {
     planner_.plan_closure(wanted);
   } else {
-    planner_.plan_prefix(num_ops);
+    for (const int op : skipped) {
+      const auto index = static_cast<std::size_t>(op);
+      if (index >= record.num_program_ops()) break;
+      planner_.skip(static_cast<std::int32_t>(record.program_op(index)));
+    }
+    planner_.plan_prefix(num_ops, wanted);
   }
   adopt_kept_values();
 }

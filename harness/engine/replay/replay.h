@@ -27,11 +27,13 @@ class Replay {
   // leaves them in the record, which may still be being written.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
+  // kPrefix omits those ops of the program, by index in `skipped`, that nothing depends on.
   // `region` names the region in errors. `wanted` are the saved tensors that are still alive, one
   // entry each; duplicates count. Record, region, `wanted` and buffers must outlive the replay.
   // Earlier content of the buffers is released.
   Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
-         Extent extent, std::int32_t num_ops, KeptValues kept_values, ReplayBuffers& buffers);
+         Extent extent, std::int32_t num_ops, const std::vector<int>& skipped,
+         KeptValues kept_values, ReplayBuffers& buffers);
 
   // Runs every planned op, in recorded order.
   void run_all();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,18 @@ std::vector<CatalogueEntry> module_policies();
 std::vector<CatalogueEntry> maxtext_policies();
 std::vector<CatalogueEntry> collective_policies();
 std::vector<CatalogueEntry> offloading_policies();
+std::vector<CatalogueEntry> remat_policies();
+std::vector<CatalogueEntry> titan_region_policies();
+
+// The arguments "save=[a,b]" and "recompute=[c]" of a policy that names regions.
+struct RegionLists {
+  std::vector<std::string> save;
+  std::vector<std::string> recompute;
+};
+// Returns nullopt if `words` are anything else than these two lists. The second may be missing.
+std::optional<RegionLists> parse_region_lists(const std::vector<std::string>& words);
+// Returns the call in its canonical spelling.
+std::string to_string(const std::string& name, const RegionLists& lists);
 
 // `words` must be the name of a single policy. Returns that policy, renamed to the call
 // `name(word)`. `file_keys` tells the user what to write in a policy file instead.
@@ -50,6 +63,9 @@ const std::vector<Selector>& query_key_value();
 // Returns a policy under which every block is a region that keeps the selected ops and recomputes
 // the rest.
 Policy keeping(const std::vector<std::string_view>& texts);
+
+// Returns Rejected for a module of Megatron-LM that no model here has.
+std::optional<Rejected> absent_module(const std::string& policy, const std::string& module);
 
 // Returns one expectation for each module that recompute_modules can name.
 std::vector<Policy::Expectation> module_expectations();

@@ -11,9 +11,16 @@
 // - mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this order. A
 //   feed-forward without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or
 //   the sums if these have adapters.
+// - moe_mlpwi_0, moe_mlpwi_1 and moe_mlpwo are the matmuls of routed experts.
+// - kv_wa_proj is latent attention's down projection of key and value. query_wa_proj is that of the
+//   query, which no model here has.
 // A branch's dropout lies in its part's scope here, so with dropout the part returns the
-// dropped-out tensor and its mask. Source: MaxText's layers/decoders.py, layers/attentions.py and
-// configs/base.yml.
+// dropped-out tensor and its mask. Source: MaxText's layers/decoders.py, layers/attentions.py,
+// layers/attention_mla.py, layers/moe.py and configs/base.yml (e591f30cb).
+#include <algorithm>
+#include <optional>
+
+#include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 
 namespace rematch {
@@ -50,6 +57,74 @@ Policy minimal(Selectors more) {
                           in_scope({kMoe, kSharedExperts}, "matmul")}));
   Policy policy = keeping_qkv_and(more);
   policy.exclude = selectors({in_scope({kFfn, kAdapted}, "matmul")});
+  return policy;
+}
+
+// A tensor that MaxText names, by the selectors that pick it here.
+struct RematTensor {
+  std::string_view name;
+  std::vector<Selector> ops;
+};
+
+const std::vector<RematTensor>& remat_tensors() {
+  using namespace scope_names;
+  static const std::vector<RematTensor> all = {
+      {"context", selectors({"attention_forward"})},
+      {"query_proj", selectors({in_any_scope({kAttention, kRotary}, "result#1"),
+                                in_scope({kAttention, kQuery}, "result"),
+                                in_scope({kCrossAttention, kQkNorm}, "result#1")})},
+      {"key_proj", selectors({in_any_scope({kAttention, kRotary}, "result#2"),
+                              in_scope({kAttention, kKvUp}, "result#1"),
+                              in_scope({kCrossAttention, kQkNorm}, "result#2")})},
+      {"value_proj", selectors({in_any_scope({kAttention, kQkv}, "result#3"),
+                                in_scope({kAttention, kKvUp}, "result#2")})},
+      {"out_proj", selectors({out_projection()})},
+      {"mlpwi_0",
+       selectors({in_scope({kFfn}, "matmul#1"), in_scope({kMoe, kSharedExperts}, "matmul#1")})},
+      {"mlpwi_1",
+       selectors({in_scope({kFfn}, "matmul#2"), in_scope({kMoe, kSharedExperts}, "matmul#2")})},
+      {"mlpwo",
+       selectors({in_scope({kFfn}, "matmul#3"), in_scope({kMoe, kSharedExperts}, "matmul#3")})},
+      {"moe_mlpwi_0", selectors({in_scope({kMoe, kExperts}, "matmul#1")})},
+      {"moe_mlpwi_1", selectors({in_scope({kMoe, kExperts}, "matmul#2")})},
+      {"moe_mlpwo", selectors({in_scope({kMoe, kExperts}, "matmul#3")})},
+      {"kv_wa_proj", selectors({in_scope({kAttention, kKvDown}, "matmul")})},
+      {"query_wa_proj", {}},
+  };
+  return all;
+}
+
+std::optional<Rejected> place_tensor(std::string_view word, Policy& policy) {
+  const std::size_t sign = word.find('=');
+  const std::string name(trimmed(word.substr(0, sign)));
+  const std::string_view place =
+      sign == std::string_view::npos ? std::string_view() : trimmed(word.substr(sign + 1));
+  if (place != "device" && place != "offload" && place != "remat") {
+    return Rejected{"remat_custom: " + in_quotes(word) +
+                    " is not NAME=device, NAME=offload or NAME=remat"};
+  }
+  const auto found = std::find_if(remat_tensors().begin(), remat_tensors().end(),
+                                  [&](const RematTensor& tensor) { return tensor.name == name; });
+  if (found == remat_tensors().end()) {
+    std::vector<std::string_view> names;
+    for (const RematTensor& tensor : remat_tensors()) names.push_back(tensor.name);
+    return Rejected{"remat_custom: unknown tensor " + in_quotes(name) + did_you_mean(name, names)};
+  }
+  if (place == "remat") return std::nullopt;
+  if (found->ops.empty()) return Rejected{"remat_custom: no model here has a tensor " + name};
+  append(place == "device" ? policy.save : policy.offload, found->ops);
+  policy.expectations.push_back({.ops = found->ops});
+  return std::nullopt;
+}
+
+std::variant<Policy, Rejected> remat_custom(const std::vector<std::string>& words) {
+  Policy policy;
+  for (const std::string& word : words) {
+    if (auto rejected = place_tensor(word, policy)) return *std::move(rejected);
+  }
+  if (policy.save.empty() && policy.offload.empty()) {
+    return Rejected{"remat_custom keeps no tensor; write full, or remat_custom(out_proj=device)"};
+  }
   return policy;
 }
 
@@ -91,6 +166,8 @@ std::vector<CatalogueEntry> maxtext_policies() {
        [] { return on_host(keeping_qkv_and({})); }},
       {"remat_minimal_with_context", "the same, and attention's output",
        [] { return minimal(selectors({"attention_forward"})); }},
+      {"remat_custom(NAME=PLACE,...)",
+       "a place for each of MaxText's named tensors: device, offload or remat", remat_custom},
   };
 }
 

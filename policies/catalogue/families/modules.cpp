@@ -1,5 +1,6 @@
 // Policies that name the exceptions to a rule: modules to recompute, or ops to keep.
 #include <algorithm>
+#include <array>
 
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
@@ -82,6 +83,7 @@ std::variant<Policy, Rejected> recompute_modules(const std::vector<std::string>&
   }
   std::vector<const Module*> chosen;
   for (const std::string& word : words) {
+    if (const auto absent = absent_module("recompute_modules", word)) return *absent;
     const auto found = std::find_if(modules().begin(), modules().end(),
                                     [&](const Module& module) { return module.name == word; });
     if (found == modules().end()) {
@@ -131,6 +133,22 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
 }
 
 }  // namespace
+
+std::optional<Rejected> absent_module(const std::string& policy, const std::string& module) {
+  struct Absent {
+    std::string_view name;
+    std::string_view layers;
+  };
+  // Source: Megatron-LM d98e8a64d, core/transformer/transformer_config.py.
+  constexpr std::array kAbsent = {
+      Absent{"gdn_norm_out", "gated delta nets"}, Absent{"gdp_in_proj", "gated delta products"},
+      Absent{"gdp_qkv", "gated delta products"}, Absent{"mhc", "hyper connections"}};
+  const auto found = std::find_if(kAbsent.begin(), kAbsent.end(),
+                                  [&](const Absent& absent) { return absent.name == module; });
+  if (found == kAbsent.end()) return std::nullopt;
+  return Rejected{policy + ": " + module + " is a module of " + std::string(found->layers) +
+                  ", and no model here has them"};
+}
 
 std::vector<Policy::Expectation> module_expectations() {
   std::vector<Policy::Expectation> all;

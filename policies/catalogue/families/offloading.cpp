@@ -8,6 +8,7 @@
 // which are the tensors that the module's first op reads. They are identified here by the op that
 // made them.
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "policies/base/rejected.h"
@@ -18,6 +19,12 @@ namespace rematch {
 namespace {
 
 constexpr Bytes kGraphTrainerLeast{4096};
+
+bool names_any(const std::vector<std::string>& words, std::initializer_list<std::string_view> any) {
+  return std::any_of(any.begin(), any.end(), [&](std::string_view name) {
+    return std::find(words.begin(), words.end(), name) != words.end();
+  });
+}
 
 std::variant<Policy, Rejected> offload_inputs(const std::vector<std::string>& words) {
   auto parsed = policy_within("offload_inputs", words, "\"offload_inputs\": true");
@@ -55,6 +62,7 @@ const std::vector<ModuleInput>& module_inputs() {
       {"attn_proj", selectors({"attention_forward"})},
       {"mlp_norm", selectors({in_any_scope({kAttention, kOutput}, "result")})},
       {"expert_fc1", selectors({in_scope({kFfnNorm}, "result")})},
+      {"fused_group_mlp", selectors({in_scope({kMoe, kDispatch}, "result")})},
       {"moe_act",
        selectors({in_scope({kMoe, kExperts}, "matmul#1"), in_scope({kMoe, kExperts}, "matmul#2")})},
   };
@@ -71,9 +79,14 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
   if (words.empty()) {
     return Rejected{"offload_modules needs modules: " + joined(names_of_modules())};
   }
+  if (names_any(words, {"fused_group_mlp"}) && names_any(words, {"expert_fc1", "moe_act"})) {
+    return Rejected{
+        "offload_modules: fused_group_mlp is all of the experts; leave out expert_fc1 and moe_act"};
+  }
   Policy policy;
   policy.inverse = true;
   for (const std::string& word : words) {
+    if (const auto absent = absent_module("offload_modules", word)) return *absent;
     const auto found = std::find_if(module_inputs().begin(), module_inputs().end(),
                                     [&](const ModuleInput& input) { return input.module == word; });
     if (found == module_inputs().end()) {

@@ -28,9 +28,10 @@ void ReplayState::plan_closure(const std::vector<int>& slots) {
   release_unneeded();
 }
 
-void ReplayState::plan_prefix(const std::vector<int>& slots, int stop) {
-  await_slots(slots);
-  planner_.plan_prefix(stop);
+void ReplayState::plan_prefix(const std::vector<int>& slots, int stop,
+                              const std::vector<int>& skipped) {
+  for (const int op : skipped) planner_.skip(op);
+  planner_.plan_prefix(stop, await_slots(slots));
   release_unneeded();
 }
 

@@ -27,6 +27,7 @@ class RegionPlayer {
         next_(next),
         named_(steps),
         stop_(type.early_stop ? graph.stop : static_cast<int>(graph.ops.size())),
+        skipped_(skipped_ops(type)),
         state_(graph, kept_values(graph, type.ops)),
         steps_(graph.slots.size(), nullptr),
         alive_(graph.slots.size(), true) {
@@ -100,7 +101,7 @@ class RegionPlayer {
       if (alive_[slot] && can_be_recomputed(graph_, use)) slots.push_back(static_cast<int>(slot));
     }
     if (extent_ == ReplayExtent::kPrefix) {
-      state_.plan_prefix(slots, stop_);
+      state_.plan_prefix(slots, stop_, skipped_);
     } else {
       state_.plan_closure(slots);
     }
@@ -182,6 +183,7 @@ class RegionPlayer {
   const NextEarly& next_;
   std::vector<DemandStep>* named_;
   int stop_;
+  std::vector<int> skipped_;
   ReplayState state_;
   std::vector<const DemandStep*> steps_;  // indexed by slot
   std::vector<bool> alive_;               // indexed by slot

@@ -43,7 +43,7 @@ table::Grid grid_of_ops(bool is_numbered) {
 }
 
 table::Row row_of(const PlannedOp& op) {
-  std::string treatment(to_string(op.treatment));
+  std::string treatment(op.skipped ? "skip" : to_string(op.treatment));
   if (op.dead_save) treatment += ", dead";
   return {{op.name, op.scope.empty() ? "-" : op.scope,
            op.bytes.count == 0 ? "-" : format_bytes(op.bytes), std::move(treatment), op.reason}};

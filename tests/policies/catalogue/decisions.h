@@ -45,6 +45,11 @@ inline std::string typed(const SystemEntry& entry) {
   fill("ac_mode=M", "ac_mode=anything");
   fill("save_ops=S", "save_ops=attention_forward");
   fill("skip_layers=L", "skip_layers=[0,2]");
+  fill("save_regions=S", "save_regions=[\"attention.*\"]");
+  fill("recompute_regions=R", "recompute_regions=['attention.wo.*']");
+  fill("custom(T)", "custom(out_proj=device,moe_mlpwo=offload)");
+  fill("checkpointing.save=S", "checkpointing.save=[aten::mm]");
+  fill("for_vit=P", "for_vit=minimal");
   fill("by_fqns=F", "by_fqns=[output]");
   fill("checkpointing_modules=M", "checkpointing_modules=[FFN]");
   for (const char* number : {"=N", "=F", "=M"}) fill(number, "=2");

@@ -48,6 +48,13 @@ TEST_CASE("every catalogue name parses, with an argument where it has parameters
     if (entry.parameters == "([SCOPE,...])") text += "([attention.output])";
     if (entry.parameters == "(POLICY)") text += "(full)";
     if (entry.parameters == "(SELECTOR,...)") text += "(attention_forward)";
+    if (entry.parameters == "(save=[REGION,...],recompute=[REGION,...])") {
+      text += "(save=[attention,ffn::matmul#1],recompute=[ffn])";
+    }
+    if (entry.parameters == "(save=[PATTERN,...],recompute=[PATTERN,...])") {
+      text += "(save=[attention.*],recompute=[attention.wo.*])";
+    }
+    if (entry.parameters == "(NAME=PLACE,...)") text += "(out_proj=device)";
     CHECK(name_of(text) == text);
     CHECK_FALSE(entry.description.empty());
   }
@@ -58,55 +65,59 @@ TEST_CASE("the catalogue lists the named policies") {
   for (const CatalogueEntry& entry : catalogue()) {
     names.push_back(std::string(entry.name) + std::string(entry.parameters));
   }
-  CHECK(names == std::vector<std::string>{"none",
-                                          "full",
-                                          "full_reentrant",
-                                          "full_nostop",
-                                          "nth_last(N)",
-                                          "nth_first(N)",
-                                          "skip_nth(N)",
-                                          "first_n(N)",
-                                          "last_n(N)",
-                                          "skip_list([I,...])",
-                                          "only_list([I,...])",
-                                          "attn_only",
-                                          "attn_only_v1",
-                                          "attn_only_self",
-                                          "ops_block",
-                                          "save_mm",
-                                          "save_compute",
-                                          "sac_titan",
-                                          "sac_titan_all",
-                                          "sac_titan_even",
-                                          "sac_titan_excluding([SCOPE,...])",
-                                          "sac_titan_2024",
-                                          "sac_titan_2025(MODEL)",
-                                          "sac_modalities(KEY,...)",
-                                          "sac_grouped",
-                                          "segments(N)",
-                                          "root",
-                                          "ops_root",
-                                          "sac_split(attn: X, ffn: Y)",
-                                          "sac_split_flex_compiled",
-                                          "sac_split_flex_eager",
-                                          "recompute_modules([MODULE,...])",
-                                          "full_except(SELECTOR,...)",
-                                          "remat_save_out_proj",
-                                          "remat_save_qkv_proj",
-                                          "remat_save_dot_except_mlp",
-                                          "remat_save_dot_except_mlpwi",
-                                          "remat_save_dot_with_context_except_mlp",
-                                          "remat_minimal",
-                                          "remat_minimal_offloaded",
-                                          "remat_qkv_proj_offloaded",
-                                          "remat_minimal_with_context",
-                                          "keep_collectives(POLICY)",
-                                          "reissue_collectives(POLICY)",
-                                          "no_reshard(POLICY)",
-                                          "offload_inputs(POLICY)",
-                                          "offload_saved(POLICY)",
-                                          "sac_and_offload",
-                                          "offload_modules([MODULE,...])"});
+  CHECK(names ==
+        std::vector<std::string>{"none",
+                                 "full",
+                                 "full_reentrant",
+                                 "full_nostop",
+                                 "nth_last(N)",
+                                 "nth_first(N)",
+                                 "skip_nth(N)",
+                                 "first_n(N)",
+                                 "last_n(N)",
+                                 "skip_list([I,...])",
+                                 "only_list([I,...])",
+                                 "attn_only",
+                                 "attn_only_v1",
+                                 "attn_only_self",
+                                 "ops_block",
+                                 "save_mm",
+                                 "save_compute",
+                                 "sac_titan",
+                                 "sac_titan_all",
+                                 "sac_titan_even",
+                                 "sac_titan_excluding([SCOPE,...])",
+                                 "sac_titan_2024",
+                                 "sac_titan_2025(MODEL)",
+                                 "sac_modalities(KEY,...)",
+                                 "sac_grouped",
+                                 "segments(N)",
+                                 "root",
+                                 "ops_root",
+                                 "sac_split(attn: X, ffn: Y)",
+                                 "sac_split_flex_compiled",
+                                 "sac_split_flex_eager",
+                                 "recompute_modules([MODULE,...])",
+                                 "full_except(SELECTOR,...)",
+                                 "remat_save_out_proj",
+                                 "remat_save_qkv_proj",
+                                 "remat_save_dot_except_mlp",
+                                 "remat_save_dot_except_mlpwi",
+                                 "remat_save_dot_with_context_except_mlp",
+                                 "remat_minimal",
+                                 "remat_minimal_offloaded",
+                                 "remat_qkv_proj_offloaded",
+                                 "remat_minimal_with_context",
+                                 "remat_custom(NAME=PLACE,...)",
+                                 "keep_collectives(POLICY)",
+                                 "reissue_collectives(POLICY)",
+                                 "no_reshard(POLICY)",
+                                 "offload_inputs(POLICY)",
+                                 "offload_saved(POLICY)",
+                                 "sac_and_offload",
+                                 "offload_modules([MODULE,...])",
+                                 "remat(save=[REGION,...],recompute=[REGION,...])",
+                                 "remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])"});
 }
 
 TEST_CASE("a policy says when it changes nothing on purpose") {

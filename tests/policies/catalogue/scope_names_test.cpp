@@ -33,6 +33,14 @@ std::vector<std::string> catalogue_calls() {
       call +=
           "([layer_input,attn_norm,qkv_linear,core_attn,attn_proj,mlp_norm,expert_fc1,moe_act])";
     }
+    if (entry.name == "remat_titan") call += "(save=[*])";
+    if (entry.name == "remat_custom") {
+      call +=
+          "(context=device,query_proj=device,key_proj=device,value_proj=device,out_proj=device,"
+          "mlpwi_0=device,mlpwi_1=device,mlpwo=device,moe_mlpwi_0=device,moe_mlpwi_1=device,"
+          "moe_mlpwo=offload,kv_wa_proj=device)";
+    }
+    if (entry.name == "remat") call += "(save=[attention,ffn::matmul#1],recompute=[ffn])";
     if (entry.parameters == "([SCOPE,...])") call += "([attention.output])";
     if (entry.parameters == "(POLICY)") call += "(attn_only_self)";
     if (entry.parameters == "(SELECTOR,...)") call += "(attention_forward)";
@@ -51,6 +59,8 @@ std::vector<std::string> patterns_of(const Policy& policy) {
   add(policy.offload);
   add(policy.exclude);
   add(policy.recompute);
+  add(policy.save_regions);
+  add(policy.recompute_regions);
   if (policy.alternate) add(policy.alternate->selectors);
   if (policy.alternate) add(policy.alternate->exclude);
   for (const Policy::Expectation& expected : policy.expectations) {

@@ -220,7 +220,8 @@ TEST_CASE("the phase of every N-th layer is shown, and the last layer's price sa
     // the counter is never reset, so a second model shifts the phase
     CHECK(is_warned(policy, toy, "counter"));
   }
-  for (const char* policy : {"fastvideo(type=block_skip,n_layer=2)", "diffusers(every=2)"}) {
+  for (const char* policy : {"fastvideo(type=block_skip,n_layer=2)", "diffusers(every=2)",
+                             "huggingface(every_n_layers=2)"}) {
     CAPTURE(policy);
     CHECK(layers(policy) == std::vector<int>{0, 2});
     CHECK_FALSE(is_warned(policy, toy, "saves nothing at the usual peak"));
@@ -230,11 +231,13 @@ TEST_CASE("the phase of every N-th layer is shown, and the last layer's price sa
 TEST_CASE("what this build cannot do is refused, not replaced by something else") {
   check_refused({{"titan:memory_budget", "a compiler's graph"},
                  {"titan(memory_policy=auto_perf_maxing)", "a search, not a rule"},
-                 {"maxtext:custom", "policy file"},
+                 {"maxtext:custom", "the places of tensors"},
+                 {"maxtext(remat_policy_for_vit=minimal)", "read nowhere"},
+                 {"megatron(recompute_modules=[mhc])", "no model here has hyper connections"},
+                 {"axolotl(selective_checkpointing=true)", "needs gradient_checkpointing=true"},
                  {"deepspeed:partition_activations", "one process"},
                  {"megatron:distribute_saved_activations", "one process"},
                  {"diffusers(gradient_checkpointing_func=mine)", "policy file"},
-                 {"huggingface(every_n_layers=2)", "phase is not documented"},
                  {"veomni(recompute_last_n_layers=2,selective_n_layers=1)", "two rules"}});
 }
 

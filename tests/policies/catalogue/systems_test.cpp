@@ -75,7 +75,27 @@ TEST_CASE("a system's spelling is the policy that it stands for, with the system
       {"maxtext:minimal_with_context", "remat_minimal_with_context"},
       {"deepspeed:checkpoint", "full_reentrant", false},
       {"deepspeed(activation_checkpoint_interval=2)", "segments(2)", false},
+      {"maxtext:custom(moe_mlpwi_0=device,moe_mlpwi_1=device,moe_mlpwo=offload)",
+       "remat_custom(moe_mlpwi_0=device,moe_mlpwi_1=device,moe_mlpwo=offload)"},
+      {"titan:FullActivationRematConfig", "remat_titan(save=[])"},
+      {"titan:SelectiveActivationRematConfig",
+       "remat_titan(save=[*],recompute=[*routed_experts.w13.*])"},
+      {"titan:ActivationRematConfig(save_regions=[\"attention.*\"],recompute_regions=['*.wo.*'])",
+       "remat_titan(save=[attention.*],recompute=[*.wo.*])"},
+      {"titan:RegionAC(save_regions=[attention.wo.linear])",
+       "remat_titan(save=[attention.wo.linear])"},
+      {"megatron(offload_modules=[qkv_linear])", "offload_modules([qkv_linear])"},
+      {"megatron(offload_modules=[fused_group_mlp])", "offload_modules([fused_group_mlp])"},
       {"huggingface:gradient_checkpointing", "full"},
+      {"huggingface:activation_checkpointing", "full"},
+      {"huggingface(offload=True)", "offload_inputs(full)"},
+      {"huggingface(every_n_layers=2)", "nth_first(2)"},
+      {"huggingface(offload=true,every_n_layers=2)", "offload_inputs(nth_first(2))"},
+      {"axolotl(gradient_checkpointing=true,selective_checkpointing=true)", "ops_block"},
+      {"axolotl(selective_checkpointing.offload=true,gradient_checkpointing=true)",
+       "offload_saved(ops_block)"},
+      {"axolotl(gradient_checkpointing=true,activation_offloading=hidden_states)",
+       "offload_inputs(full)"},
       {"automodel:full", "full"},
       {"automodel:selective", "sac_grouped"}};
   for (const SpellingRow& row : rows) {
@@ -135,7 +155,7 @@ TEST_CASE("every one of the five source systems has rows, and no spelling appear
     CHECK(spellings.insert(entry.spelling).second);
   }
   for (const char* system : {"FastVideo", "torchtitan", "torchtune", "modalities", "diffusers",
-                             "Megatron-LM", "MaxText", "PyTorch"}) {
+                             "Megatron-LM", "MaxText", "PyTorch", "axolotl"}) {
     CAPTURE(system);
     CHECK(systems.contains(system));
   }
@@ -153,6 +173,20 @@ TEST_CASE("what a system does in silence is said") {
              Catch::Contains("modalities has no mode"));
   CHECK_THAT(rejection_of("modalities:selective_layer_activation_checkpointing"),
              Catch::Contains("give ac_freq=N from 1"));
+  CHECK_THAT(rejection_of("titan:SelectiveAC"),
+             Catch::Contains("titan:selective for the lists, or titan:SelectiveActivationRemat"));
+  CHECK_THAT(rejection_of("titan:RegionAC(save_regions=[atention.*])"),
+             Catch::Contains("no region matches 'atention.*'"));
+  CHECK_THAT(
+      rejection_of("megatron(recompute_modules=[mlp,gdn_norm_out])"),
+      Catch::Contains("gdn_norm_out is a module of gated delta nets, and no model here has"));
+  CHECK_THAT(rejection_of("offload_modules([gdp_qkv])"), Catch::Contains("gated delta products"));
+  CHECK_THAT(rejection_of("megatron(offload_modules=[fused_group_mlp,moe_act])"),
+             Catch::Contains("leave out expert_fc1 and moe_act"));
+  CHECK_THAT(rejection_of("maxtext:custom(query_wa_proj=device)"),
+             Catch::Contains("no model here has a tensor query_wa_proj"));
+  CHECK_THAT(rejection_of("maxtext:custom(out_proj=host)"), Catch::Contains("NAME=offload"));
+  CHECK_THAT(rejection_of("maxtext:custom(outproj=device)"), Catch::Contains("did you mean"));
   CHECK_THAT(rejection_of("titan:layers"), Catch::Contains("known: titan:none, titan:full"));
   // N exceeds the number of layers. The systems with these modes then checkpoint nothing and
   // continue.

@@ -93,6 +93,7 @@ TEST_CASE("plans that differ in what they do have different hashes") {
       [](Plan& p) { p.types[0].early_stop = false; },
       [](Plan& p) { p.types[0].whole_on_demand = true; },
       [](Plan& p) { p.types[0].by_demand = true; },
+      [](Plan& p) { p.types[0].ops[1].skipped = true; },
       [](Plan& p) {
         p.types[0].demand_steps = {{0, {1}, {}}};
       },

@@ -68,6 +68,8 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
        "allowed are \"odd\" and \"even\""},
       {R"(, "recompute": ["matmul"])", "\"recompute\" requires \"inverse\": true"},
       {R"(, "inverse": true, "save": ["matmul"])", "remove \"save\""},
+      {R"(, "recompute_regions": ["matmul"])", "excepts ops from \"save_regions\", which is empty"},
+      {R"(, "save_regions": ["*.ffn::any"], "save": ["matmul"])", "remove \"save\""},
       {R"(, "name2": 1)", "did you mean 'name'?"},
   };
   for (const Row& row : rows) {

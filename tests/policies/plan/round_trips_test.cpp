@@ -49,6 +49,7 @@ rc::Gen<RegionType> arbitrary_region_type() {
            {*rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000)},
            *rc::gen::element(Treatment::kSave, Treatment::kRecompute, Treatment::kOffload),
            *rc::gen::element<std::string>("view: free", "matches \"x\", here y"),
+           *rc::gen::arbitrary<bool>(),
            *rc::gen::arbitrary<bool>()});
     }
     return type;

@@ -1,0 +1,124 @@
+// torchtitan's policies on torch_remat: ActivationRematConfig and its two presets.
+//
+// Note [Regions of torchtitan]
+// torchtitan's models declare regions by name, and a config saves those that match a pattern. Every
+// linear is a region, `NAME.linear`, and so is every attention kernel. Norms, rotary embedding and
+// activations are not declared, so that they are always recomputed. Selection of experts is always
+// saved. So are the adds that end a block: recompute skips them and nothing is kept for them, which
+// here is early stop.
+// Source: torchtitan, docs/remat.md of 03d9819f and distributed/activation_checkpoint.py beside it.
+#include <algorithm>
+
+#include "policies/base/text.h"
+#include "policies/catalogue/families/families.h"
+
+namespace rematch {
+namespace {
+
+struct TitanRegion {
+  std::string_view name;
+  std::vector<Selector> ops;
+};
+
+// The regions that torchtitan's documentation names, by their place in the models here. Those of
+// latent attention are missing: its projections are other regions from model to model there.
+const std::vector<TitanRegion>& titan_regions() {
+  using namespace scope_names;
+  constexpr const char* kGather = "_c10d_functional::all_gather_into_tensor";
+  constexpr const char* kScatter = "_c10d_functional::reduce_scatter_tensor";
+  constexpr const char* kReduce = "_c10d_functional::all_reduce";
+  static const std::vector<TitanRegion> all = {
+      {"attention.qkv_linear.wqkv.tp_gather",
+       selectors({in_any_scope({kAttention, kQkv}, kGather)})},
+      {"attention.qkv_linear.wqkv.linear", selectors({in_any_scope({kAttention, kQkv}, "matmul")})},
+      {"attention.inner_attention", selectors({in_any_scope({kAttention, kCore}, "any")})},
+      {"attention.wo.linear", selectors({in_any_scope({kAttention, kOutput}, "matmul")})},
+      {"attention.wo.tp_reduce", selectors({in_any_scope({kAttention, kOutput}, kScatter),
+                                            in_any_scope({kAttention, kOutput}, kReduce)})},
+      {"feed_forward.w13.tp_gather", selectors({in_scope({kFfn}, kGather)})},
+      {"feed_forward.w13.linear",
+       selectors({in_scope({kFfn}, "matmul#1"), in_scope({kFfn}, "matmul#2")})},
+      {"feed_forward.w2.linear", selectors({in_scope({kFfn}, "matmul#3")})},
+      {"feed_forward.w2.tp_reduce",
+       selectors({in_scope({kFfn}, kScatter), in_scope({kFfn}, kReduce)})},
+      {"moe.router.gate.linear", selectors({in_scope({kMoe, kRouter, kGate}, "matmul")})},
+      {"moe.routed_experts.token_dispatcher.dispatch",
+       selectors({in_scope({kMoe, kDispatch}, "collective")})},
+      {"moe.routed_experts.w13.grouped_mm",
+       selectors({in_scope({kMoe, kExperts}, "matmul#1"), in_scope({kMoe, kExperts}, "matmul#2")})},
+      {"moe.routed_experts.w2.grouped_mm", selectors({in_scope({kMoe, kExperts}, "matmul#3")})},
+      {"moe.routed_experts.token_dispatcher.combine",
+       selectors({in_scope({kMoe, kCombine}, "collective")})},
+      {"moe.shared_experts.w13.linear", selectors({in_scope({kMoe, kSharedExperts}, "matmul#1"),
+                                                   in_scope({kMoe, kSharedExperts}, "matmul#2")})},
+      {"moe.shared_experts.w2.linear", selectors({in_scope({kMoe, kSharedExperts}, "matmul#3")})},
+  };
+  return all;
+}
+
+// The selection of experts, which every config saves.
+std::vector<Selector> always_saved() {
+  using namespace scope_names;
+  return selectors({in_scope({kMoe, kRouter}, "aten::topk")});
+}
+
+bool any_matches(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [name](const std::string& pattern) { return matches_pattern(pattern, name); });
+}
+
+// Rejects a pattern that matches no region, which torchtitan ignores.
+std::optional<Rejected> check_patterns(const std::vector<std::string>& patterns) {
+  std::vector<std::string_view> names;
+  for (const TitanRegion& region : titan_regions()) names.push_back(region.name);
+  for (const std::string& pattern : patterns) {
+    if (std::any_of(names.begin(), names.end(),
+                    [&](std::string_view name) { return matches_pattern(pattern, name); })) {
+      continue;
+    }
+    return Rejected{"remat_titan: no region matches " + in_quotes(pattern) +
+                    did_you_mean(pattern, names) + "; known: " + joined(names)};
+  }
+  return std::nullopt;
+}
+
+std::variant<Policy, Rejected> remat_titan(const std::vector<std::string>& words) {
+  const auto lists = parse_region_lists(words);
+  if (!lists) {
+    return Rejected{
+        "remat_titan needs the list of save_regions: write "
+        "remat_titan(save=[attention.*],recompute=[]), not (" +
+        joined(words) + ")"};
+  }
+  for (const auto* patterns : {&lists->save, &lists->recompute}) {
+    if (auto rejected = check_patterns(*patterns)) return *std::move(rejected);
+  }
+  Policy policy;
+  policy.save_regions = always_saved();
+  policy.no_effect_is_intended = true;
+  std::vector<Selector> asked_for;
+  for (const TitanRegion& region : titan_regions()) {
+    if (!any_matches(lists->save, region.name)) continue;
+    if (any_matches(lists->recompute, region.name)) continue;
+    append(asked_for, region.ops);
+  }
+  append(policy.save_regions, asked_for);
+  if (!asked_for.empty()) {
+    policy.expectations.push_back(
+        {.ops = asked_for, .warning = "the model has none of the regions that it saves"});
+  }
+  policy.name = to_string("remat_titan", *lists);
+  return policy;
+}
+
+}  // namespace
+
+std::vector<CatalogueEntry> titan_region_policies() {
+  return {
+      {"remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])",
+       "recompute every block without the regions of torchtitan's models that a pattern names",
+       remat_titan},
+  };
+}
+
+}  // namespace rematch
