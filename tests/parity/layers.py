@@ -4,6 +4,7 @@ Each op is one statement, so that a temporary is freed at the same point as in C
 where Python's own call would choose another one (add.Scalar, mul.Scalar).
 """
 
+import contextlib
 import math
 
 import numpy
@@ -12,6 +13,21 @@ import torch
 from hash_init import NEAR_ONE, to_tensor, uniform_by_fan_in
 
 aten = torch.ops.aten
+
+
+# How to run a part of a block, if not by calling it: a function of the scope's name, the part and its inputs.
+runners = []
+
+
+def run_part(name, part, *inputs):
+    return runners[-1](name, part, *inputs) if runners else part(*inputs)
+
+
+@contextlib.contextmanager
+def parts_run_by(runner):
+    runners.append(runner)
+    yield
+    runners.pop()
 
 
 class Linear:

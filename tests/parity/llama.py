@@ -13,6 +13,7 @@ from layers import (
     make_rotary_table,
     rms_norm,
     rotary_frequencies,
+    run_part,
 )
 
 EPS = 1e-5
@@ -59,10 +60,10 @@ class Block:
     def forward(self, moved, table):
         x_TD = moved.pop()
         branch_TD = rms_norm(x_TD, self.attention_norm, EPS)
-        branch_TD = self.attend(branch_TD, table)
+        branch_TD = run_part("attention", self.attend, branch_TD, table)
         x_TD = torch.add(x_TD, branch_TD)
         branch_TD = rms_norm(x_TD, self.ffn_norm, EPS)
-        branch_TD = self.feed_forward(branch_TD)
+        branch_TD = run_part("ffn", self.feed_forward, branch_TD)
         return torch.add(x_TD, branch_TD)
 
     def attend(self, x_TD, table):
@@ -74,12 +75,18 @@ class Block:
         v = v.view(self.batch, self.tokens, self.kv_heads, self.head_dim)
         q = apply_rotary(q, table)
         k = apply_rotary(k, table)
+        out = run_part("attention.core", self.core, q, k, v)
+        return run_part("attention.output", self.output, out)
+
+    def core(self, q, k, v):
         q = q.transpose(1, 2)
         k = k.transpose(1, 2)
         v = v.transpose(1, 2)
-        out = attention(q, k, v, causal=True)
+        return attention(q, k, v, causal=True)
+
+    def output(self, out):
         out = out.transpose(1, 2)
-        out = out.reshape(x_TD.size(0), self.heads * self.head_dim)
+        out = out.reshape(self.batch * self.tokens, self.heads * self.head_dim)
         return self.wo(out)
 
     def feed_forward(self, x_TD):

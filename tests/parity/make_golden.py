@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes golden/*.json: the results of Python PyTorch 2.11.0 for the same models, data and policies.
 
-scripts/make_parity calls it, and finds or makes a Python with torch 2.11.0 and numpy. Needs g++. See
+scripts/make_parity calls it, and finds or makes a Python with torch 2.11.0, torch_remat 0.2.2 and numpy. Needs g++. See
 README.md here."""
 
 import argparse
@@ -18,6 +18,7 @@ import data
 from counting import Counting
 from llama import Llama
 from policies import POLICIES
+from saved_regions import SAVED_REGIONS, VERSION
 from wan import Wan
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -26,8 +27,18 @@ TORCH_VERSION = "2.11.0"
 SEED = 1
 STEP = 0
 WIDTH = 100
+BYTES = ("after_forward_bytes", "peak_bytes", "after_backward_bytes")
 MAX_STEPS = 5
 RANKS = 2
+# Views cost nothing. torch_remat runs views of its own, and the engine runs views in saved regions again.
+VIEWS = (
+    "aten::as_strided",
+    "aten::split.Tensor",
+    "aten::t",
+    "aten::transpose.int",
+    "aten::unbind.int",
+    "aten::view",
+)
 THREADS = 1  # the number of threads changes the bits of sums
 
 # The presets of models/preset/preset.cpp. parity_test checks that both agree.
@@ -97,9 +108,8 @@ def measure_once(counting, model, batch, regions):
     return {"loss_bits": loss_bits(loss), **measured}, gradients
 
 
-def measure(counting, model, batch, policy):
+def measure(counting, model, batch, policy, regions):
     """Repeats the step until two agree. Python's first checkpoint imports modules, which keep frames alive."""
-    regions = POLICIES[policy]
     regions.before_op = counting.see_ops_of_mode
     previous = None
     for _ in range(MAX_STEPS):
@@ -127,14 +137,26 @@ def golden_of(counting, name, dtype):
         },
         "gradient_hashes": None,
         "policies": {},
+        "saved_regions": {"torch_remat": VERSION, "policies": {}},
     }
-    for policy in POLICIES_BY_DTYPE[dtype]:
-        measured, gradients = measure(counting, model, batch, policy)
+
+    def measure_checked(policy, regions):
+        measured, gradients = measure(counting, model, batch, policy, regions)
         golden["gradient_hashes"] = golden["gradient_hashes"] or gradients
         if gradients != golden["gradient_hashes"]:
             sys.exit(f"{name} {dtype} {policy}: gradients differ from those of none, in Python alone")
-        golden["policies"][policy] = measured
+        return measured
+
+    for policy in POLICIES_BY_DTYPE[dtype]:
+        golden["policies"][policy] = measure_checked(policy, POLICIES[policy])
+    for policy, regions in SAVED_REGIONS[name].items():
+        golden["saved_regions"]["policies"][policy] = without_views(measure_checked(policy, regions))
     return golden
+
+
+def without_views(measured):
+    ops = {op: count for op, count in measured["executed_ops"].items() if op not in VIEWS}
+    return {key: measured[key] for key in BYTES} | {"executed_ops": ops}
 
 
 def golden_of_layouts(counting):

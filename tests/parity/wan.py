@@ -17,6 +17,7 @@ from layers import (
     make_rotary_table,
     rms_norm,
     rotary_frequencies,
+    run_part,
 )
 
 EPS = 1e-6
@@ -44,8 +45,10 @@ def add_gated(x_BND, moved, gate_B1D):
 
 
 class Attention:
-    def __init__(self, parameters, name, dim, heads):
+    def __init__(self, parameters, block, scope, dim, heads):
         self.heads = heads
+        self.scope = scope
+        name = f"{block}.{scope}"
 
         def linear(part):
             return Linear(parameters, f"{name}.{part}", dim, dim, bias=True)
@@ -71,13 +74,16 @@ class Attention:
     def attend(self, projected):
         q, k, v = projected
         projected.clear()
-        q = q.transpose(1, 2)
-        k = k.transpose(1, 2)
-        v = v.transpose(1, 2)
-        out = attention(q, k, v, causal=False)
+        out = run_part(self.scope + ".core", self.core, q, k, v)
         out = out.transpose(1, 2)
         out = out.reshape(out.size(0), out.size(1), out.size(2) * out.size(3))
         return self.output(out)
+
+    def core(self, q, k, v):
+        q = q.transpose(1, 2)
+        k = k.transpose(1, 2)
+        v = v.transpose(1, 2)
+        return attention(q, k, v, causal=False)
 
 
 class Block:
@@ -85,11 +91,11 @@ class Block:
         dim, ffn, heads = dimensions["dim"], dimensions["ffn"], dimensions["heads"]
         by_dim = uniform_by_fan_in(dim)
         self.modulation = parameters.add(name + ".modulation", [1, 6, dim], by_dim)
-        self.self_attention = Attention(parameters, name + ".self_attention", dim, heads)
+        self.self_attention = Attention(parameters, name, "self_attention", dim, heads)
         cross_norm = name + ".cross_attention_norm"
         self.cross_norm_weight = make_norm_weight(parameters, cross_norm + ".weight", dim)
         self.cross_norm_bias = parameters.add(cross_norm + ".bias", [dim], by_dim)
-        self.cross_attention = Attention(parameters, name + ".cross_attention", dim, heads)
+        self.cross_attention = Attention(parameters, name, "cross_attention", dim, heads)
         self.up = Linear(parameters, name + ".ffn.up", dim, ffn, bias=True)
         self.down = Linear(parameters, name + ".ffn.down", ffn, dim, bias=True)
 
@@ -100,14 +106,14 @@ class Block:
         table_B1D = torch.chunk(sum_B6D, 6, 1)
         del sum_B6D
         branch = [modulate(x_BND, table_B1D[0], table_B1D[1])]
-        branch = [self.self_attend(branch, table)]
+        branch = [run_part("self_attention", self.self_attend, branch, table)]
         x_BND = add_gated(x_BND, branch, table_B1D[2])
         branch_BND = layer_norm_float32(x_BND, self.cross_norm_weight, self.cross_norm_bias, EPS)
         branch_BND = branch_BND.to(x_BND.dtype)
-        branch_BND = self.cross_attend(branch_BND, text_BLD)
+        branch_BND = run_part("cross_attention", self.cross_attend, branch_BND, text_BLD)
         x_BND = torch.add(x_BND, branch_BND)
         branch_BND = modulate(x_BND, table_B1D[3], table_B1D[4])
-        branch_BND = self.feed_forward(branch_BND)
+        branch_BND = run_part("ffn", self.feed_forward, branch_BND)
         branch = [branch_BND]
         del branch_BND
         return add_gated(x_BND, branch, table_B1D[5])
