@@ -10,6 +10,7 @@
 #include "harness/cli/flags/require.h"
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
+#include "policies/export/remat_file.h"
 #include "policies/export/system_config.h"
 #include "policies/export/torch_file.h"
 
@@ -17,12 +18,14 @@ namespace rematch {
 namespace {
 
 constexpr const char* kTorch = "torch";
+constexpr const char* kRemat = "remat";
 
 struct ExportFlags {
   explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--to", target,
-                   "Where the plan is to run: torch, a Python file that needs only torch; or "
+                   "Where the plan is to run: torch, a Python file that needs only torch; remat, a "
+                   "Python file on torch_remat; or "
                    "transformers, diffusers, torchtitan, torchtune, fastvideo, modalities, axolotl "
                    "or megatron: lines of its configuration where one of its modes does the same, "
                    "else that file with the place to call it");
@@ -38,7 +41,7 @@ struct ExportFlags {
 
 void require_target(const std::string& target) {
   std::vector<std::string_view> known = config_targets();
-  known.insert(known.begin(), kTorch);
+  known.insert(known.begin(), {kTorch, kRemat});
   if (std::find(known.begin(), known.end(), target) != known.end()) return;
   throw UsageError("unknown target '" + target + "'" + did_you_mean(target, known));
 }
@@ -118,6 +121,9 @@ ExitCode run(const ExportFlags& flags) {
   if (flags.target == kTorch) {
     exported = as_file(flags, *find_call_place(kTorch), trace, plan,
                        require(torch_regions(trace, plan, schedule)));
+  } else if (flags.target == kRemat) {
+    exported.text = remat_file(trace, plan, require(remat_modules(trace, plan, schedule)),
+                               *find_call_place(kRemat), module_name(flags.output));
   } else {
     require_whole_regions(plan, schedule, flags.target);
     exported = for_system(flags, trace, plan);
@@ -138,6 +144,8 @@ void add_export(CLI::App& app, Action& action) {
       "Examples:\n"
       "  rematch search --trace model.trace.json --device h100 --for torch -o front.json\n"
       "  rematch export front.json#3 --to torch --trace model.trace.json -o checkpointed.py\n"
+      "  rematch plan --trace model.trace.json --policy 'remat(save=[self_attn])' -o remat.json\n"
+      "  rematch export remat.json --to remat --trace model.trace.json -o checkpointed.py\n"
       "  rematch export model.plan.json --to torchtune --trace model.trace.json\n"
       "  rematch export front.json#3 --to torchtitan --trace model.trace.json -o checkpointed.py\n"
       "What a target cannot do is refused with the name of the region, or with the first layer or\n"

@@ -66,8 +66,10 @@ const std::vector<ConfigTarget>& targets() {
          "ac_variant: selective_op_activation_checkpointing\nac_fun_params:\n  save_ops_keys:\n"
          "    - ops.aten.mm.default"}}},
       {"axolotl",
-       "the run's YAML",
-       {{"huggingface:gradient_checkpointing",
+       "the run's YAML; selective_checkpointing: axolotl 0.18",
+       {{"axolotl(gradient_checkpointing=true,selective_checkpointing=true)",
+         "gradient_checkpointing: true\nselective_checkpointing: true"},
+        {"huggingface:gradient_checkpointing",
          "gradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  use_reentrant: false"}}},
       {"megatron",
        "the trainer's command line",
@@ -157,6 +159,11 @@ constexpr std::string_view kApplyToTransformer = "import {M}\n{M}.apply(transfor
 // and diffusers were also run.
 constexpr std::array kPlaces = {
     CallPlace{"torch",
+              "Call apply() once, after the model is built and on its\n"
+              "device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other "
+              "gradient checkpointing of the model off:",
+              kApplyToModel},
+    CallPlace{"remat",
               "Call apply() once, after the model is built and on its\n"
               "device, and before torch.compile, DDP, FSDP or a trainer wraps it; leave other "
               "gradient checkpointing of the model off:",

@@ -1,7 +1,6 @@
 #include "policies/export/torch_file.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -12,10 +11,8 @@
 #include "policies/base/text.h"
 #include "policies/export/embedded.h"
 #include "policies/export/plan_difference.h"
+#include "policies/export/python_text.h"
 #include "policies/predict/region/trace_index.h"
-#include "policies/predict/step/counts.h"
-#include "policies/predict/step/step.h"
-#include "policies/trace/trace_op.h"
 
 namespace rematch {
 namespace {
@@ -36,6 +33,10 @@ Problem problem_of_kind(const RegionType& type, Schedule schedule) {
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
     return "its plan was made for schedule on_demand, and torch recomputes whole regions; search "
            "with --for torch";
+  }
+  if (!skipped_ops(type).empty()) {
+    return "recompute skips ops whose results are not kept, which torch alone cannot do; use "
+           "--to remat";
   }
   if (!type.offload_inputs.empty()) return "it keeps its inputs on the host";
   for (const PlannedOp& op : type.ops) {
@@ -166,15 +167,6 @@ namespace {
 
 constexpr std::size_t kLineLength = 118;
 
-std::string in_python_quotes(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char character : text) {
-    if (character == '"' || character == '\\') quoted += '\\';
-    quoted += character == '\n' ? ' ' : character;
-  }
-  return quoted + "\"";
-}
-
 // Formats a list "[a, b, c]" over as many lines as needed. Later lines are indented.
 std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
   std::string text = "[";
@@ -216,34 +208,6 @@ std::string modules_text(const TorchRegions& regions) {
   for (const TorchRegion& region : regions.regions) {
     text.append("    ").append(in_python_quotes(region.module)).append(": ");
     text.append(std::to_string(region.kind)).append(",\n");
-  }
-  return text;
-}
-
-// Predicts the step under whole_region even if the plan was made for another schedule, because
-// torch runs regions as a whole.
-std::string predicted_text(const Trace& trace, const Plan& plan) {
-  constexpr Schedule kAsTorch = Schedule::kWholeRegion;
-  StepSimulator simulator(trace, OptimizerModel::kNothing);
-  const StepPrediction with = simulator.simulate(plan, kAsTorch);
-  const StepPrediction without = simulator.simulate(Plan{}, kAsTorch);
-  const auto above = [](const StepPrediction& step) {
-    return std::to_string(step.peak_bytes().count - step.before.count);
-  };
-  std::string text = "    \"peak_bytes\": " + above(with) + ",\n";
-  text += "    \"peak_bytes_without\": " + above(without) + ",\n    \"recomputed_ops\": {\n";
-  const auto counts = with_one_name(predict_counts(trace, plan, kAsTorch).ops(Phase::kRecompute));
-  for (const auto& [op, count] : counts) {
-    text.append("        ").append(in_python_quotes(op)).append(": ");
-    text.append(std::to_string(count)).append(",\n");
-  }
-  return text + "    },\n";
-}
-
-// Escapes text for the file's docstring.
-std::string in_docstring(std::string text) {
-  for (char& character : text) {
-    if (character == '"' || character == '\\' || character == '\n') character = '\'';
   }
   return text;
 }

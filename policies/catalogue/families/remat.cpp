@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

@@ -9,6 +9,7 @@
 // Source: torchtitan, docs/remat.md of 03d9819f and distributed/activation_checkpoint.py beside it.
 #include <algorithm>
 
+#include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/families/families.h"
 

@@ -1,0 +1,288 @@
+#include "policies/export/remat_file.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "policies/base/rejected.h"
+#include "policies/base/text.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/export/embedded.h"
+#include "policies/export/plan_difference.h"
+#include "policies/export/python_text.h"
+#include "policies/predict/region/trace_index.h"
+
+namespace rematch {
+namespace {
+
+using Problem = std::optional<std::string>;
+
+// A scope inside a region all of whose ops are saved or skipped.
+struct PartScope {
+  ScopeId scope;
+  OpRange range;
+};
+
+bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
+  std::optional<ScopeId> parent = trace.scopes[scope].parent;
+  while (parent && *parent != ancestor) parent = trace.scopes[*parent].parent;
+  return parent.has_value();
+}
+
+Problem problem_of_region(const PlannedRegion& region, const RegionType& type, Schedule schedule) {
+  if (region.first_scope != region.last_scope) {
+    return "it is a run of modules, and torch_remat checkpoints whole modules";
+  }
+  if (type.by_demand) return "its policy recomputes only what backward asks for";
+  if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
+    return "its plan was made for schedule on_demand, and torch_remat recomputes whole modules";
+  }
+  if (type.early_stop) {
+    return "its recompute stops early, and torch_remat runs a module to its end; use a policy "
+           "remat(save=[...])";
+  }
+  if (!type.offload_inputs.empty()) return "it keeps its inputs on the host";
+  for (const PlannedOp& op : type.ops) {
+    if (op.treatment == Treatment::kOffload) return "it offloads " + op.name;
+  }
+  return std::nullopt;
+}
+
+// Finds the saved parts of one region, and checks that they make the region's plan.
+class RegionParts {
+ public:
+  RegionParts(const Trace& trace, const TraceIndex& index, const PlannedRegion& region,
+              const RegionType& type, OpRange range)
+      : trace_(trace), region_(region), type_(type), range_(range), graph_(index.graph(range)) {}
+
+  // Finds the parts. Returns a problem if they are no saved regions.
+  Problem find() {
+    if (Problem problem = find_parts()) return problem;
+    return problem_of_ops();
+  }
+
+  // Adds selectors that pick the ops of the parts.
+  void add_selectors(std::vector<Selector>& selectors) const {
+    for (const PartScope& part : parts_) {
+      selectors.push_back({trace_.scopes[part.scope].path, "any", std::nullopt});
+    }
+  }
+
+  // Returns a problem if saved regions make another type of the region.
+  Problem problem_of_plan(const Plan& made) const {
+    const auto found = std::find_if(
+        made.regions.begin(), made.regions.end(),
+        [&](const PlannedRegion& other) { return other.first_scope == region_.first_scope; });
+    if (found == made.regions.end()) return "it is no layer";
+    const RegionType& type = made.types[static_cast<std::size_t>(found->type)];
+    if (type.ops.size() != type_.ops.size()) return "it is no whole layer";
+    for (std::size_t op = 0; op < type.ops.size(); ++op) {
+      const PlannedOp& planned = type_.ops[op];
+      const PlannedOp& other = type.ops[op];
+      if (other.treatment == planned.treatment && other.skipped == planned.skipped) continue;
+      return "torch_remat would " +
+             std::string(other.skipped ? "skip" : to_string(other.treatment)) + " " + planned.name +
+             " (op " + std::to_string(op) + ")";
+    }
+    return std::nullopt;
+  }
+
+  std::variant<RematModule, Rejected> module() const {
+    RematModule module{region_.first_scope, {}};
+    for (const PartScope& part : parts_) {
+      const std::string& path = trace_.scopes[part.scope].path;
+      const auto again = is_read_again(part);
+      if (const auto* rejected = std::get_if<Rejected>(&again)) return *rejected;
+      module.saved.push_back({path.substr(region_.first_scope.size() + 1), std::get<bool>(again)});
+    }
+    return module;
+  }
+
+ private:
+  bool is_in_part(std::size_t op) const {
+    return type_.ops[op].skipped || type_.ops[op].treatment == Treatment::kSave;
+  }
+  std::size_t local(OpId op) const { return static_cast<std::size_t>(op - range_.first); }
+
+  // Takes the outermost scopes whose ops are all saved or skipped.
+  Problem find_parts() {
+    const ScopeId own = own_scope();
+    std::vector<bool> covered(type_.ops.size(), false);
+    std::set<std::string> names;
+    for (const ScopeId id : IdRange(own + 1, trace_.scopes.end_id())) {
+      const TracedScope& scope = trace_.scopes[id];
+      if (!is_below(trace_, id, own) || scope.first_op >= scope.end_op) continue;
+      if (covered[local(scope.first_op)]) continue;
+      bool is_whole = true;
+      for (const OpId op : IdRange(scope.first_op, scope.end_op)) is_whole &= is_in_part(local(op));
+      if (!is_whole) continue;
+      if (!names.insert(scope.path).second) return scope.path + " runs twice in it";
+      parts_.push_back({id, {scope.first_op, scope.end_op}});
+      for (const OpId op : IdRange(scope.first_op, scope.end_op)) covered[local(op)] = true;
+    }
+    for (std::size_t op = 0; op < type_.ops.size(); ++op) {
+      if (is_in_part(op) && !covered[op]) {
+        return type_.ops[op].name + " (op " + std::to_string(op) +
+               ") is kept alone, and torch_remat saves whole modules";
+      }
+    }
+    return std::nullopt;
+  }
+
+  ScopeId own_scope() const {
+    for (const ScopeId id : trace_.scopes.ids()) {
+      const TracedScope& scope = trace_.scopes[id];
+      if (scope.path == region_.first_scope && scope.first_op == range_.first) return id;
+    }
+    return {};
+  }
+
+  Problem problem_of_ops() const {
+    for (std::size_t op = 0; op < type_.ops.size(); ++op) {
+      if (is_in_part(op)) continue;
+      const std::string words = type_.ops[op].name + " (op " + std::to_string(op) + ")";
+      if (graph_.ops[op].side_effect) {
+        return words + " writes to a tensor from outside, which recompute would do again";
+      }
+      if (trace_.ops[range_.first + static_cast<std::int32_t>(op)].draws_random) {
+        return words + " draws random numbers, and torch_remat restores no generator";
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Returns whether an op that runs again reads a result of the part. torch_remat then keeps every
+  // result of the part, so the plan must keep them too.
+  std::variant<bool, Rejected> is_read_again(const PartScope& part) const {
+    std::set<int> made;  // storages that ops of the part make
+    std::set<int> read;  // of these, what ops behind the part read
+    bool is_needed = false;
+    for (const OpId op : part.range.ids()) {
+      if (graph_.ops[local(op)].is_view) continue;
+      for (const int output : graph_.ops[local(op)].outputs) {
+        made.insert(graph_.values[output].storage);
+      }
+    }
+    for (std::size_t op = local(part.range.end); op < graph_.ops.size(); ++op) {
+      if (graph_.ops[op].is_view) continue;
+      for (const RegionUse& use : graph_.ops[op].reads) {
+        const int storage = graph_.values[use.value].storage;
+        if (!made.contains(storage)) continue;
+        read.insert(storage);
+        is_needed |= !is_in_part(op);
+      }
+    }
+    if (!is_needed) return false;
+    for (const OpId op : part.range.ids()) {
+      for (const int output : graph_.ops[local(op)].outputs) {
+        const bool is_result = read.contains(graph_.values[output].storage);
+        if (graph_.ops[local(op)].is_view || !is_result) continue;
+        if (type_.ops[local(op)].treatment == Treatment::kSave) continue;
+        return Rejected{"torch_remat would keep all results of " + trace_.scopes[part.scope].path +
+                        ", and the plan keeps some of them"};
+      }
+    }
+    return true;
+  }
+
+  const Trace& trace_;
+  const PlannedRegion& region_;
+  const RegionType& type_;
+  OpRange range_;
+  RegionGraph graph_;
+  std::vector<PartScope> parts_;
+};
+
+// The regions that cannot be exported, for one line.
+class Problems {
+ public:
+  void add(const PlannedRegion& region, const Problem& problem) {
+    if (!problem) return;
+    if (first_.empty()) first_ = "region " + region.first_scope + ": " + *problem;
+    layers_.insert(layers_.end(), region.layers.begin(), region.layers.end());
+  }
+  bool any() const { return !first_.empty(); }
+  Rejected rejected() const {
+    if (layers_.empty()) return Rejected{first_};
+    return Rejected{"layers " + layer_ranges(layers_) + " are no regions of torch_remat; " +
+                    first_};
+  }
+
+ private:
+  std::string first_;
+  std::vector<int> layers_;
+};
+
+std::string remat_modules_text(const std::vector<RematModule>& modules) {
+  std::string text;
+  for (const RematModule& module : modules) {
+    std::vector<std::string> parts;
+    for (const SavedPart& part : module.saved) {
+      parts.push_back(in_python_quotes(part.name) + ": " + (part.is_read_again ? "True" : "False"));
+    }
+    text += "    " + in_python_quotes(module.module) + ": {" + joined(parts) + "},\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::variant<std::vector<RematModule>, Rejected> remat_modules(const Trace& trace, const Plan& plan,
+                                                               Schedule schedule) {
+  if (plan.regions.empty()) {
+    return Rejected{"the plan checkpoints nothing, so there is nothing to export"};
+  }
+  const TraceIndex index(trace);
+  const std::vector<OpRange> ranges = index.ranges(plan);
+  std::vector<RegionParts> all;
+  std::map<std::string, int> calls;
+  Problems problems;
+  Policy policy;
+  policy.name = "remat";
+  policy.early_stop = false;
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    const PlannedRegion& region = plan.regions[i];
+    const RegionType& type = plan.types[static_cast<std::size_t>(region.type)];
+    RegionParts parts(trace, index, region, type, ranges[i]);
+    Problem problem = problem_of_region(region, type, schedule);
+    if (!problem && calls[region.first_scope]++ > 0) {
+      problem = "the module is called several times in a step";
+    }
+    if (!problem) problem = parts.find();
+    problems.add(region, problem);
+    parts.add_selectors(policy.save_regions);
+    all.push_back(std::move(parts));
+  }
+  if (problems.any()) return problems.rejected();
+  const auto made = resolve(policy, trace, NoEffect::kAllow);
+  if (const auto* rejected = std::get_if<Rejected>(&made)) return *rejected;
+  std::vector<RematModule> modules;
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    Problem problem = all[i].problem_of_plan(std::get<Plan>(made));
+    if (!problem) {
+      auto module = all[i].module();
+      if (const auto* rejected = std::get_if<Rejected>(&module)) problem = rejected->message;
+      if (!problem) modules.push_back(std::get<RematModule>(std::move(module)));
+    }
+    problems.add(plan.regions[i], problem);
+  }
+  if (problems.any()) return problems.rejected();
+  return modules;
+}
+
+std::string remat_file(const Trace& trace, const Plan& plan,
+                       const std::vector<RematModule>& modules, const CallPlace& place,
+                       const std::string& module_name) {
+  std::string text(embedded_exports().back().second);
+  text = filled_in(text, "@TITLE@",
+                   in_docstring("The plan '" + plan.policy + "' for " + plan.model + ", " +
+                                plan.dtype + ", on torch_remat."));
+  text = filled_in(text, "@CALL@", call_text(place, module_name));
+  text = filled_in(text, "@MODULES@", remat_modules_text(modules));
+  return filled_in(text, "@PREDICTED@", predicted_text(trace, plan));
+}
+
+}  // namespace rematch
