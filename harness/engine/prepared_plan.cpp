@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "harness/engine/record/opaque_call.h"
+#include "policies/trace/op_class.h"
 
 namespace rematch {
 namespace {
@@ -50,6 +51,7 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
   prepared.extent = replay_extent(type, schedule);
   prepared.early_stop = type.early_stop;
   for (const PlannedOp& op : type.ops) {
+    if (is_replay_only(op.name)) continue;
     const OpFacts* facts = find_facts(op.name);
     if (facts == nullptr && on_mismatch == OnMismatch::kRefuse) {
       throw StreamMismatch("plan names op " + op.name + " (scope " + op.scope +
@@ -65,8 +67,9 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
     const std::optional<int> distance = layer_distance(op.scope);
     prepared.layer_of_op.push_back(distance.value_or(-1));
     prepared.has_several_layers |= distance.value_or(0) > 0;
+    prepared.planned_ops.push_back(&op);
     prepared.ops.push_back(facts);
-    prepared.ids.push_back(facts == nullptr ? -1 : facts->id);
+    prepared.ids.push_back(op_id(op.name));
     prepared.keep.push_back(keep_for(op));
     if (op.treatment != Treatment::kRecompute) prepared.kept_bytes += op.bytes;
   }

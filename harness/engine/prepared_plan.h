@@ -21,13 +21,16 @@ namespace rematch {
 
 struct PreparedRegionType {
   const RegionType* planned = nullptr;
-  int shape = 0;                    // 0 for the plan's own shape; i for other_shapes[i - 1]
-  int index = 0;                    // index among the types of the shape
-  std::size_t number = 0;           // index among the types of all shapes
-  std::vector<const OpFacts*> ops;  // one entry for each op; null if this LibTorch has no such op
-  std::vector<std::int32_t> ids;    // OpFacts::id of each op; -1 if this LibTorch has no such op
-  std::vector<Keep> keep;           // one entry for each op
-  Bytes kept_bytes;                 // bytes that the plan keeps
+  int shape = 0;           // 0 for the plan's own shape; i for other_shapes[i - 1]
+  int index = 0;           // index among the types of the shape
+  std::size_t number = 0;  // index among the types of all shapes
+  // The lists below have one entry for each planned op that forward runs.
+  std::vector<const PlannedOp*> planned_ops;
+  // Null if no such op is registered yet. A library may register it when a layer first runs.
+  std::vector<const OpFacts*> ops;
+  std::vector<std::int32_t> ids;  // OpFacts::id
+  std::vector<Keep> keep;
+  Bytes kept_bytes;  // bytes that the plan keeps
   // The distance of each op's layer from the region's first layer. -1 for an op outside of layers.
   std::vector<int> layer_of_op;
   bool has_several_layers = false;

@@ -338,12 +338,12 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     return nullptr;
   }
 
-  const std::vector<PlannedOp>& planned_ops() const { return frame->type().planned->ops; }
+  const std::vector<const PlannedOp*>& planned_ops() const { return frame->type().planned_ops; }
 
   std::string describe_difference(std::size_t index, const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack) const {
     const std::string expected =
-        index < planned_ops().size() ? planned_ops()[index].name : "its end";
+        index < planned_ops().size() ? planned_ops()[index]->name : "its end";
     return "op " + std::to_string(index) + ": the plan expects " + expected + ", the model ran " +
            facts_of(op).name + describe_arguments(op, stack);
   }
@@ -351,7 +351,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   std::string describe_early_end(std::size_t num_ops) const {
     return "ended after " + std::to_string(num_ops) + " of " +
            std::to_string(planned_ops().size()) + " planned ops; the next was to be " +
-           planned_ops()[num_ops].name;
+           planned_ops()[num_ops]->name;
   }
 
   // The op that ran last is the first on the last stream, or follows an op that was refused because

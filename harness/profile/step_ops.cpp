@@ -9,7 +9,9 @@
 namespace rematch {
 std::vector<const std::string*> forward_names(const Trace& trace) {
   std::vector<const std::string*> names;
-  for (const TracedOp& op : trace.ops) names.push_back(&op.name);
+  for (const TracedOp& op : trace.ops) {
+    if (!is_replay_only(op.name)) names.push_back(&op.name);
+  }
   return names;
 }
 
@@ -59,7 +61,7 @@ std::vector<TimedSteps::Ops> times_of_steps(const Activity& activity,
       }
     }
     steps.push_back(of_trace<TimedSteps::Ops>(timed, trace, "the GPU"));
-    steps.back().kernels = std::move(kernels);
+    steps.back().kernels = with_replay_only_ops(kernels, trace);
   }
   return steps;
 }

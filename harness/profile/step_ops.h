@@ -8,6 +8,7 @@
 #include "harness/profile/activity.h"
 #include "harness/profile/attribution.h"
 #include "policies/trace/measured_profile.h"
+#include "policies/trace/op_class.h"
 #include "policies/trace/trace.h"
 
 namespace rematch {
@@ -26,7 +27,8 @@ struct StepFigures {
   std::vector<OpFigure<Figure>> backward;
 };
 
-// The names of a trace's ops, in the order in which a step runs them.
+// The names of a trace's ops, in the order in which a step runs them. Leaves out ops that only
+// replay runs.
 std::vector<const std::string*> forward_names(const Trace& trace);
 std::vector<const std::string*> backward_names(const Trace& trace);
 
@@ -52,11 +54,23 @@ std::vector<Figure> figures_of(const std::vector<OpFigure<Figure>>& pass,
   return figures;
 }
 
+// Inserts a figure of zero for each traced op that only replay runs.
+template <class Figure>
+std::vector<Figure> with_replay_only_ops(const std::vector<Figure>& ran, const Trace& trace) {
+  std::vector<Figure> all;
+  auto next = ran.begin();
+  for (const TracedOp& op : trace.ops) {
+    all.push_back(is_replay_only(op.name) ? Figure{} : *next++);
+  }
+  return all;
+}
+
 // Returns a step's figures in the form that TimedSteps stores. Throws unless the step ran the
 // trace's ops.
 template <class OfStep, class Figure>
 OfStep of_trace(const StepFigures<Figure>& step, const Trace& trace, const std::string& device) {
-  return {figures_of(step.forward, forward_names(trace), "forward", device),
+  return {with_replay_only_ops(figures_of(step.forward, forward_names(trace), "forward", device),
+                               trace),
           figures_of(step.backward, backward_names(trace), "backward", device)};
 }
 

@@ -12,6 +12,13 @@ std::string without_overload(const std::string& name) {
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
 }
 
+// A value that no op read is a view that an opaque call returned. Only the record knows it.
+void set_view(const Record& record, std::size_t id, TracedValue& view, const Trace& trace) {
+  const RecordedOp& op = record.ops[static_cast<std::size_t>(*record.values[id].op)];
+  view.shape = record.arguments[op.first_argument + 1].toIntVector();
+  view.dtype = trace.values[ValueId(record.uses[op.first_use].value)].dtype;
+}
+
 void add_values(const Observations& seen, Trace& trace) {
   trace.storages.resize(seen.record.storages.size());
   for (std::size_t i = 0; i < seen.record.values.size(); ++i) {
@@ -23,7 +30,11 @@ void add_values(const Observations& seen, Trace& trace) {
                             .shape = observed.shape,
                             .dtype = observed.dtype,
                             .is_parameter = observed.is_parameter});
-    trace.storages[storage].bytes = observed.storage_bytes;
+    if (observed.dtype.empty()) {
+      set_view(seen.record, i, trace.values.back(), trace);
+    } else {
+      trace.storages[storage].bytes = observed.storage_bytes;
+    }
     trace.storages[storage].freed_at = seen.freed_at[storage];
   }
 }
@@ -50,6 +61,16 @@ void add_state(Trace& trace, TracedOp& op) {
   op.writes.push_back(state);
 }
 
+// Side arguments that the op only reads: see Note [Side writes] in
+// harness/engine/record/op_facts.h.
+void add_copies(const Record& record, const RecordedOp& recorded, TracedOp& op) {
+  if (recorded.side_writes || recorded.facts->side_feeds_results) return;
+  for (std::size_t i = 0; i < recorded.num_uses; ++i) {
+    const RecordedUse& use = record.uses[recorded.first_use + i];
+    if (is_side_argument(*recorded.facts, use)) op.copies.emplace_back(use.value);
+  }
+}
+
 void add_ops(const Observations& seen, Trace& trace) {
   const Record& record = seen.record;
   for (std::size_t i = 0; i < record.ops.size(); ++i) {
@@ -63,9 +84,12 @@ void add_ops(const Observations& seen, Trace& trace) {
     for (std::size_t j = 0; j < recorded.num_uses; ++j) {
       const RecordedUse& use = record.uses[recorded.first_use + j];
       op.inputs.push_back({.value = ValueId(use.value), .version = use.version});
-      if (recorded.side_effect && is_written(recorded, use)) {
-        op.writes.emplace_back(record.values[use.value].storage);
-      }
+      if (!is_written(recorded, use)) continue;
+      const RecordedValue& value = record.values[use.value];
+      if (recorded.side_effect) op.writes.emplace_back(value.storage);
+      const bool is_aside = !recorded.side_effect && record.storages[value.storage].outside;
+      if (is_aside)
+        op.overwrites.emplace_back(value.storage);  // the region gives it scratch memory
     }
     for (std::size_t j = 0; j < recorded.num_outputs; ++j) {
       const OptionalIndex value = record.outputs[recorded.first_output + j];
@@ -73,6 +97,7 @@ void add_ops(const Observations& seen, Trace& trace) {
         op.outputs.emplace_back(*value);
       }
     }
+    add_copies(record, recorded, op);
     if (recorded.facts->unrepeatable) add_state(trace, op);
     op.is_view = recorded.facts->returns_alias || shares_storage(trace, op);
     op.flops = flops_of(trace, op);
@@ -80,6 +105,10 @@ void add_ops(const Observations& seen, Trace& trace) {
   }
   for (const RecordedWrite& write : record.writes) {
     trace.ops[OpId(write.op)].writes.emplace_back(write.storage);
+  }
+  for (const RecordedWriteAhead& write : record.writes_ahead) {
+    const OpId op(write.op);
+    if (trace.ops.contains(op)) trace.ops[op].overwrites.emplace_back(write.storage);
   }
 }
 

@@ -43,7 +43,7 @@ BackwardBytes bytes_tagged_in_backward(c10::Device device) {
 class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, public ScopeListener {
  public:
   Tracer() : outer_listener_(scope_listener()) {
-    recorder_.set_hidden_writes(HiddenWrites::kIgnored);
+    recorder_.set_use(RecordUse::kTrace);
     recorder_.open(&observations_.record, &region_);
     scope_listener() = this;
   }
@@ -59,6 +59,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   void end_forward(c10::Device device) {
     device_ = device;
     holds_.look(num_ops());
+    note_replay_only_ops();
     recorder_.close();
     for (const PackId pack : observations_.packs.ids()) note_last_version(pack);
     gradients_before_ = bytes_alive().gradients;
@@ -79,6 +80,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     const bool is_collective = facts.collective == CollectivePart::kStart;
     std::string group = is_collective ? group_of_collective(*stack) : "";
     const std::vector<HashedArgument> hashed = hash_unmarked(facts, *stack);
+    note_replay_only_ops();
     recorder_.run(facts, keys, stack, depth, Keep::kNothing);
     for (const HashedArgument& each : hashed) {
       if (hash_of(each.tensor) != each.hash) mark_silent_writer(facts, each.position);
@@ -86,9 +88,10 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
+    note_replay_only_ops(/*num_left=*/1);  // the recorder may have put some before the op
     observations_.ops.push_back(
         {.scope = innermost_scope(), .draws_random = draws, .group = std::move(group)});
-    note_kept_by_recorder();
+    note_kept_by_recorder(num_ops() - 1);
     holds_.look(num_ops() - 1);
   }
 
@@ -131,6 +134,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   }
 
   void enter(std::string_view name, std::optional<int> index) override {
+    note_replay_only_ops();
     std::string path;
     if (!open_paths_.empty()) path.append(open_paths_.back()).append(1, '.');
     path.append(name);
@@ -143,6 +147,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   }
 
   void leave() noexcept override {
+    note_replay_only_ops();
     if (is_recorded_.back()) record_closing();
     is_recorded_.pop_back();
     open_paths_.pop_back();
@@ -152,6 +157,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
   Observations take() {
     observations_.gradient_bytes = bytes_made().gradients;
     observations_.freed_at = holds_.freed_at(observations_.record.storages.size());
+    observations_.values.resize(observations_.record.values.size());
     return std::move(observations_);
   }
 
@@ -255,11 +261,19 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
+  // Call this before a scope opens or closes, because these ops belong to the scope that is open.
+  void note_replay_only_ops(std::size_t num_left = 0) {
+    while (observations_.ops.size() + num_left < observations_.record.ops.size()) {
+      observations_.ops.push_back({.scope = innermost_scope()});
+      note_kept_by_recorder(OpId(observations_.ops.size() - 1));
+    }
+  }
+
   // Notes references that belong to the recorder and not to the program. One kind is constants,
   // until an op writes to them. The other is tensors that no op made, on a storage that an op made.
-  void note_kept_by_recorder() {
+  void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
-    const RecordedOp& op = record.ops.back();
+    const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];
     if (op.facts->mutates) {
       std::erase_if(kept_by_recorder_, [&](std::int32_t value) {
         if (record.shares_kept(value)) return false;

@@ -10,6 +10,7 @@
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/export/hidden_ops.h"
 #include "policies/export/plan_difference.h"
 
 namespace rematch {
@@ -147,6 +148,7 @@ std::variant<std::string, Rejected> system_config(std::string_view target, const
     return Rejected{"the plan checkpoints nothing: leave the checkpointing of " +
                     std::string(target) + " off"};
   }
+  if (auto problem = hidden_op_problem(trace, plan)) return Rejected{std::move(*problem)};
   return find_mode(*found, trace, plan);
 }
 

@@ -10,6 +10,7 @@
 #include "policies/base/id.h"
 #include "policies/base/text.h"
 #include "policies/export/embedded.h"
+#include "policies/export/hidden_ops.h"
 #include "policies/export/plan_difference.h"
 #include "policies/export/python_text.h"
 #include "policies/predict/region/trace_index.h"
@@ -133,6 +134,7 @@ class RegionExport {
     if (Problem problem = problem_of_kind(type, schedule_)) return problem;
     const RegionGraph graph = index_.graph(ranges_[index]);
     const std::vector<bool> saved = saved_ops(graph, type);
+    if (Problem problem = hidden_op_problem(trace_, ranges_[index])) return problem;
     if (Problem problem = problem_of_ops(trace_, graph, type, saved)) return problem;
     const int kind = add_once(found_.kinds, kind_of(trace_, graph, type, saved));
     if (calls_[region.first_scope]++ == 0) {

@@ -199,6 +199,8 @@ const Table& table() {
 
 }  // namespace
 
+bool is_replay_only(std::string_view name) { return name.starts_with("rematch::restore_"); }
+
 bool is_empty_factory(std::string_view name) {
   return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
 }

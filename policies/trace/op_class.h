@@ -44,6 +44,14 @@ inline constexpr std::array<std::string_view, 13> kWords<OpClass> = {"matmul",
 // `name` is the dispatcher name, with or without overload: "aten::mm".
 OpClass op_class_of(std::string_view name);
 
+// The op that stands for a call whose ops are not recorded: see Note [Opaque calls] in
+// harness/engine/record/opaque_call.h.
+inline constexpr std::string_view kOpaqueOp = "rematch::opaque";
+
+// Returns whether no step runs the op, only replay: an op that the engine adds to its record, to
+// restore what a kernel wrote without an op. A trace lists these ops too.
+bool is_replay_only(std::string_view name);
+
 // Returns whether the op leaves its output uninitialized. `name` may include an overload.
 bool is_empty_factory(std::string_view name);
 

@@ -11,6 +11,8 @@ void replace_ids(SpanType& type, const SpanIds& ids) {
     for (TracedUse& use : op.inputs) use.value = ids.value(use.value);
     for (ValueId& output : op.outputs) output = ids.value(output);
     for (StorageId& written : op.writes) written = ids.storage(written);
+    for (StorageId& written : op.overwrites) written = ids.storage(written);
+    for (ValueId& copied : op.copies) copied = ids.value(copied);
   }
   for (TracedValue& value : type.values) {
     replace(value.producer, ids.op);

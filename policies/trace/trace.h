@@ -63,8 +63,14 @@ struct TracedOp {
   // Fresh outputs only. If an in-place op returns a value, the value is an input and not an output.
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages that the op mutates
-  bool is_view = false;           // true: outputs share an input's storage, and nothing is computed
-  bool draws_random = false;      // true: the op advances a random generator
+  // Storages that the op may also write, which does not change what it computes: running
+  // statistics, and whatever a kernel writes without telling torch. In the second case an op that
+  // only replay runs restores the content before it is read: see is_replay_only().
+  std::vector<StorageId> overwrites;
+  // Inputs that a region copies when the op runs, because their content may change unnoticed.
+  std::vector<ValueId> copies;
+  bool is_view = false;       // true: outputs share an input's storage, and nothing is computed
+  bool draws_random = false;  // true: the op advances a random generator
   // floating-point operations of matmul and attention ops; 0 for other ops
   std::int64_t flops = 0;
   std::string group;  // process group of a collective, "tp"; empty for other ops

@@ -118,6 +118,12 @@ Problem check_op(const Trace& trace, OpId self, IdTable<ValueId, bool>& is_outpu
   for (const StorageId written : op.writes) {
     if (auto problem = place.refers("storage", written, trace.storages)) return problem;
   }
+  for (const StorageId written : op.overwrites) {
+    if (auto problem = place.refers("storage", written, trace.storages)) return problem;
+  }
+  for (const ValueId copied : op.copies) {
+    if (auto problem = place.refers("value", copied, trace.values)) return problem;
+  }
   if (!is_count(op.flops)) return place.says("has " + std::to_string(op.flops) + " flops");
   return std::nullopt;
 }

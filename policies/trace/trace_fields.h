@@ -37,6 +37,8 @@ void visit_fields(Op& op, Visit visit) {
   visit("inputs", op.inputs);
   visit("outputs", op.outputs);
   visit({"writes", kLater | kOmitIfEmpty}, op.writes);
+  visit({"overwrites", kLater | kOmitIfEmpty}, op.overwrites);
+  visit({"copies", kLater | kOmitIfEmpty}, op.copies);
   visit({"view", kLater | kOmitIfEmpty}, op.is_view);
   visit({"draws_random", kLater | kOmitIfEmpty}, op.draws_random);
   visit({"flops", kLater | kOmitIfEmpty}, op.flops);

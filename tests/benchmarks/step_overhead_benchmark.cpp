@@ -1,11 +1,15 @@
 // Measures the overhead of checkpointing where the engine's share is largest: a dispatch-bound step
 // (dim 16, 4 tokens, 8 layers). Each row gives forward and backward under a policy over the same
 // step without a policy. The overhead is recomputation plus the engine. scripts/gpu/keep_all.json
-// records every block and recomputes nothing, so its row shows the engine alone.
+// records every block and recomputes nothing, so its row shows the engine alone. The last rows give
+// a step in which every block runs one op more than its plan has, over a step that follows the
+// plan.
 #include <benchmark/benchmark.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/benchmarks/rows.h"
@@ -20,13 +24,27 @@ constexpr int kNumSweeps = 484;
 constexpr double kFullLimit = 1.25;
 constexpr double kSelectiveLimit = 1.35;
 constexpr double kEngineLimit = kFullLimit;
+constexpr double kExtraOpLimit = 1.1;
 
 struct Variant {
   std::string name;
   double limit;
   std::unique_ptr<Checkpoint> checkpoint;
   std::size_t arm;
+  std::optional<std::size_t> off_plan_arm;
+  std::unique_ptr<Checkpoint> off_plan;
 };
+
+// Returns the plan without the op in the middle of each region, which is then an extra op of every
+// step.
+std::unique_ptr<Checkpoint> without_middle_op(Plan plan, Schedule schedule) {
+  for (RegionType& type : plan.types) {
+    type.ops.erase(type.ops.begin() + static_cast<std::ptrdiff_t>(type.ops.size() / 2));
+  }
+  Checkpoint::Options options;
+  options.on_mismatch = OnMismatch::kFollowQuietly;
+  return std::make_unique<Checkpoint>(plan, schedule, options);
+}
 
 void step_overhead(benchmark::State& state) {
   Workload workload("llama_small", kDispatchBound);
@@ -40,7 +58,12 @@ void step_overhead(benchmark::State& state) {
       const std::size_t arm = turns.add([&workload, used] { workload.step(used); });
       variants.push_back({policy + ", " + std::string(to_string(schedule)),
                           policy == "full" ? kFullLimit : kSelectiveLimit, std::move(checkpoint),
-                          arm});
+                          arm, std::nullopt, nullptr});
+      if (policy == "attn_only") continue;
+      Variant& variant = variants.back();
+      variant.off_plan = without_middle_op(workload.plan(policy), schedule);
+      const Checkpoint* off_plan = variant.off_plan.get();
+      variant.off_plan_arm = turns.add([&workload, off_plan] { workload.step(off_plan); });
     }
   }
   const auto keep_all = workload.checkpoint(rematch::testing::in_tree("scripts/gpu/keep_all.json"),
@@ -52,6 +75,15 @@ void step_overhead(benchmark::State& state) {
     const Estimate ratio = turns.ratio(variant.arm, none);
     state.counters[variant.name] = ratio.value;
     add_row({"dispatch_bound", variant.name, "x", ratio, variant.limit, {}});
+  }
+  for (const Variant& variant : variants) {
+    if (!variant.off_plan_arm) continue;
+    add_row({"off_plan",
+             variant.name,
+             "x",
+             turns.ratio(*variant.off_plan_arm, variant.arm),
+             kExtraOpLimit,
+             {}});
   }
   add_row({"dispatch_bound",
            "engine alone: everything kept",

@@ -30,14 +30,17 @@ Workload::Workload(const std::string& preset, const Overrides& overrides) {
   batch_ = make_data(spec, /*data_file=*/"", /*seed=*/1, at::kCPU)->batch(0);
 }
 
-std::unique_ptr<Checkpoint> Workload::checkpoint(const std::string& policy, Schedule schedule) {
-  if (policy == "none") return nullptr;
+Plan Workload::plan(const std::string& policy) {
   if (trace_.ops.empty()) {
     trace_ = record_trace([this] { return model_->loss(batch_); });
     clear_gradients();
   }
-  const Plan plan = value_or_exit(resolve(value_or_exit(parse_policy(policy)), trace_));
-  return std::make_unique<Checkpoint>(plan, schedule);
+  return value_or_exit(resolve(value_or_exit(parse_policy(policy)), trace_));
+}
+
+std::unique_ptr<Checkpoint> Workload::checkpoint(const std::string& policy, Schedule schedule) {
+  if (policy == "none") return nullptr;
+  return std::make_unique<Checkpoint>(plan(policy), schedule);
 }
 
 void Workload::step(const Checkpoint* checkpoint) {

@@ -8,6 +8,7 @@
 
 #include "harness/engine/recording.h"
 #include "models/model.h"
+#include "policies/plan/plan.h"
 #include "policies/trace/trace.h"
 
 namespace rematch::benchmarks {
@@ -24,6 +25,9 @@ class Workload {
   // Makes the model on the CPU. Exits with a one-line message if the preset or a dimension is
   // rejected.
   Workload(const std::string& preset, const Overrides& overrides);
+
+  // Exits with a one-line message if the policy is rejected.
+  Plan plan(const std::string& policy);
 
   // Returns null for "none". Exits with a one-line message if the policy is rejected.
   std::unique_ptr<Checkpoint> checkpoint(const std::string& policy, Schedule schedule);

@@ -144,11 +144,9 @@ OpFacts& intern(const c10::OperatorHandle& op) {
   std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<OpFacts>& facts = (*table)[&op.schema()];
   if (facts == nullptr) {
-    static auto* ids = new std::unordered_map<std::string, std::int32_t>;
     facts = std::make_unique<OpFacts>(read_facts(op));
     apply_marks(*facts);
-    const auto next = static_cast<std::int32_t>(ids->size());
-    facts->id = ids->try_emplace(std::string(one_name(facts->name)), next).first->second;
+    facts->id = op_id(facts->name);
   }
   return *facts;
 }
@@ -213,6 +211,14 @@ const OpFacts* find_facts(const std::string& name) {
                                   dot == std::string::npos ? "" : name.substr(dot + 1));
   const auto op = c10::Dispatcher::singleton().findSchema(op_name);
   return op.has_value() ? &facts_of(*op) : nullptr;
+}
+
+std::int32_t op_id(std::string_view name) {
+  static std::mutex mutex;
+  static auto* ids = new std::unordered_map<std::string, std::int32_t>;  // leaked as well
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto next = static_cast<std::int32_t>(ids->size());
+  return ids->try_emplace(std::string(one_name(name)), next).first->second;
 }
 
 bool mark_unrepeatable(const std::string& name) {

@@ -82,6 +82,9 @@ std::int64_t num_silent_writers();
 // later is marked when it first runs. Arguments that the op does not have are left out.
 void mark_hidden_effects(const HiddenEffects& effects);
 
+// Returns OpFacts::id of the op with this name. The op need not be registered yet.
+std::int32_t op_id(std::string_view name);
+
 // Looks up a name such as "aten::add.Tensor". Returns null if this LibTorch has no such op.
 const OpFacts* find_facts(const std::string& name);
 

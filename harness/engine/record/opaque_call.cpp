@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -90,26 +91,41 @@ void OpaqueCall::end(const std::string& name, const std::vector<at::Tensor>& arg
   state->unseen.reset();
   std::vector<at::Tensor> all = results;
   all.insert(all.end(), state->saved.begin(), state->saved.end());
-  const Recorder::UnseenResults made = state->recorder->unseen_results(all);
-  results_of_call = made.fresh;
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  torch::jit::Stack stack{name};
-  opaque_op().callBoxed(&stack);
-  for (const at::Tensor& view : made.views) {
+  Recorder::UnseenResults made = state->recorder->unseen_results(all);
+  const auto base_of = [&](const at::Tensor& view) {
     const auto shares = [&](const at::Tensor& each) {
       return each.defined() && storage_address(each) == storage_address(view) &&
              each.scalar_type() == view.scalar_type() && !each.is_same(view);
     };
-    auto base = std::find_if(arguments.begin(), arguments.end(), shares);
-    if (base == arguments.end()) {
-      base = std::find_if(made.fresh.begin(), made.fresh.end(), shares);
-      if (base == made.fresh.end()) {
-        throw Refused("opaque call " + name + " returns " + describe_tensor(view) +
-                      ", a view of a tensor that is neither its argument nor another result; "
-                      "return a copy, or pass the tensor as an argument");
-      }
+    const auto base = std::find_if(arguments.begin(), arguments.end(), shares);
+    if (base != arguments.end()) return *base;
+    const auto made_base = std::find_if(made.fresh.begin(), made.fresh.end(), shares);
+    return made_base != made.fresh.end() ? *made_base : at::Tensor();
+  };
+  // Autograd holds what the call saved, so a trace counts it as held, also on a known storage.
+  const auto is_held_in_trace = [&](const at::Tensor& each) {
+    const auto is_it = [&](const at::Tensor& saved) { return saved.is_same(each); };
+    return !state->recorder->is_replayed() &&
+           (std::any_of(state->saved.begin(), state->saved.end(), is_it) ||
+            !base_of(each).defined());
+  };
+  const auto held =
+      std::stable_partition(made.views.begin(), made.views.end(), std::not_fn(is_held_in_trace));
+  std::vector<at::Tensor> outputs = made.fresh;
+  outputs.insert(outputs.end(), held, made.views.end());
+  made.views.erase(held, made.views.end());
+  results_of_call = std::move(outputs);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  torch::jit::Stack stack{name};
+  opaque_op().callBoxed(&stack);
+  for (const at::Tensor& view : made.views) {
+    const at::Tensor base = base_of(view);
+    if (!base.defined()) {
+      throw Refused("opaque call " + name + " returns " + describe_tensor(view) +
+                    ", a view of a tensor that is neither its argument nor another result; "
+                    "return a copy, or pass the tensor as an argument");
     }
-    state->recorder->append_view(*base, view);
+    state->recorder->append_view(base, view);
   }
 }
 

@@ -105,6 +105,7 @@ void Record::clear() {
   storages.clear();
   outside_tensors.clear();
   writes.clear();
+  writes_ahead.clear();
   hidden_writes.clear();
   result_hashes.clear();
   copies.clear();
@@ -333,7 +334,7 @@ inline void Recorder::suspect(std::int32_t value, const at::Tensor& tensor) {
   const bool has_moved =
       counter.enabled() && counter.current_version() - storage.explained != known.version_offset;
   if (!has_moved && !storage.exposed) return;
-  if (hidden_writes_ == HiddenWrites::kNoted) suspected_.push_back({value, tensor});
+  suspected_.push_back({value, tensor});
 }
 
 void Recorder::note_use(const at::Tensor& tensor, std::size_t argument, OptionalIndex item) {

@@ -118,6 +118,13 @@ struct RecordedWrite {
   std::int32_t version;  // version of the storage after the write
 };
 
+// A write that an op will make without its schema saying so: an opaque call, or a collective that
+// returns a handle.
+struct RecordedWriteAhead {
+  std::int32_t op;
+  std::int32_t storage;
+};
+
 // A number of the program that an op takes as a tensor. Stored as a scalar, because a held tensor
 // would use memory.
 struct RecordedNumber {
@@ -163,7 +170,9 @@ struct Record {
   std::vector<RecordedStorage> storages;
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
-  // The recorder's own ops: restored hidden writes, and views that an opaque call made.
+  std::vector<RecordedWriteAhead> writes_ahead;
+  // The recorder's own ops, which replay runs and the program did not: restored hidden writes, and
+  // views that an opaque call made. is_replay_only() (policies/trace/op_class.h) knows their names.
   std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
@@ -213,8 +222,9 @@ struct Record {
 // cannot compute: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
-// A record that is never replayed ignores hidden writes and holds no op (Note [Held ops]).
-enum class HiddenWrites : std::uint8_t { kNoted, kIgnored };
+// What a record is for. The record of a trace is never replayed, so it needs no copies of what
+// hidden writes wrote, and it holds no op (Note [Held ops]).
+enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
 //
@@ -245,18 +255,17 @@ class Recorder {
   // each op of the program. Outputs that were not kept stay unkept.
   void change_keep(const std::vector<Keep>& keep);
 
-  void set_hidden_writes(HiddenWrites hidden_writes) { hidden_writes_ = hidden_writes; }
+  void set_use(RecordUse use) { use_ = use; }
 
   // See pointer_taken.h.
   void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
 
   // For opaque_call.h.
-  bool is_replayed() const { return hidden_writes_ == HiddenWrites::kNoted; }
+  bool is_replayed() const { return use_ == RecordUse::kReplay; }
   // Call this before a kernel that is not recorded writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
   // Adds results that the record does not know. `fresh` are results in memory that the call
-  // allocated. `views` are views of these, and of the region's values. In a record that is never
-  // replayed, all results are `fresh`.
+  // allocated. `views` are views of these, and of the region's values.
   struct UnseenResults {
     std::vector<at::Tensor> fresh;
     std::vector<at::Tensor> views;
@@ -391,7 +400,7 @@ class Recorder {
   Record* record_ = nullptr;
   Recorder* outer_ = nullptr;  // the recorder that was open on this thread before
   const std::string* region_ = nullptr;
-  HiddenWrites hidden_writes_ = HiddenWrites::kNoted;
+  RecordUse use_ = RecordUse::kReplay;
   std::vector<SuspectedTensor> suspected_;
   std::vector<ExposedStorage> exposed_;
   std::vector<DetachedValue> detached_;

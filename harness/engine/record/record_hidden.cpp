@@ -1,5 +1,7 @@
 // The part of Recorder that finds writes that no op made, and keeps their content. See Note [Writes
 // that no op made].
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/as_strided.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -20,17 +22,33 @@ void restore_content(const at::Tensor& written, const at::Tensor& content) {
   restore_bytes(*storage_address(written), content);
 }
 
-// The op rematch::restore_content. Leaked, because threads may still replay while the process ends.
-const OpFacts& restoring_op() {
-  static const OpFacts& facts = [&]() -> const OpFacts& {
+at::Tensor restore_view(const at::Tensor& base, at::IntArrayRef sizes, at::IntArrayRef strides,
+                        std::int64_t storage_offset) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const UnseenGuard unseen;
+  return at::as_strided(base, sizes, strides, storage_offset);
+}
+
+struct ReplayOnlyOps {
+  const OpFacts& restore_content;
+  const OpFacts& restore_view;
+};
+
+// Registers the ops that only replay runs. Leaked, because threads may still replay while the
+// process ends.
+const ReplayOnlyOps& replay_only_ops() {
+  static const ReplayOnlyOps ops = [&] {
     static auto* library =
         new torch::Library(torch::Library::FRAGMENT, "rematch", std::nullopt, __FILE__, __LINE__);
+    constexpr auto kAnyBackend = c10::DispatchKey::CompositeExplicitAutograd;
     library->def("restore_content(Tensor(a!) written, Tensor content) -> ()");
-    library->impl("restore_content",
-                  torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, &restore_content));
-    return *find_facts("rematch::restore_content");
+    library->impl("restore_content", torch::dispatch(kAnyBackend, &restore_content));
+    library->def("restore_view(Tensor(a) base, int[] size, int[] stride, int offset) -> Tensor(a)");
+    library->impl("restore_view", torch::dispatch(kAnyBackend, &restore_view));
+    return ReplayOnlyOps{*find_facts("rematch::restore_content"),
+                         *find_facts("rematch::restore_view")};
   }();
-  return facts;
+  return ops;
 }
 
 // Ops of Python's torch.library.custom_op raise the versions of the tensors they write to before
@@ -155,17 +173,20 @@ void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
         return value.storage == written && value.constant &&
                record_->shares_kept(static_cast<std::int32_t>(&value - record_->values.data()));
       });
-  if (is_constant_lost && is_content_read(written)) {
+  if (is_replayed() && is_constant_lost && is_content_read(written)) {
     throw Refused("region " + *region_ + ": " + describe_tensor(tensor) +
                   ", which the region keeps because it was filled through a raw pointer, was "
                   "written to again through one after an op had read it; fill a new tensor");
   }
-  const at::Tensor content = copy_of_bytes(*storage_address(tensor));
+  at::Tensor content;
   for (ExposedStorage& each : exposed_) {
-    if (each.storage == written) each.content = content;
+    if (each.storage != written) continue;
+    content = copy_of_bytes(*storage_address(tensor));
+    each.content = content;
   }
+  if (is_replayed() && !content.defined()) content = copy_of_bytes(*storage_address(tensor));
   RecordedStorage& storage = record_->storages[written];
-  RecordedOp op = op_not_run(restoring_op(), tensor);
+  RecordedOp op = op_not_run(replay_only_ops().restore_content, tensor);
   op.in_place = true;
   record_->uses.push_back({id, storage.version, 0, std::nullopt});
   record_->arguments.emplace_back();
@@ -217,7 +238,7 @@ void Recorder::copy_constants(std::int32_t storage) {
 }
 
 void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
-  if (!tensor.defined() || hidden_writes_ == HiddenWrites::kIgnored) return;
+  if (!tensor.defined()) return;
   if (!unsettled_.empty()) settle_writes();
   const c10::StorageImpl* const address = storage_address(tensor);
   const OptionalIndex storage = address == nullptr ? std::nullopt : storages_.find(address);
@@ -240,7 +261,10 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);
   const OptionalIndex storage = storages_.find(storage_address(tensor));
-  if (storage.has_value() && record_->storages[*storage].outside) {
+  if (!storage.has_value()) return;
+  const auto next = static_cast<std::int32_t>(record_->ops.size());
+  record_->writes_ahead.push_back({next, *storage});
+  if (record_->storages[*storage].outside) {
     copy_what_was_read(*storage, record_->storages[*storage].version);
     ++record_->storages[*storage].version;
   }
@@ -272,18 +296,17 @@ Recorder::UnseenResults Recorder::unseen_results(const std::vector<at::Tensor>& 
         std::any_of(unseen.views.begin(), unseen.views.end(), is_it)) {
       continue;
     }
-    (is_fresh || !is_replayed() ? unseen.fresh : unseen.views).push_back(tensor);
+    (is_fresh ? unseen.fresh : unseen.views).push_back(tensor);
     addresses.push_back(address);
   }
   return unseen;
 }
 
 void Recorder::append_view(const at::Tensor& base, const at::Tensor& view) {
-  static const OpFacts& strided = *find_facts("aten::as_strided");
   const std::int32_t viewed = value_of(base);
   const std::int32_t shared = record_->values[viewed].storage;
   const auto index = static_cast<std::int32_t>(record_->ops.size());
-  RecordedOp op = op_not_run(strided, view);
+  RecordedOp op = op_not_run(replay_only_ops().restore_view, view);
   op.num_outputs = 1;
   record_->uses.push_back({viewed, record_->storages[shared].version, 0, std::nullopt});
   record_->arguments.emplace_back();

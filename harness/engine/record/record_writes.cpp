@@ -75,7 +75,7 @@ const at::Tensor* Record::copy_of(const RecordedUse& use) const {
 // Decides how the op's writes are replayed. `stack` ends with the op's arguments.
 void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   const OpFacts& facts = *op.facts;
-  const bool may_be_held = hidden_writes_ == HiddenWrites::kNoted;
+  const bool may_be_held = is_replayed();
   bool is_held = facts.mutates_list && may_be_held;
   held_writes_.clear();
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
@@ -155,8 +155,8 @@ void Recorder::copy_side_arguments(const RecordedOp& op, const torch::jit::Stack
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse& use = record_->uses[i];
     if (!is_outside(use) || !is_side_argument(*op.facts, use)) continue;
-    record_->copies.push_back(
-        {use.value, use.version, content_of(stack[base + use.argument].toTensor())});
+    const at::Tensor& read = stack[base + use.argument].toTensor();
+    record_->copies.push_back({use.value, use.version, is_replayed() ? content_of(read) : read});
   }
 }
 
@@ -187,7 +187,7 @@ void Recorder::copy_what_was_read(std::int32_t storage, std::int32_t version) {
 void Recorder::copy_outside(const RecordedUse& read) {
   const RecordedValue& value = record_->values[read.value];
   const bool is_known = record_->copy_of(read) != nullptr;
-  if (value.op.has_value() || is_known || !value.kept.has_storage()) return;
+  if (value.op.has_value() || is_known || !value.kept.has_storage() || !is_replayed()) return;
   record_->copies.push_back({read.value, read.version, content_of(value.kept)});
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
 
 #include <cstddef>
 #include <vector>
@@ -29,9 +30,13 @@ at::Tensor scratch_like(const at::Tensor& outside) {
 }
 
 at::Tensor content_of(const at::Tensor& outside) {
-  if (outside.is_meta()) return outside;
   const UnseenGuard unseen;
-  return scratch_like(outside).copy_(outside);
+  const bool is_plain = outside.has_storage() && outside.layout() == at::kStrided &&
+                        !outside.key_set().has(c10::DispatchKey::Python);
+  if (!is_plain || at::has_internal_overlap(outside) == at::MemOverlap::Yes) {
+    return at::clone(outside);
+  }
+  return at::empty_strided(outside.sizes(), outside.strides(), outside.options()).copy_(outside);
 }
 
 at::Tensor content_on_cpu(const at::Tensor& tensor) {

@@ -1,16 +1,16 @@
-// Small tensors that replace outside tensors while an op is recomputed: see Note [Side writes]. On
-// the CPU they use memory that no allocator counts, so that predicted bytes stay exact.
+// Tensors that replace outside tensors while an op is recomputed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace rematch {
 
-// A tensor whose content does not matter, for an op to write to instead of `outside`. On meta
-// nothing is written, so this returns `outside` itself.
+// A small tensor for an op to write to instead of `outside`: see Note [Side writes]. Its content
+// does not matter. On the CPU it uses memory that no allocator counts, because it only lives while
+// the op runs. On meta nothing is written, so this returns `outside` itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
-// A copy of the content of `outside`. On meta, `outside` itself.
+// A copy of the content of `outside`, with the same strides unless its elements overlap.
 at::Tensor content_of(const at::Tensor& outside);
 
 // The content of `tensor`, contiguous and on the CPU. Returns `tensor` itself if it is already

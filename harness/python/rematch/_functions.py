@@ -16,7 +16,7 @@ from torch.autograd import function as _function_module
 from torch.utils._pytree import tree_leaves
 
 from rematch._library import LIBRARY
-from rematch._pointers import launches_watched, never_compiled, open_steps
+from rematch._pointers import has_learned_kernels, launches_watched, never_compiled, open_steps
 from rematch.opaque import run_opaque, tensors_in
 
 # Autograd functions of these libraries write through raw pointers.
@@ -118,6 +118,7 @@ class _Calls:
 
     def settle(self) -> None:
         """Declares the functions that were found to write. Call it after the step."""
+        self.has_news = has_learned_kernels()
         for name, written in self._written.items():
             known = _overwrites.get(name)
             if not is_opaque(name):
@@ -127,6 +128,7 @@ class _Calls:
             elif known is None:
                 if name not in self._without_content:
                     declare_opaque(name, written)
+                    self.has_news = True
             elif not written <= known:
                 declare_opaque(name, written)
                 self.has_news = True

@@ -34,6 +34,7 @@ class _Thread(threading.local):
     is_watching = False  # a trace is watching which arguments Triton kernels write to
     is_launching = False  # a Triton kernel is starting, and calls data_ptr() of its arguments
     is_known = False  # a trace has seen what the starting kernel writes to
+    has_learned = False  # the watched trace saw a write of a kernel that was not known before
 
 
 _thread = _Thread()
@@ -42,11 +43,16 @@ _thread = _Thread()
 @contextlib.contextmanager
 def launches_watched() -> Iterator[None]:
     """Watches which arguments Triton kernels write to. Put it around a traced step."""
-    _thread.is_watching = True
+    _thread.is_watching, _thread.has_learned = True, False
     try:
         yield
     finally:
         _thread.is_watching = False
+
+
+def has_learned_kernels() -> bool:
+    """Whether the last watched step would be recorded in another way from here on."""
+    return _thread.has_learned
 
 
 @contextlib.contextmanager
@@ -98,6 +104,7 @@ def _launching(run: Any) -> Any:
             _thread.is_launching, _thread.is_known = before
             if _thread.is_watching:
                 changed = {key for key, content in _hashes(tensors).items() if content != hashes[key]}
+                _thread.has_learned |= written is None or not changed <= written
                 _written_by_kernel.setdefault(kernel, set()).update(changed)
     return launching
 

@@ -186,9 +186,7 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
         raise RematchError(f"{name}{found['first_difference']} differs from that of the step without the plan, though two "
                            "steps without it are equal" + _cause_of(found))
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
-    # An opaque function's writes are put back by ops that the trace does not have.
-    is_counted = not any(each["overwrites"] != [] for each in checkpoint.plan.get("opaque_functions", []))
-    if is_counted and recomputed != predicted["recomputed_ops"]:
+    if recomputed != predicted["recomputed_ops"]:
         raise RematchError(f"{name}the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "
                            "does step() run forward once?")
     risen = found["checkpointed"]["peak_bytes"]

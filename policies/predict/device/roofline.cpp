@@ -115,7 +115,10 @@ Profile profile_by(const Rates& rates, const Trace& trace) {
   profile.trace_sha256 = trace_sha256(trace);
   profile.device = rates.sheet.name;
   profile.source = ProfileSource::kRoofline;
-  for (const TracedOp& op : trace.ops) profile.forward.push_back(time_of(rates, trace, op));
+  for (const TracedOp& op : trace.ops) {
+    const bool runs = !is_replay_only(op.name);
+    profile.forward.push_back(runs ? time_of(rates, trace, op) : Profile::Duration{});
+  }
   profile.backward = backward_times(rates, trace, profile.forward);
   for (const TracedCollective& sum : trace.gradient_sums) {
     profile.gradient_sums += time_on_link(rates, trace, sum).value_or(Profile::Duration{});

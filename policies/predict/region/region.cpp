@@ -6,6 +6,12 @@
 
 namespace rematch {
 
+Bytes copied_bytes(const RegionGraph& graph) {
+  Bytes bytes;
+  for (const RegionCopy& copy : graph.copies) bytes += copy.bytes;
+  return bytes;
+}
+
 bool has_live_slot(const RegionGraph& graph) {
   return std::any_of(graph.slots.begin(), graph.slots.end(),
                      [](const RegionSlot& slot) { return !slot.is_dropped; });
@@ -29,7 +35,7 @@ bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot) {
 
 bool same_behaviour(const RegionGraph& a, const RegionGraph& b) {
   return a.ops == b.ops && a.values == b.values && a.storages == b.storages &&
-         a.events == b.events && a.stop == b.stop &&
+         a.copies == b.copies && a.events == b.events && a.stop == b.stop &&
          std::equal(a.slots.begin(), a.slots.end(), b.slots.begin(), b.slots.end(),
                     [](const RegionSlot& x, const RegionSlot& y) {
                       return x.use == y.use && x.at_op == y.at_op && x.is_dropped == y.is_dropped;

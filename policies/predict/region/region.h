@@ -64,6 +64,14 @@ struct RegionOp {
   bool operator==(const RegionOp&) const = default;
 };
 
+// A copy that the region makes when an op runs and holds until its last slot is released. The copy
+// is of an outside tensor that the op overwrites, or of what a kernel wrote without an op.
+struct RegionCopy {
+  int op = 0;  // local
+  Bytes bytes;
+  bool operator==(const RegionCopy&) const = default;
+};
+
 // A tensor saved for backward. `at_op` is the number of region ops that had run when autograd
 // packed it.
 struct RegionSlot {
@@ -91,6 +99,7 @@ struct RegionGraph {
   std::vector<RegionValue> values;
   std::vector<RegionStorage> storages;
   std::vector<StorageId> storage_ids;  // ids in the trace
+  std::vector<RegionCopy> copies;
   std::vector<RegionSlot> slots;
   std::vector<RegionEvent> events;
   Bytes other_bytes_before;  // backward's bytes at the first event
@@ -101,6 +110,9 @@ struct RegionGraph {
 
 // Returns the storages that the region holds because it reads them, as ascending ids of the trace.
 std::vector<StorageId> input_storages(const RegionGraph& graph);
+
+// Returns the bytes of all copies.
+Bytes copied_bytes(const RegionGraph& graph);
 
 // Returns whether backward needs the region. Once autograd has dropped all slots of a region,
 // nothing holds the region's values.

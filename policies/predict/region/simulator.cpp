@@ -46,6 +46,7 @@ class RegionPlayer {
     for (const RegionStorage& storage : graph_.storages) {
       if (storage.is_input) result_.inputs += storage.bytes;
     }
+    result_.inputs += copied_bytes(graph_);
     sample(state_.held());
     for (const RegionEvent& event : graph_.events) {
       switch (event.kind) {

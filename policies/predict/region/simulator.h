@@ -51,7 +51,8 @@ struct RegionSimulation {
   std::vector<ExecutedOp> executed;  // in the order of execution
   // bytes held from forward to backward because the plan saves them, including dead saves
   Bytes kept;
-  // bytes held from forward to backward because the region reads results of earlier ops
+  // bytes held from forward to backward because the region reads results of earlier ops, or copied
+  // tensors that were overwritten
   Bytes inputs;
   // Bytes that the region holds (kept, recomputed, or held by backward) plus all bytes that
   // backward allocated. There is one entry for the first demand, one for every executed op and one

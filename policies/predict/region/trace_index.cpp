@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
+#include "policies/predict/device/roofline.h"
 #include "policies/replay/demand.h"
 #include "policies/trace/collective.h"
 #include "policies/trace/op_class.h"
@@ -44,7 +47,13 @@ class EdgePacks {
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
 
   bool is_of_op_before(const TracedPack& pack) {
-    if (at_op_ == OpId() || !is_result_of_op_before(pack.value)) return false;
+    if (at_op_ == OpId()) return false;
+    const TracedOp& op_before = trace_.ops[at_op_ - 1];
+    if (is_replay_only(op_before.name)) {  // the pack, or an op before it, caused this op
+      const StorageId storage = trace_.values[pack.value].storage;
+      return trace_.values[op_before.inputs.front().value].storage == storage;
+    }
+    if (!is_result_of_op_before(pack.value)) return false;
     const bool next_reads = trace_.ops.contains(at_op_) && reads(trace_.ops[at_op_], pack.value);
     if (!next_reads) return true;
     return saves_its_result(trace_.ops[at_op_ - 1]) && seen_[pack.value]++ == 0;
@@ -71,6 +80,7 @@ class GraphBuilder {
     for (const OpId op : graph_.range.ids()) add_op(op);
     add_slots();
     note_side_effects();
+    note_copies();
     note_constants();
     note_readers();
     add_events(pack_events);
@@ -82,7 +92,8 @@ class GraphBuilder {
     const auto [found, is_new] = values_.try_emplace(id, static_cast<int>(graph_.values.size()));
     if (!is_new) return found->second;
     const TracedValue& traced = trace_.values[id];
-    const bool inside = traced.producer >= graph_.range.first && traced.producer < graph_.range.end;
+    const bool inside = traced.producer >= graph_.range.first &&
+                        traced.producer < graph_.range.end && !views_of_outside_.contains(id);
     const int index = found->second;
     graph_.values.emplace_back();
     if (inside) graph_.values[index].producer = *traced.producer - graph_.range.first;
@@ -119,7 +130,14 @@ class GraphBuilder {
     RegionOp op;
     op.is_view = traced.is_view;
     for (const TracedUse& use : traced.inputs) op.reads.push_back({value(use.value), use.version});
-    for (ValueId output : traced.outputs) op.outputs.push_back(value(output));
+    // A region restores only views of its own storages. Other views come from outside.
+    const bool is_of_outside = is_replay_only(traced.name) && traced.is_view &&
+                               graph_.storages[storage_of(op.reads.front())].outside;
+    if (is_of_outside) views_of_outside_.insert(traced.outputs.begin(), traced.outputs.end());
+    for (ValueId output : traced.outputs) {
+      const int local = value(output);
+      if (!is_of_outside) op.outputs.push_back(local);
+    }
     for (StorageId written : traced.writes) {
       op.writes.push_back(storage(written));
       graph_.storages[op.writes.back()].writes.push_back(id - graph_.range.first);
@@ -169,6 +187,59 @@ class GraphBuilder {
       if (storage.outside) storage.writes.clear();
     }
   }
+
+  int storage_of(const RegionUse& use) const { return graph_.values[use.value].storage; }
+
+  // Finds the copies that the engine's recorder makes. It copies what ops have read of an outside
+  // tensor before an op overwrites the tensor, because recompute would find other content there.
+  void note_copies() {
+    for (int index = 0; index < static_cast<int>(graph_.ops.size()); ++index) {
+      const TracedOp& traced = trace_.ops[graph_.range.first + index];
+      const RegionOp& op = graph_.ops[index];
+      for (const ValueId copied : traced.copies) {
+        const int local = value(copied);
+        if (graph_.storages[graph_.values[local].storage].outside) copy(index, copied);
+      }
+      for (const int written : op.writes) {
+        const bool is_own = !graph_.storages[written].outside;
+        const bool is_hidden = is_replay_only(traced.name);
+        if (is_own && is_hidden) graph_.copies.push_back({index, graph_.storages[written].bytes});
+        if (!is_hidden) copy_what_was_read(written, index);
+      }
+      for (const StorageId written : traced.overwrites) {
+        const auto local = storages_.find(written);
+        if (local == storages_.end() || !graph_.storages[local->second].outside) continue;
+        copy_what_was_read(local->second, index);
+      }
+    }
+  }
+
+  void copy_what_was_read(int storage, int before_op) {
+    for (int index = 0; index < before_op; ++index) {
+      const RegionOp& reader = graph_.ops[index];
+      if (reader.is_view || reader.side_effect) continue;
+      const TracedOp& traced = trace_.ops[graph_.range.first + index];
+      for (std::size_t i = 0; i < traced.inputs.size(); ++i) {
+        const RegionUse& read = reader.reads[i];
+        const TracedUse& use = traced.inputs[i];
+        if (storage_of(read) != storage || graph_.values[read.value].producer.has_value() ||
+            is_side_argument(traced, use.value)) {
+          continue;
+        }
+        if (copied_.insert({use.value, use.version}).second) copy(before_op, use.value);
+      }
+    }
+  }
+
+  // See Note [Side writes] in harness/engine/record/op_facts.h.
+  bool is_side_argument(const TracedOp& op, ValueId value) const {
+    const auto has = [](const auto& list, auto id) {
+      return std::find(list.begin(), list.end(), id) != list.end();
+    };
+    return has(op.copies, value) || has(op.overwrites, trace_.values[value].storage);
+  }
+
+  void copy(int op, ValueId copied) { graph_.copies.push_back({op, value_bytes(trace_, copied)}); }
 
   void note_constants() {
     for (const RegionOp& op : graph_.ops) {
@@ -285,6 +356,8 @@ class GraphBuilder {
   RegionGraph graph_;
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
+  std::set<ValueId> views_of_outside_;
+  std::set<std::pair<ValueId, std::int32_t>> copied_;  // value and version
   std::vector<Started> started_;  // collectives whose wait has not been found yet
 };
 

@@ -35,7 +35,9 @@ void for_each_recomputed(const Trace& trace, const Plan& plan, Schedule schedule
 
 PredictedCounts predict_counts(const Trace& trace, const Plan& plan, Schedule schedule) {
   PredictedCounts counts;
-  for (const TracedOp& op : trace.ops) count(counts, Phase::kForward, op.name, op.op_class);
+  for (const TracedOp& op : trace.ops) {
+    if (!is_replay_only(op.name)) count(counts, Phase::kForward, op.name, op.op_class);
+  }
   for (const BackwardEvent& event : trace.backward) {
     if (event.kind != BackwardEvent::Kind::kOp) continue;
     count(counts, Phase::kBackward, event.op, class_of(event.op));

@@ -43,6 +43,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   std::set<StorageId> on_host;
   std::set<StorageId> kept;
   std::set<StorageId> inputs;
+  Bytes copies;
   IdTable<PackId, bool> in_region(trace.packs.size(), false);
   const TraceIndex index(trace);
   const std::vector<OpRange> ranges = index.ranges(plan);
@@ -50,6 +51,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
     const RegionGraph graph = index.graph(ranges[i]);
     for (const RegionSlot& slot : graph.slots) in_region[slot.pack] = true;
     if (!has_live_slot(graph)) continue;  // after forward, nothing refers to the region
+    copies += copied_bytes(graph);
     const RegionType& type = plan.types[plan.regions[i].type];
     std::set<StorageId> gone;
     if (i + 1 < ranges.size()) gone = ids_of(graph, offloaded_storages(graph, type));
@@ -69,7 +71,7 @@ HeldAfterForward held_after_forward(const Trace& trace, const Plan& plan) {
   inputs = without(inputs, kept);
   unmanaged = without(without(without(unmanaged, kept), inputs), alive_anyway(trace));
   on_host = without(without(without(on_host, kept), inputs), unmanaged);
-  return {bytes_of(trace, kept), bytes_of(trace, inputs), bytes_of(trace, unmanaged),
+  return {bytes_of(trace, kept), bytes_of(trace, inputs) + copies, bytes_of(trace, unmanaged),
           bytes_of(trace, on_host)};
 }
 

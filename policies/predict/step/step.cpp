@@ -62,6 +62,8 @@ class StepSimulator::Run {
     Region* before = nullptr;  // this region's backward also brings back the values of `before`
     std::size_t next_step = 0;
     std::size_t next_event = 0;
+    std::size_t num_copied = 0;
+    Bytes copied;  // bytes of the copies that the region holds
     Bytes recomputed;
   };
   // The state at one event of backward. All other state is the same at each event.
@@ -99,7 +101,8 @@ class StepSimulator::Run {
       for (const StorageId storage : facts_.born.at(op)) allocate(storage);
       for (const StorageId storage : facts_.freed.at(op)) release(storage);
       drop_packs(op);
-      note_forward(op);
+      make_copies(op);
+      if (!is_replay_only(trace_.ops[op].name)) note_forward(op);
     }
   }
 
@@ -110,11 +113,14 @@ class StepSimulator::Run {
     for (const StorageId storage : facts_.freed.at(end)) release(storage);
     drop_packs(end);
     result_.after_forward = facts_.baseline + alive_;
-    if (boundaries_ != nullptr || peak_op_) held_after_forward_ = holders_;
+    if (boundaries_ != nullptr || peak_op_) {
+      held_after_forward_ = holders_;
+      copied_after_forward_ = held_copies();
+    }
     if (boundaries_ == nullptr) return;
-    for (std::size_t op = 0; op < boundaries_->size(); ++op) {
-      StepBoundary& boundary = (*boundaries_)[op];
-      boundary.holders = forward_holders(OpId(op), boundary.holders.other);
+    for (std::size_t i = 0; i < boundaries_->size(); ++i) {
+      StepBoundary& boundary = (*boundaries_)[i];
+      boundary.holders = forward_holders(boundary_ops_[i], boundary.holders.other);
     }
   }
 
@@ -168,6 +174,7 @@ class StepSimulator::Run {
   // region.
   void drop(Region& region) {
     release_inputs(region);
+    drop_copies(region);
     for (const int kept : region.simulation->timeline.kept) {
       release(region.in_trace->storages[kept]);
     }
@@ -232,6 +239,32 @@ class StepSimulator::Run {
     }
   }
 
+  // Makes the copies of the open region's op.
+  void make_copies(OpId op) {
+    if (next_region_ == num_closed_) return;
+    Region& region = regions_[num_closed_];
+    const auto& copies = region.in_trace->graph->copies;
+    for (; region.num_copied < copies.size(); ++region.num_copied) {
+      const RegionCopy& copy = copies[region.num_copied];
+      if (region.in_trace->range.first + copy.op > op) return;
+      region.copied += copy.bytes;
+      alive_ += copy.bytes;
+    }
+  }
+
+  std::vector<std::pair<OpId, Bytes>> held_copies() const {
+    std::vector<std::pair<OpId, Bytes>> held;
+    for (const Region& region : regions_) {
+      if (region.copied.count == 0) continue;
+      for (const RegionCopy& copy : region.in_trace->graph->copies) {
+        held.emplace_back(region.in_trace->range.first + copy.op, copy.bytes);
+      }
+    }
+    return held;
+  }
+
+  void drop_copies(Region& region) { alive_ -= std::exchange(region.copied, Bytes{}); }
+
   void allocate(StorageId storage) {
     ++holders_[storage];
     alive_ += trace_.storages[storage].bytes;
@@ -263,6 +296,7 @@ class StepSimulator::Run {
     if (boundaries_ != nullptr) {
       boundaries_->push_back({Phase::kForward, facts_.top_scope(trace_.ops[op].scope), {}});
       boundaries_->back().holders.other = alive_;
+      boundary_ops_.push_back(op);
     }
     if (!raises_peak(Phase::kForward, total)) return;
     peak_op_ = op;
@@ -281,6 +315,9 @@ class StepSimulator::Run {
       const std::optional<OpId> born = facts_.born_at[storage];
       if (!born || *born > op || held_after_forward_[storage] == 0) continue;
       holders.saved_activations += trace_.storages[storage].bytes;
+    }
+    for (const auto& [made_at, bytes] : copied_after_forward_) {
+      if (made_at <= op) holders.saved_activations += bytes;
     }
     holders.other += alive - holders.saved_activations + facts_.gathered_at(op);
     return holders;
@@ -363,6 +400,7 @@ class StepSimulator::Run {
     recomputed_ += region.recomputed;
     if (timeline.ends && region.next_event == timeline.events.size()) {
       release_inputs(region);
+      drop_copies(region);
       drop_host_copies(region);
     }
   }
@@ -412,11 +450,13 @@ class StepSimulator::Run {
   const Trace& trace_;
   Schedule schedule_;
   std::vector<StepBoundary>* boundaries_;
+  std::vector<OpId> boundary_ops_;  // the ops of forward's boundaries
 
   std::map<std::pair<const RegionGraph*, const RegionType*>, SimulatedType> simulations_;
   std::vector<Region> regions_;
   IdTable<StorageId, std::int32_t> holders_;  // number of holders, for storages that forward made
   IdTable<StorageId, std::int32_t> held_after_forward_;
+  std::vector<std::pair<OpId, Bytes>> copied_after_forward_;  // by the op that made the copy
   IdTable<PackId, OptionalIndex> region_of_pack_;
   std::size_t next_region_ = 0;
   PackId next_pack_;

@@ -108,6 +108,7 @@ PieceFigures SpanTally::add_region(const RegionOption& region) {
   const SpanPricer::Piece& piece = pricer_->piece(region.range);
   held_here_ = late_ = {};
   for (const StorageId storage : input_storages(piece.graph)) hold(storage);
+  held_here_ += copied_bytes(piece.graph);
   const Bytes inputs = held_here_ + late_;
   for (const StorageId storage : region.keeps) hold(storage);
   PieceFigures figures;

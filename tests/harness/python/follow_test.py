@@ -2,6 +2,7 @@
 and no byte left over. The steps run on a GPU if there is one."""
 
 import gc
+import json
 import os
 import pickle
 import unittest
@@ -14,6 +15,7 @@ rematch.count_memory()  # before the first tensor
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import torch  # noqa: E402
+from rematch.selftest import Model  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NUM_STEPS = 12
@@ -225,6 +227,32 @@ class FollowTest(unittest.TestCase):
                     warnings.simplefilter("ignore")
                     peak(model, 1, rematch.recording(checkpoint))
                     self.assertLessEqual(peak(model, 1, rematch.recording(checkpoint)), limit + kept)
+
+
+class LateLibraryTest(unittest.TestCase):
+    def test_an_op_that_is_registered_after_the_checkpoint_is_planned(self):
+        """A library may be imported after the plan was loaded."""
+        model, x = Model(), torch.randn(8, 32)
+        plan = rematch.resolve(rematch.trace(model, lambda: model(x)), "save_mm")
+        text = json.dumps(plan)
+        self.assertIn('"aten::gelu"', text)
+        checkpoint = rematch.Checkpoint(json.loads(text.replace('"aten::gelu"', '"rematch_follow_late::gelu"')))
+
+        @torch.library.custom_op("rematch_follow_late::gelu", mutates_args=())
+        def gelu(x: torch.Tensor) -> torch.Tensor:
+            return x.tanh()
+
+        gelu.register_autograd(lambda ctx, gradient: gradient * ctx.saved_tensors[0],
+                               setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
+        for layer in model.layers:
+            layer.feed_forward[1].forward = gelu
+        with warnings.catch_warnings(), rematch.scopes(model, checkpoint):
+            warnings.simplefilter("error")
+            for _ in range(2):
+                with rematch.recording(checkpoint):
+                    loss = model(x)
+                loss.backward()
+        self.assertEqual([(row["passes"], row["left"]) for row in checkpoint.report()], [(8, 0)])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/engine/record/opaque_call.h"
 #include "harness/measure/memory.h"
 #include "models/scope/scope.h"
 #include "policies/base/json.h"
@@ -149,8 +150,61 @@ at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
   return at::silu(at::mm(y, w.t()));
 }
 
+// Reads a large table several times and overwrites it twice.
+at::Tensor& table() {
+  static at::Tensor made = at::ones({kTokens, kDim});
+  return made;
+}
+at::Tensor with_overwritten_table(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor y = at::sin(at::mm(x, w) + table()) + table().abs();
+  table().mul_(0.5);
+  const at::Tensor z = at::silu(y + table());
+  table().add_(1);
+  return at::tanh(z);
+}
+
+// Reads running statistics and then updates them, as batch norm in training does.
+struct Statistics {
+  at::Tensor mean = at::zeros({kDim});
+  at::Tensor variance = at::ones({kDim});
+};
+const Statistics& statistics() {
+  static const Statistics made;
+  return made;
+}
+at::Tensor with_batch_norm(const at::Tensor& x, const at::Tensor& w, bool is_training) {
+  const auto& [mean, variance] = statistics();
+  const at::Tensor y = at::mm(x, w) - mean;
+  return at::silu(std::get<0>(
+      at::native_batch_norm(y, {}, {}, mean, variance, is_training, /*momentum=*/0.1, 1e-5)));
+}
+
+// A kernel that torch does not see halves `q` in memory and returns views of it. A second one
+// overwrites a table from outside the layer.
+at::Tensor with_opaque_calls(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor q = at::mm(x, w).detach();
+  const at::Tensor before = at::cos(q);
+  const at::Tensor gate = at::sigmoid(at::mm(x, w) * table());
+  at::Tensor flat;
+  at::Tensor unread;
+  {
+    const auto call = OpaqueCall::begin({q, table()});
+    for (const at::Tensor& each : {q, table()}) {
+      auto* const numbers =
+          static_cast<float*>(each.unsafeGetTensorImpl()->storage().mutable_data());
+      std::for_each_n(numbers, each.numel(), [](float& number) { number *= 0.5F; });
+    }
+    flat = q.view({-1});
+    unread = q.t();
+    if (call != nullptr) call->end("halve", {q, table()}, {flat, unread});
+  }
+  return at::silu(gate * at::sin(flat).view_as(q) * before);
+}
+
 std::vector<NamedNetwork> networks() {
-  buffer();  // makes the buffer before any network
+  buffer();  // makes the buffers before any network
+  table();
+  statistics();
   return {network_of("rotary embedding in place", &rotate_both),
           network_of("constant let go of", &with_short_lived_constant),
           network_of("parts", &in_parts),
@@ -158,6 +212,16 @@ std::vector<NamedNetwork> networks() {
           network_of("number", &with_number),
           network_of("factories", &with_factories),
           network_of("side effect", &with_side_effect),
+          network_of("overwritten table", &with_overwritten_table),
+          network_of("batch norm in training",
+                     [](const at::Tensor& x, const at::Tensor& w) {
+                       return with_batch_norm(x, w, /*is_training=*/true);
+                     }),
+          network_of("batch norm in evaluation",
+                     [](const at::Tensor& x, const at::Tensor& w) {
+                       return with_batch_norm(x, w, /*is_training=*/false);
+                     }),
+          network_of("opaque calls", &with_opaque_calls),
           network_of("dead branches", &with_dead_branches)};
 }
 

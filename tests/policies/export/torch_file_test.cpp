@@ -155,6 +155,31 @@ TEST_CASE("a region that writes to a tensor from outside is refused") {
              Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor from outside"));
 }
 
+TEST_CASE("a region with an op that hides an effect is refused for every target") {
+  const std::string op = "rematch::attention";
+  const Trace plain = toy_llama({.layers = 2});
+  Trace keeping = plain;
+  keeping.hidden.kept_ops = {op};
+  Trace writing = plain;
+  writing.hidden.silent_writers = {{op, {0}}};
+  Trace calling = plain;
+  for (TracedOp& each : calling.ops) {
+    if (each.name == op) each.name = "rematch::opaque";
+  }
+  for (const Trace& trace : {keeping, writing, calling}) {
+    CHECK_THAT(refusal(trace, plan_of("full", trace)),
+               Catch::StartsWith("region blocks.0: rematch::") &&
+                   Catch::Contains("has effects that torch does not see") &&
+                   Catch::Contains("run the plan with rematch.Checkpoint"));
+    const auto lines = system_config("transformers", trace, plan_of("full", trace));
+    REQUIRE(std::holds_alternative<Rejected>(lines));
+    CHECK_THAT(std::get<Rejected>(lines).message, Catch::Contains("torch does not see"));
+  }
+  Trace elsewhere = plain;
+  elsewhere.hidden.kept_ops = {"lib::outside_of_regions"};
+  CHECK(regions_of(elsewhere, plan_of("full", elsewhere)).regions.size() == 2);
+}
+
 TEST_CASE("a module that is called twice is checkpointed in both calls or in none") {
   Trace trace = toy_llama({.layers = 4});
   // Layer 2 becomes a second run of layer 0.
