@@ -11,6 +11,7 @@
 #include "policies/base/text.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/export/embedded.h"
+#include "policies/export/hidden_ops.h"
 #include "policies/export/plan_difference.h"
 #include "policies/export/python_text.h"
 #include "policies/predict/region/trace_index.h"
@@ -251,6 +252,7 @@ std::variant<std::vector<RematModule>, Rejected> remat_modules(const Trace& trac
     if (!problem && calls[region.first_scope]++ > 0) {
       problem = "the module is called several times in a step";
     }
+    if (!problem) problem = hidden_op_problem(trace, ranges[i]);
     if (!problem) problem = parts.find();
     problems.add(region, problem);
     parts.add_selectors(policy.save_regions);

@@ -222,7 +222,7 @@ struct Record {
 // cannot compute: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
-// What a record is for. The record of a trace is never replayed, so it needs no copies of what
+// The purpose of a record. The record of a trace is never replayed, so it needs no copies of what
 // hidden writes wrote, and it holds no op (Note [Held ops]).
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
