@@ -8,7 +8,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from gpu.machine import DRY_PROGRAMS, ROOT
+from benchmarks import builds
+from gpu.machine import DRY_PROGRAMS, RELEASE_FILE, ROOT
 
 MAX_PACKED_BYTES = 64 << 20
 # Debian libraries that the programs load and that a container with LibTorch may lack.
@@ -36,6 +37,7 @@ def pack(file, build, dry_results, open_list):
         add_package(tree, build / PACKAGE_LIBRARY)
         add_dry_reports(tree, dry_results)
         (tree / OPEN_FILE).write_text(json.dumps(open_list, indent=2) + "\n")
+        (tree / RELEASE_FILE).write_text(builds.chosen() + "\n")
         partial = file.with_name(file.name + ".partial")
         with tarfile.open(partial, "w:xz") as archive:
             for path in sorted(tree.rglob("*")):

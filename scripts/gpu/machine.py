@@ -8,14 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks import builds
 from gpu import questions
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
 DEV_BUILD = ROOT / "build/dev"
-TORCH_VERSION = "2.11."
 SECONDS_TO_WRITE = 10
+# In a folder of carried programs: the release of LibTorch that they were built for, such as 2.11.
+RELEASE_FILE = "torch_release.txt"
 
 # Paths of the built programs: in preset cuda, and in preset dev those for the dry device.
 PROGRAMS = {
@@ -29,12 +31,13 @@ PROGRAMS = {
 DRY_PROGRAMS = {**PROGRAMS, "rematch": "harness/cli/dry/rematch"}
 
 
-def libtorch_root():
+def libtorch_root(release):
     """Returns LIBTORCH_ROOT, the folder that scripts/setup unpacked, or the folder of a Python's torch."""
     if os.environ.get("LIBTORCH_ROOT"):
         return Path(os.environ["LIBTORCH_ROOT"])
-    if (ROOT / ".libtorch-cuda/torch").exists():
-        return ROOT / ".libtorch-cuda"
+    unpacked = builds.libtorch_folder(".libtorch-cuda", release)
+    if (unpacked / "torch").exists():
+        return unpacked
     for path in map(Path, sys.path):
         if (path / "torch/lib/libtorch_cuda.so").exists():
             return path
@@ -64,7 +67,12 @@ class Machine:
         return DEV_BUILD / DRY_PROGRAMS[name]
 
     def libtorch(self):
-        return DEV_BUILD / "dry_cuda" if self.dry else libtorch_root()
+        return DEV_BUILD / "dry_cuda" if self.dry else libtorch_root(self.release())
+
+    def release(self):
+        """Returns the release of torch that the programs were built for."""
+        carried = self.programs / RELEASE_FILE if self.programs else None
+        return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
     def expected(self, question):
         """Returns what the question's command reported on the dry device, if that was packed."""
@@ -91,8 +99,8 @@ class Machine:
         if done.returncode:
             return f"{self.python} has no torch or no numpy"
         version, sees_device = done.stdout.split()
-        if not version.startswith(TORCH_VERSION):
-            return f"{self.python} has torch {version}, not {TORCH_VERSION}"
+        if builds.release_of(version) != self.release():
+            return f"{self.python} has torch {version}, not {self.release()}"
         return None if sees_device == "True" else f"torch {version} of {self.python} sees no device"
 
     def obstacle(self, question):
@@ -105,7 +113,7 @@ class Machine:
         if question.gpu and not self.has_driver():
             return "there is no NVIDIA driver"
         if self.libtorch() is None:
-            return "no LibTorch 2.11: set LIBTORCH_ROOT to the folder that holds torch/ and nvidia/"
+            return f"no LibTorch {self.release()}: set LIBTORCH_ROOT to the folder that holds torch/ and nvidia/"
         if question.gpu and not self.program("rematch").exists():
             return "no built programs found: pass --programs, or build preset cuda"
         return self.ask_torch() if question.torch else None

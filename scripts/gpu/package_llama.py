@@ -4,7 +4,7 @@ and peak, and times a trainer's steps with and without the plan, taking turns.
 
     package_llama.py -o FILE [--small]
 
---small takes a model of four layers, on any device. Needs torch 2.11.0, transformers and package rematch
+--small takes a model of four layers, on any device. Needs a supported torch, transformers and package rematch
 (PYTHONPATH). Exit codes: 0 FILE is written, whatever its result; 2 usage, or something is missing."""
 
 import argparse

@@ -10,7 +10,7 @@ parameters. OUT is written before and after every turn.
 
 pytorch_rivals.py runs the turns in a child process. If a rival ends the child or keeps it busy for too long,
 this program marks the rival as failed and starts a child for the others. At LIMIT the rest is marked as not run.
-Needs torch 2.11 and numpy. Exit codes: 0 OUT is written, whatever its result; 2 usage."""
+Needs torch and numpy. Exit codes: 0 OUT is written, whatever its result; 2 usage."""
 
 import argparse
 import json

@@ -208,7 +208,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, default=GOLDEN, help="folder to write to")
     arguments = parser.parse_args()
     found = torch.__version__.split("+")[0]
-    if found != TORCH_VERSION:
+    if found != TORCH_VERSION and arguments.output == GOLDEN:
         sys.exit(f"torch is {found}; the golden files are of {TORCH_VERSION}: install that version")
     torch.set_num_threads(THREADS)
     counting = Counting()

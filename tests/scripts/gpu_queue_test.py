@@ -18,6 +18,7 @@ import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
+from benchmarks import builds  # noqa: E402
 from gpu import archive, carried, machine, package_llama, questions, recording, running, source, verdicts  # noqa: E402
 
 QUEUE = SCRIPTS.parent / "reports/results/gpu/queue.json"
@@ -561,6 +562,19 @@ class PackTest(unittest.TestCase):
         self.assertTrue((folder / "python/rematch/librematch_python.so").exists())
         self.assertEqual(source.from_programs(folder).open, {"x": "never answered"})
 
+    def test_carried_programs_want_the_torch_that_they_were_built_for(self):
+        self.build()
+        with unittest.mock.patch.object(builds, "chosen", return_value="2.13"):
+            self.pack()
+        there = machine.Machine(programs=carried.unpacked(self.root / "programs.tar.xz"))
+        python = self.root / "python"
+        python.write_text("#!/bin/sh\necho 2.15.0 True\n")
+        python.chmod(0o755)
+        there.python = str(python)
+        self.assertIn("has torch 2.15.0, not 2.13", there.torch_obstacle())
+        there.libtorch = lambda: None
+        self.assertIn("no LibTorch 2.13:", there.obstacle(question(gpu=False)))
+
     def test_a_newer_file_is_unpacked_again(self):
         self.build()
         self.pack()
@@ -1019,9 +1033,10 @@ class ObstacleTest(unittest.TestCase):
                 python.chmod(0o755)
                 return machine.Machine(python=str(python)).torch_obstacle()
 
-        self.assertIsNone(obstacle("2.11.0+cu130 True"))
-        self.assertIn("has torch 2.10.0, not 2.11", obstacle("2.10.0 True"))
-        self.assertIn("torch 2.11.0+cpu of", obstacle("2.11.0+cpu False"))
+        release = builds.chosen()
+        self.assertIsNone(obstacle(f"{release}.0+cu130 True"))
+        self.assertIn(f"has torch 2.10.0, not {release}", obstacle("2.10.0 True"))
+        self.assertIn(f"torch {release}.0+cpu of", obstacle(f"{release}.0+cpu False"))
         self.assertIn("has no torch or no numpy", obstacle("", code=1))
         self.assertIn("does not start", machine.Machine(python="/nowhere/python").torch_obstacle())
 

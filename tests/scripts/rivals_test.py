@@ -1,5 +1,5 @@
 """Tests the verdict over PyTorch's steps, and the schedule of pytorch_steps.py with children that end in every way. The
-small models also run if a Python with torch 2.11.0 is found."""
+small models also run if a Python with torch is found."""
 
 import copy
 import json
@@ -239,7 +239,7 @@ class CommandTest(unittest.TestCase):
 def python_with_torch():
     """Finds Python as scripts/test_python does."""
     python = os.environ.get("REMATCH_PYTHON", str(ROOT / ".python/bin/python"))
-    asked = "import numpy, torch; assert torch.__version__.startswith('2.11.0')"
+    asked = "import numpy, torch"
     try:
         return python if subprocess.run([python, "-c", asked], capture_output=True).returncode == 0 else None
     except OSError:
@@ -259,7 +259,7 @@ print(llama.Llama(dimensions, torch.float32).loss(data.text_batch(dimensions, 0,
 """
 
 
-@unittest.skipUnless(python_with_torch(), "no Python with torch 2.11.0; name one with REMATCH_PYTHON")
+@unittest.skipUnless(python_with_torch(), "no Python with torch; name one with REMATCH_PYTHON")
 class TorchTest(unittest.TestCase):
     def test_small_rivals_run_with_the_loss_of_the_twin(self):
         python = python_with_torch()

@@ -546,8 +546,10 @@ TEST_CASE("a killed run leaves nothing in the folder for temporary files") {
 TEST_CASE("doctor names what can be used and why not the rest") {
   const Outcome outcome = rematch("doctor");
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Catch::Contains("2.11.0") && Catch::Contains("device cuda"));
+  CHECK_THAT(outcome.out, Catch::Contains("device cuda"));
   const Json json = Json::parse(rematch("doctor --json").out);
+  CHECK_THAT(outcome.out,
+             Catch::Contains(json["environment"]["libtorch_version"].get<std::string>()));
   CHECK(json["engine"] == "ok");
   CHECK(json["devices"]["cpu"] == "ok");
 }

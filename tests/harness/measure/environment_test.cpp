@@ -4,6 +4,8 @@
 
 #include <ATen/Parallel.h>
 #include <stdlib.h>
+#include <regex>
+#include <string>
 
 #include "tests/support/catch.h"
 
@@ -13,7 +15,8 @@ namespace {
 TEST_CASE("the environment says what computed, with which LibTorch") {
   const Environment environment = describe_environment(at::kCPU);
   CHECK(environment.device == "cpu");
-  CHECK(environment.libtorch_version == "2.11.0");
+  const std::string version = environment.libtorch_version.value_or("");
+  CHECK(std::regex_match(version, std::regex("2\\.[0-9]+\\.[0-9]+")));
   CHECK(environment.threads == at::get_num_threads());
   CHECK(environment.cpu_capability.value_or("") != "");
   CHECK(environment.math_mode.value_or("").find("onednn") != std::string::npos);

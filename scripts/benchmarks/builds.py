@@ -1,0 +1,45 @@
+"""Which releases of torch the presets build for, and where the package's library for each of them is."""
+
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def releases():
+    """Returns the supported ones, such as "2.11", oldest first."""
+    found = [folder.name for folder in (ROOT / "scripts" / "libtorch").iterdir() if folder.is_dir()]
+    return sorted(found, key=lambda release: tuple(map(int, release.split("."))))
+
+
+def default():
+    return (ROOT / "scripts" / "libtorch" / "default.txt").read_text(encoding="utf-8").strip()
+
+
+def chosen():
+    """Returns the release that preset dev builds for."""
+    kept = ROOT / ".libtorch-version"
+    return kept.read_text(encoding="utf-8").strip() if kept.exists() else default()
+
+
+def libtorch_folder(kind, release):
+    """Returns where scripts/setup unpacks LibTorch of a kind, such as ".libtorch-cuda"."""
+    return ROOT / (kind if release == default() else f"{kind}-{release}")
+
+
+def release_of(version):
+    """Returns "2.15" of "2.15.0+cpu"."""
+    return ".".join(version.split(".")[:2])
+
+
+def preset_of(release):
+    return "dev" if release == chosen() else f"torch-{release}"
+
+
+def library_of(release):
+    return ROOT / "build" / preset_of(release) / "harness" / "python" / "librematch_python.so"
+
+
+def how_to_build_library(release):
+    preset = preset_of(release)
+    first = "" if preset == "dev" else f"'scripts/setup --beside {release}', "
+    return f"run {first}'cmake --preset {preset}' and 'cmake --build --preset {preset} --target rematch_python'"
