@@ -1,80 +1,138 @@
-"""Compares package rematch with torch.utils.checkpoint for the same lists of saved ops: step time, peak and time per
-op. Each arm has its own process; they take turns."""
+"""Compares package rematch with torch.utils.checkpoint, its selective checkpointing and torch_remat, where each keeps
+the same of every layer: step time, executed ops, peak and bits. Each arm has its own process; the arms of one level
+take turns."""
 
+import dataclasses
 import os
 import statistics
 
-from benchmarks.rows import Row, median_with_interval
-from benchmarks.servers import ROOT, Failed, Server
+from benchmarks import builds
+from benchmarks.rows import Row, figure, limit, median_with_interval
+from benchmarks.servers import ROOT, Failed, Server, version_of
 
 SERVER = ROOT / "tests" / "benchmarks" / "package_server.py"
-LIBRARY = ROOT / "build" / "dev" / "harness" / "python" / "librematch_python.so"
-POLICIES = ["full", "attn_only", "save_mm"]
-SCHEDULES = ["whole_region", "on_demand"]
-WAYS = ["torch", *SCHEDULES]
-MODELS = ["dispatch-bound", "dim 128"]
+REMAT_VERSION = "0.2.2"
+OURS = ("whole_region", "on_demand")
+# The rivals at each level, which is what a layer keeps. `+generator`: random draws are repeated.
+RIVALS = {"full": ("checkpoint", "checkpoint+generator", "remat"), "attn_only": ("checkpoint", "remat"),
+          "save_mm": ("checkpoint",), "attention": ("remat",), "feed_forward": ("remat",)}
+RIVALS_WITH_DROPOUT = {"full": ("checkpoint", "checkpoint+generator", "remat", "remat+generator"),
+                       "attn_only": ("checkpoint+generator", "remat", "remat+generator")}
+MODELS = {"dispatch-bound": RIVALS, "dim 128": RIVALS, "dropout": RIVALS_WITH_DROPOUT}
+LEVELS = {"full": "nothing", "attn_only": "results of attention ops", "save_mm": "results of matmuls",
+          "attention": "what the attention module saves", "feed_forward": "what the MLP saves"}
+NAMES = {"checkpoint": "torch.utils.checkpoint", "remat": "torch_remat", "whole_region": "rematch, whole_region",
+         "on_demand": "rematch, on_demand"}
 # Limits of a step's time over the same step without checkpointing, where only dispatch takes time.
-LIMITS = {"full": 1.3, "attn_only": 1.35, "save_mm": 1.35}
+DISPATCH_BOUND, FULL_LIMIT, LIST_LIMIT = "dispatch-bound", 1.3, 1.35
 TURN_NANOSECONDS = 60e6
 
 
-def require_library():
-    if not LIBRARY.exists():
-        raise Failed(f"{LIBRARY.relative_to(ROOT)} is not built: run 'cmake --preset dev' and "
-                     "'cmake --build --preset dev --target rematch_python'")
+@dataclasses.dataclass
+class Result:
+    """What one arm did. Only arms of rematch have limits."""
+
+    model: str
+    level: str
+    way: str
+    step: Row
+    peak: Row
+    extra: Row  # None unless only dispatch takes time
+    num_more_ops: int  # than without checkpointing
+    bits_equal: bool
+    target: Row = None  # the step again, with the limit that only dispatch has
+
+    @property
+    def verdicts(self):
+        if self.way not in OURS:
+            return []
+        target = self.target.verdict if self.target else ""
+        return [self.step.verdict, self.peak.verdict, "met" if self.bits_equal else "MISSED", target]
+
+    @property
+    def verdict(self):
+        """Returns the worst of step, peak, bits and target, and "" for a rival."""
+        return next((word for word in ("MISSED", "open", "met") if word in self.verdicts), "")
+
+
+def rivals_of(model, level, has_remat):
+    return [way for way in MODELS[model][level] if has_remat or not way.startswith("remat")]
+
+
+def require_library(release):
+    library = builds.library_of(release)
+    if not library.exists():
+        raise Failed(f"{library.relative_to(ROOT)} is not built: {builds.how_to_build_library(release)}")
     os.environ["PYTHONPATH"] = str(ROOT / "harness" / "python")
-    os.environ["REMATCH_PYTHON_LIBRARY"] = str(LIBRARY)
+    os.environ["REMATCH_PYTHON_LIBRARY"] = str(library)
 
 
-def rows(python, threads, rounds, say):
-    require_library()
+def require_remat(python):
+    """Returns the version of torch_remat. Raises Failed if it is missing."""
+    found = version_of(python, "torch_remat")
+    if found is None:
+        raise Failed(f"{python[0]} has no torch_remat: run '{python[0]} -m pip install --no-deps torch_remat=={REMAT_VERSION}', "
+                     "or leave its arms out with --without-remat")
+    return found
+
+
+def results(python, threads, rounds, models, has_remat, say):
     found = []
-    for model in MODELS:
-        found += rows_of(python, model, threads, rounds)
-        say(f"{model} done")
+    for model in models:
+        counts = {"none": counts_of(python, model, threads, "none")}
+        for level in MODELS[model]:
+            rivals = rivals_of(model, level, has_remat)
+            if rivals:
+                found += results_of_level(python, model, level, rivals, counts, threads, rounds)
+                say(f"{model}, {level} done")
     return found
 
 
-def rows_of(python, model, threads, rounds):
-    arms = ["none", *(f"{policy}/{way}" for policy in POLICIES for way in WAYS)]
-    peaks, forward_ops = {}, {}
-    for arm in arms:
-        with Server([*python, SERVER, "--count"], model, threads, {}, [arm]) as server:
-            peaks[arm], forward_ops[arm] = int(server.ask("peak 0")), server.ops(0)["forward"]
-    times = take_turns(python, model, threads, arms, rounds)
-    found = []
-    for policy in POLICIES:
-        theirs = ratios(times, f"{policy}/torch", "none")
-        for schedule in SCHEDULES:
-            found += rows_of_arm(model, policy, schedule, times, theirs, peaks, forward_ops["none"])
+def results_of_level(python, model, level, rivals, counts, threads, rounds):
+    ways = [*rivals, *OURS]
+    arms = [f"{level}/{way}" for way in ways]
+    counts = counts | {arm: counts_of(python, model, threads, arm) for arm in arms}
+    times, bits = take_turns(python, model, threads, ["none", *arms], rounds)
+    found = [result_of(model, level, way, times, counts, bits) for way in ways]
+    set_limits(found)
     return found
 
 
-def rows_of_arm(model, policy, schedule, times, theirs, peaks, num_ops):
-    arm, name = f"{policy}/{schedule}", f"{model}, {policy}, {schedule}"
-    median, interval = median_with_interval(ratios(times, arm, "none"))
-    limit = LIMITS[policy] if model == "dispatch-bound" else statistics.median(theirs)
-    found = [Row("package", f"{name}: step over none", "x", median, interval, round(limit, 3),
-                 f"torch {statistics.median(theirs):.3f}x"),
-             Row("package", f"{name}: peak over torch's", "x", peaks[arm] / peaks[f"{policy}/torch"], None, 1.0,
-                 f"{peaks[arm]} B, torch {peaks[f'{policy}/torch']} B, none {peaks['none']} B")]
-    if model == "dispatch-bound":  # in other models the repeated ops take most of the time
-        ours_ns, theirs_ns = extra_an_op(times, arm, num_ops), extra_an_op(times, f"{policy}/torch", num_ops)
-        found.append(Row("package", f"{name}: extra time an op of forward", "ns", *median_with_interval(ours_ns), None,
-                         f"torch {statistics.median(theirs_ns):.0f} ns"))
-    return found
+def counts_of(python, model, threads, arm):
+    """Returns the bytes that a step adds at its peak, and its executed ops by phase."""
+    with Server([*python, SERVER, "--count"], model, threads, {}, [arm]) as server:
+        return int(server.ask("peak 0")), server.ops(0)
 
 
-def ratios(times, arm, base):
-    return [mine / other for mine, other in zip(times[arm], times[base])]
+def result_of(model, level, way, times, counts, bits):
+    arm = f"{level}/{way}"
+    (_, ops_of_none), (peak, ops) = counts["none"], counts[arm]
+    num_ops = ops_of_none["forward"]
+    extra = None
+    if model == DISPATCH_BOUND:  # in other models the repeated ops take most of the time
+        extra_ns = [(mine - other) / num_ops for mine, other in zip(times[arm], times["none"])]
+        extra = Row("package", arm, "ns", *median_with_interval(extra_ns))
+    over_none = [mine / other for mine, other in zip(times[arm], times["none"])]
+    return Result(model, level, way, Row("package", arm, "x", *median_with_interval(over_none), strictly=True),
+                  Row("package", arm, "B", peak), extra, sum(ops.values()) - sum(ops_of_none.values()),
+                  bits[arm] == bits["none"])
 
 
-def extra_an_op(times, arm, num_ops):
-    return [(mine - other) / num_ops for mine, other in zip(times[arm], times["none"])]
+def set_limits(found):
+    """A rival with other bits than the step without checkpointing sets no limit: it does not do the same work."""
+    rivals = [result for result in found if result.way not in OURS and result.bits_equal]
+    for result in found:
+        if result.way in OURS:
+            result.step.limit = min((rival.step.measured for rival in rivals), default=None)
+            result.peak.limit = min((rival.peak.measured for rival in rivals), default=None)
+            if result.model == DISPATCH_BOUND:
+                own = FULL_LIMIT if result.level == "full" else LIST_LIMIT
+                result.target = dataclasses.replace(result.step, limit=own, strictly=False)
 
 
 def take_turns(python, model, threads, arms, rounds):
-    """Returns nanoseconds per step, by arm and round. The order is reversed each round."""
+    """Returns nanoseconds per step, by arm and round, and a digest of a step's bits, by arm. The order is reversed each
+    round."""
     servers = {}
     try:
         for arm in arms:
@@ -84,7 +142,44 @@ def take_turns(python, model, threads, arms, rounds):
         for turn in range(rounds):
             for arm in arms if turn % 2 == 0 else reversed(arms):
                 times[arm].append(servers[arm].nanoseconds(0, steps))
-        return times
+        return times, {arm: server.ask("bits 0") for arm, server in servers.items()}
     finally:
         for server in servers.values():
             server.close()
+
+
+def name_of(result):
+    way, _, generator = result.way.partition("+")
+    if way == "checkpoint" and result.level != "full":
+        return "selective checkpointing" + (", generator restored" if generator else "")
+    return NAMES[way] + (", generator restored" if generator else "")
+
+
+def markdown(found):
+    """Returns one table per model."""
+    tables = []
+    for model in dict.fromkeys(result.model for result in found):
+        lines = [f"**{model}**", "",
+                 "| kept | arm | step over none (95 % interval) | extra time an op of forward | more ops than none | peak | bits | |",
+                 "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+        lines += [line_of(result) for result in found if result.model == model]
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
+def line_of(result):
+    cells = [LEVELS[result.level], name_of(result), figure(result.step), figure(result.extra) if result.extra else "",
+             str(result.num_more_ops), f"{result.peak.measured} B", "equal" if result.bits_equal else "differ",
+             verdict_text(result)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def verdict_text(result):
+    if not result.verdicts:
+        return ""
+    parts = []
+    if result.step.limit is not None:
+        parts += ["quicker than every rival: " + result.step.verdict, "peak no higher: " + result.peak.verdict]
+    if result.target:
+        parts.append(f"step {limit(result.target)}: {result.target.verdict}")
+    return "; ".join(parts)

@@ -2,24 +2,26 @@
 
 import json
 import os
-import pathlib
 import shlex
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from benchmarks import builds
+from benchmarks.builds import ROOT
+
 OURS = ROOT / "build" / "dev" / "tests" / "benchmarks" / "step_server"
 THEIRS = ROOT / "tests" / "benchmarks" / "step_server.py"
-TORCH_VERSION = "2.11.0"
 
 
 class Failed(Exception):
     """A benchmark cannot run. The text says what to do."""
 
 
-def torch_python(python):
-    """Returns `python` as a list of words. Raises Failed unless it has numpy and PyTorch 2.11.0."""
+def torch_python(python, releases):
+    """Returns `python` as a list of words, and its version of torch. Raises Failed unless it has numpy and a torch of one
+    of `releases`."""
     words = shlex.split(python)
-    advice = (f"make one with 'python3 -m venv DIR && DIR/bin/pip install torch=={TORCH_VERSION} numpy', "
+    wanted = " or ".join(releases)
+    advice = (f"make one with 'python3 -m venv DIR && DIR/bin/pip install torch=={releases[-1]}.* numpy', "
               "then pass --python DIR/bin/python")
     try:
         done = subprocess.run([*words, "-c", "import numpy, torch; print(torch.__version__)"],
@@ -28,10 +30,17 @@ def torch_python(python):
         raise Failed(f"--python {python} does not start ({error.strerror}); {advice}") from None
     if done.returncode:
         raise Failed(f"--python {python} has no torch or no numpy; {advice}")
-    found = done.stdout.strip().split("+")[0]
-    if found != TORCH_VERSION:
-        raise Failed(f"--python {python} has torch {found}; it must be {TORCH_VERSION}: {advice}")
-    return words
+    version = done.stdout.strip().split("+")[0]
+    if builds.release_of(version) not in releases:
+        raise Failed(f"--python {python} has torch {version}; it must be {wanted}: {advice}")
+    return words, version
+
+
+def version_of(python, package):
+    """Returns the version of a package that `python` has, or None."""
+    asked = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
+    done = subprocess.run([*python, "-c", asked, package], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def require_ours():

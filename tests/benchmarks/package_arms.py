@@ -1,0 +1,110 @@
+"""The ways to step the model of package_model.py that scripts/compare_with_pytorch --package compares.
+
+An arm is `none`, or a level and a way: `attn_only/remat`. The level says what a layer keeps for backward, and the way
+who keeps it: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
+
+import functools
+
+import torch
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts, noop_context_fn
+
+SCHEDULES = ("whole_region", "on_demand")
+POLICIES = ("full", "attn_only", "save_mm")
+# The ops of these policies on a CPU, as a user of selective checkpointing lists them.
+aten = torch.ops.aten
+SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
+             "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
+# Levels that keep what backward needs of one module: the module's name in a layer.
+MODULES = ("attention", "feed_forward")
+# The call that torch_remat keeps, as a path from the layer. It has no lists of ops, so none for save_mm.
+REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}
+
+
+def plan_of(model, ids, level):
+    import rematch
+
+    trace = rematch.trace(model, lambda: model(ids))
+    if level in POLICIES:
+        return rematch.resolve(trace, level)
+    return keeping_module(trace, rematch.resolve(trace, "full"), level)
+
+
+def keeping_module(trace, plan, module):
+    """Returns the plan that keeps what autograd saves inside the module, and what the rest of the layer reads of it, as
+    torch_remat's regions do."""
+    layer = next(kind for kind in trace["types"] if any(scope["path"] == f".{module}" for scope in kind["scopes"]))
+    ops_of_plan = plan["types"][0]["ops"]
+    inside = [f"{op['scope']}.".startswith(f"{module}.") for op in ops_of_plan]
+    read = [pack["value"] for pack in layer["packs"]]
+    read += [use for op, is_inside in zip(layer["ops"], inside, strict=True) if not is_inside for use in op["inputs"]]
+    kept = {layer["values"][value]["storage"] for value in read if isinstance(value, int) and value >= 0}
+    for op, of_plan, is_inside in zip(layer["ops"], ops_of_plan, inside, strict=True):
+        if is_inside and not op.get("view") and any(layer["values"][value]["storage"] in kept for value in op["outputs"]):
+            of_plan["treatment"] = "save"
+    return plan
+
+
+def use_checkpoint(model, level, keeps_generator):
+    saved = SAVED_OPS[level]
+    contexts = functools.partial(create_selective_checkpoint_contexts, saved) if saved else noop_context_fn
+    for layer in model.layers:
+        layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False, context_fn=contexts,
+                                          preserve_rng_state=keeps_generator)
+
+
+class GeneratorState:
+    """What torch_remat calls to repeat draws of the CPU's generator."""
+
+    def snapshot(self):
+        return torch.get_rng_state()
+
+    def restore(self, state):
+        torch.set_rng_state(state)
+
+
+def use_remat(model, level, keeps_generator):
+    import torch_remat
+
+    hooks = (GeneratorState(),) if keeps_generator else ()
+    for layer in model.layers:
+        if REMAT_REGIONS[level] is not None:
+            keep_region(torch_remat, layer, REMAT_REGIONS[level])
+        layer.forward = torch_remat.checkpoint(region_name="layer", recompute_state_hooks=hooks)(layer.forward)
+
+
+def keep_region(torch_remat, layer, path):
+    """Makes the call of a module, or of a method of a module, a region that is not recomputed."""
+    owner, _, method = path.partition(".")
+    owner, method = layer.get_submodule(owner), method or "forward"
+    kept = torch_remat.region(getattr(owner, method), path, recompute=False)
+
+    def call(*inputs):
+        output = kept(*inputs)
+        torch_remat.recompute_needs_tensor(output)
+        return output
+
+    setattr(owner, method, call)
+
+
+def use_package(model, ids, level, schedule):
+    """Returns how to record a forward pass."""
+    import rematch
+
+    engine = rematch.Checkpoint(plan_of(model, ids, level), schedule)
+    rematch.scopes(model, engine)
+    return functools.partial(rematch.recording, engine)
+
+
+def use(model, ids, arm):
+    """Prepares the model. Returns a context manager around forward passes, or None if the arm needs none."""
+    level, _, way = arm.partition("/")
+    if level == "none":
+        return None
+    if way in SCHEDULES:
+        return use_package(model, ids, level, way)
+    name, _, generator = way.partition("+")
+    if name == "remat":
+        use_remat(model, level, generator == "generator")
+    else:
+        use_checkpoint(model, level, generator == "generator")
+    return None
