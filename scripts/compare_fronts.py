@@ -4,22 +4,27 @@ step time.
 
     PYTHON scripts/compare_fronts.py [MODEL ...] > table.md
 
-PYTHON has what scripts/python.txt lists. Needs targets `rematch_python` and `rematch_cli_lite` of preset dev;
-REMATCH_BINARY can replace the latter. tests/harness/python/zoo.py has the MODELs. Every plan of ours and of PyTorch
+PYTHON has what scripts/python.txt lists, with any torch of scripts/setup, and torch_remat. Needs target
+`rematch_python` of the preset for that torch and `rematch_cli_lite` of preset dev; REMATCH_PYTHON_LIBRARY and
+REMATCH_BINARY can replace them. tests/harness/python/zoo.py has the MODELs. Every plan of ours and of PyTorch
 runs, and its peak is measured. Its time is the step without checkpointing plus the recomputed ops, both by a device's
-data sheet. Takes about a minute and a half a model. The table goes to stdout, points and progress to stderr.
+data sheet. torch_remat runs every choice of saved modules of a layer. Takes about three minutes a model. The table
+goes to stdout, points and progress to stderr.
 Exit codes: 0 written; 1 our front covers less than PyTorch's on some model, or a plan did not run as predicted;
 2 usage, or something is missing, in one line."""
 
 import argparse
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from benchmarks import builds
+from benchmarks.builds import ROOT
+from benchmarks.package import REMAT_VERSION
+
 BINARY = ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"
-LIBRARY = ROOT / "build" / "dev" / "harness" / "python" / "librematch_python.so"
 
 
 def parse_arguments():
@@ -27,6 +32,7 @@ def parse_arguments():
     parser.add_argument("models", metavar="MODEL", nargs="*", help="only these (default: all)")
     parser.add_argument("--device", default="h100", help="data sheet of `rematch profile` (default: h100)")
     parser.add_argument("--points", type=int, default=24, help="most points of our front (default: 24)")
+    parser.add_argument("--without-remat", action="store_true", help="leave torch_remat out")
     return parser.parse_args()
 
 
@@ -35,28 +41,33 @@ def refuse(text):
     sys.exit(2)
 
 
-def use_tree():
+def use_tree(has_remat):
     """Uses what is built in the tree, unless the environment names something else."""
-    os.environ.setdefault("REMATCH_BINARY", str(BINARY))
-    os.environ.setdefault("REMATCH_PYTHON_LIBRARY", str(LIBRARY))
-    for variable, build in (("REMATCH_BINARY", "cmake --build --preset dev --target rematch_cli_lite"),
-                            ("REMATCH_PYTHON_LIBRARY", "cmake --build --preset dev --target rematch_python")):
-        if not pathlib.Path(os.environ[variable]).exists():
-            refuse(f"{os.environ[variable]} is not built: run '{build}', or name another with {variable}")
     for name in ("torch", "transformers", "diffusers"):
         if importlib.util.find_spec(name) is None:
             refuse(f"{sys.executable} has no {name}: use a Python with the packages of scripts/python.txt")
+    if has_remat and importlib.util.find_spec("torch_remat") is None:
+        refuse(f"{sys.executable} has no torch_remat: run '{sys.executable} -m pip install --no-deps "
+               f"torch_remat=={REMAT_VERSION}', or leave it out with --without-remat")
+    release = builds.release_of(importlib.metadata.version("torch"))
+    for variable, built, how in (
+            ("REMATCH_BINARY", BINARY, "run 'cmake --preset dev' and 'cmake --build --preset dev --target rematch_cli_lite'"),
+            ("REMATCH_PYTHON_LIBRARY", builds.library_of(release), builds.how_to_build_library(release))):
+        os.environ.setdefault(variable, str(built))
+        if not pathlib.Path(os.environ[variable]).exists():
+            refuse(f"{os.environ[variable]} is not built: {how}, or name another with {variable}")
     sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "harness/python", "tests/harness/python")]
 
 
 def main():
     arguments = parse_arguments()
-    use_tree()
+    use_tree(not arguments.without_remat)
     from fronts.comparison import compare, known_models, markdown
     unknown = sorted({*arguments.models} - {*known_models()})
     if unknown:
         refuse(f"unknown model '{unknown[0]}'; known: {', '.join(known_models())}")
-    rows = [compare(name, arguments.device, arguments.points) for name in arguments.models or known_models()]
+    rows = [compare(name, arguments.device, arguments.points, not arguments.without_remat)
+            for name in arguments.models or known_models()]
     print(markdown(rows))
     return 0 if all(row.is_ahead() for row in rows) else 1
 

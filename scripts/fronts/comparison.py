@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import itertools
 import json
 import os
 import pathlib
@@ -16,12 +17,12 @@ rematch.count_memory()  # must precede the first tensor
 import torch  # noqa: E402
 import zoo  # noqa: E402
 
-from fronts import pytorch  # noqa: E402
+from fronts import pytorch, remat  # noqa: E402
 from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched  # noqa: E402
 from fronts.pricing import OpPrices, with_dear_ops_alone  # noqa: E402
 
 MIB = 2**20
-FAMILIES = ("full", "lists", "budget")
+FAMILIES = ("full", "lists", "budget", "remat")
 PEAK_TOLERANCE = 1e-4
 MOST_STEPS = 6
 
@@ -76,13 +77,13 @@ class Offer:
     recomputed: dict
 
 
-def compare(name, device, num_points):
+def compare(name, device, num_points, has_remat):
     torch.manual_seed(0)
     model, step = getattr(zoo, name)()
     model.train()
     trace = rematch.trace(model, step)
     profile = profile_of(trace, device)
-    offers = list(offers_run(model, step, trace))
+    offers = list(offers_run(model, step, trace, has_remat))
     row = Row(name, *(priced(model, step, trace, of_ops, offers, num_points)
                       for of_ops in (profile, with_dear_ops_alone(trace, profile))))
     for title, of_row in (("every op", row.every_op), ("matmuls and attention", row.dear_ops)):
@@ -118,16 +119,34 @@ def rise_of(model, step):
     sys.exit("compare_fronts.py: no two consecutive steps have the same peak")
 
 
-def offers_run(model, step, trace):
+def offers_run(model, step, trace, has_remat):
     draws = any(op.get("draws_random") for kind in trace["types"] for op in kind["ops"])
     plain = pytorch.counted_step(model, step)
-    for family, name, put_on in pytorch.checkpointed_offers(rematch.find_blocks(model), draws):
+    blocks = rematch.find_blocks(model)
+    of_layers = pytorch.checkpointed_offers(blocks, draws)
+    for family, name, put_on in itertools.chain(of_layers, offers_of_remat(blocks, draws) if has_remat else ()):
         with put_on():
             counts = pytorch.counted_step(model, step)
             yield Offer(family, name, rise_of(model, step), counts - plain)
     for budget in pytorch.BUDGETS:
         with pytorch.within_budget(step, budget) as (compiled, recomputed):
             yield Offer("budget", f"memory budget {budget}", rise_of(model, compiled), recomputed)
+
+
+class GeneratorState:
+    """Repeats random draws of the CPU's generator."""
+
+    def snapshot(self):
+        return torch.get_rng_state()
+
+    def restore(self, state):
+        torch.set_rng_state(state)
+
+
+def offers_of_remat(blocks, draws):
+    import torch_remat
+
+    return remat.remat_offers(torch_remat, blocks, (GeneratorState(),) if draws else ())
 
 
 def priced(model, step, trace, profile, offers, num_points):
@@ -165,8 +184,8 @@ def our_point(model, step, trace, point, before):
 
 def markdown(rows):
     head = ("model", "peak without", "smallest peak: ours", "PyTorch's", "hypervolume: ours", "PyTorch's", "of full", "of lists",
-            "of budgets", "ours over PyTorch's", "PyTorch's plans ahead of ours", "by products and attention: ours over PyTorch's",
-            "plans ahead")
+            "of budgets", "of torch_remat", "ours over PyTorch's", "PyTorch's plans ahead of ours",
+            "by products and attention: ours over PyTorch's", "plans ahead")
     lines = [head, ["---"] * len(head), *(cells(row) for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -178,7 +197,8 @@ def cells(row):
     def smallest(points):
         return f"{min(point.peak_bytes for point in points) / MIB:.2f} MiB"
 
+    shares = [every.ours, theirs, *(every.theirs[family] for family in FAMILIES)]
     return [row.model, smallest([every.plain]), smallest(every.ours), smallest(theirs),
-            *(f"{every.hypervolume(points):.4f}" for points in (every.ours, theirs, *(every.theirs[f] for f in FAMILIES))),
+            *(f"{every.hypervolume(points):.4f}" if points else "" for points in shares),
             f"{every.ratio():.2f}", f"{len(every.unmatched())} of {len(theirs)}",
             f"{dear.ratio():.2f}", f"{len(dear.unmatched())} of {len(theirs)}"]

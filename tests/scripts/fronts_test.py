@@ -1,11 +1,19 @@
-"""The plane on which scripts/compare_fronts.py places the plans of both sides."""
+"""The plane on which scripts/compare_fronts.py places the plans of both sides, and the choices that it takes for
+torch_remat."""
 
+import contextlib
+import os
 import pathlib
+import subprocess
 import sys
+import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "harness" / "python")]
+SCRIPTS = ROOT / "scripts"
+sys.path[:0] = [str(SCRIPTS), str(ROOT / "harness" / "python")]
+from fronts import remat  # noqa: E402
 from fronts.plane import Point, hypervolume_ratio, reference_of, unmatched  # noqa: E402
 
 
@@ -33,6 +41,82 @@ class PlaneTest(unittest.TestCase):
         mine = points((4, 1_000_000))
         self.assertEqual(unmatched(points((4, 999_901)), mine), [])
         self.assertEqual(len(unmatched(points((4, 999_899)), mine)), 1)
+
+
+class Dropout:
+    """Stands in for a module. It has children, and one parameter or none."""
+
+    def __init__(self, children=(), num_parameters=1):
+        self.children, self.num_parameters = dict(children), num_parameters
+
+    def named_children(self):
+        return self.children.items()
+
+    def parameters(self):
+        return iter(range(self.num_parameters))
+
+    def forward(self, words):
+        for child in self.children.values():
+            words = child.forward(words)
+        return words
+
+
+class Module(Dropout):
+    pass
+
+
+def layer(*names, without_parameters=()):
+    return Module({name: Module(num_parameters=0 if name in without_parameters else 1) for name in names})
+
+
+def stand_in_for_torch_remat(said):
+    def region(function, name, *, recompute):
+        return lambda *inputs: said.append(f"{'recompute' if recompute else 'save'} {name}") or function(*inputs)
+
+    def checkpoint(*, region_name, recompute_state_hooks):
+        return lambda function: lambda *inputs: said.append(f"enter {recompute_state_hooks}") or function(*inputs)
+
+    return types.SimpleNamespace(region=region, checkpoint=checkpoint,
+                                 recompute_needs_tensor=lambda *tensors: said.append(f"need {', '.join(tensors)}"))
+
+
+class RematTest(unittest.TestCase):
+    def test_modules_of_a_layer_are_saved_or_recomputed_in_every_combination(self):
+        layers = [layer("attn", "ff"), layer("attn", "ff")]
+        layers[0].children["drop"] = Dropout()
+        names = [name for _, name, _ in remat.remat_offers(None, {"layers": layers}, ())]
+        kept = ["nothing", "attn", "ff", "attn, ff"]
+        self.assertEqual(names, [f"torch_remat, saved: {saved}{where}" for saved in kept
+                                 for where in ("", ", every second layer")])
+
+    def test_twins_are_one_choice_and_many_choices_are_those_with_parameters(self):
+        self.assertEqual(remat.choices([layer("norm", "norm_context", "ff", "ff_context")]), ["norm", "ff"])
+        self.assertEqual(remat.choices([layer(*"abcdef", without_parameters="ace")]), list("abcdef"))
+        self.assertEqual(remat.choices([layer(*"abcdefg", without_parameters="ace")]), list("bdfg"))
+
+    def test_a_saved_output_is_announced_and_the_layers_are_left_as_they_were(self):
+        said, of_model = [], [layer("attn", "ff"), layer("attn", "ff")]
+        put_on = {name: how for _, name, how in remat.remat_offers(
+            stand_in_for_torch_remat(said), {"layers": of_model}, ("hook",))}
+        with put_on["torch_remat, saved: attn, every second layer"]():
+            for of_list in of_model:
+                self.assertEqual(of_list.forward("x"), "x")
+        self.assertEqual(said, ["enter ('hook',)", "save attn", "need x", "recompute ff"])
+        del said[:]
+        with contextlib.suppress(KeyError), put_on["torch_remat, saved: attn"]():
+            raise KeyError
+        of_model[0].forward("x")
+        self.assertEqual(said, [])
+
+    def test_a_missing_torch_remat_is_said_with_its_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("torch", "transformers", "diffusers"):
+                (pathlib.Path(folder) / f"{name}.py").touch()
+            done = subprocess.run([sys.executable, "-B", SCRIPTS / "compare_fronts.py"], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": folder})
+        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1), done.stderr)
+        self.assertIn("has no torch_remat: run '", done.stderr)
+        self.assertIn("or leave it out with --without-remat", done.stderr)
 
 
 if __name__ == "__main__":
