@@ -30,7 +30,7 @@ TURN_NANOSECONDS = 60e6
 
 @dataclasses.dataclass
 class Result:
-    """What one arm did. Only arms of rematch have limits."""
+    """The figures of one arm. Only arms of rematch have limits."""
 
     model: str
     level: str

@@ -53,7 +53,7 @@ def use_checkpoint(model, level, keeps_generator):
 
 
 class GeneratorState:
-    """What torch_remat calls to repeat draws of the CPU's generator."""
+    """Saves and restores the CPU's generator for torch_remat, which repeats no random draws by itself."""
 
     def snapshot(self):
         return torch.get_rng_state()
