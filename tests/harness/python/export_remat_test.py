@@ -26,8 +26,8 @@ from zoo import llama  # noqa: E402
 # Views cost nothing. torch_remat runs views of its own, and a prediction runs views in saved regions again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
-# torch_remat holds small tensors, such as the gradient of a bias, a little longer than the engine.
-PEAK_TOLERANCE = 0.001
+# Measured peaks were equal to the predicted ones, or differed by 128 or 1,024 bytes. The cause is not known.
+PEAK_TOLERANCE_BYTES = 1024
 
 
 class Layer(torch.nn.Module):
@@ -99,7 +99,7 @@ class ExportedRegionsTest(unittest.TestCase):
                 predicted = check_plan.by_one_name(plan.PREDICTED["recomputed_ops"], plan, NOT_COUNTED)
                 self.assertEqual(without_views(check_plan.recomputed_ops(*executed)), without_views(predicted))
                 predicted = plan.PREDICTED["peak_bytes"]
-                self.assertLessEqual(abs(planned["watched"][1] - predicted), PEAK_TOLERANCE * predicted)
+                self.assertLessEqual(abs(planned["watched"][1] - predicted), PEAK_TOLERANCE_BYTES)
 
     def test_regions_of_own_model(self):
         model, step = own_model()
