@@ -123,7 +123,7 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   const std::string segments = "export " + stored.plan_file("segments(2)") + at_trace;
   check_usage_error(segments + " --to torch", "region blocks.0 to blocks.1: it is a run");
   check_usage_error(segments + " --to axolotl",
-                    "the nearest is huggingface:gradient_checkpointing: blocks.0 is in another");
+                    "the nearest is axolotl(gradient_checkpointing=true,");
   check_usage_error(segments + " --to axolotl",
                     "a Python file cannot do it either: region blocks.0 to blocks.1: it is a run");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
