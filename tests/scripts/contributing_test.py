@@ -76,7 +76,7 @@ class PolicyRecipeTest(unittest.TestCase):
 
     def test_every_listed_policy_is_defined_in_the_named_folder(self):
         listed = (ROOT / "tests/policies/catalogue/parse_policy_test.cpp").read_text(encoding="utf-8")
-        listed = re.search(r"names == std::vector<std::string>\{(.+?)\}\)", listed, re.DOTALL)[1]
+        listed = re.search(r"names ==\s+std::vector<std::string>\{(.+?)\}\)", listed, re.DOTALL)[1]
         sources = "".join(path.read_text(encoding="utf-8") for path in sorted(
             (ROOT / "policies/catalogue/families").glob("*.cpp")))
         names = re.findall(r'"([^"]+)"', listed)
