@@ -17,7 +17,7 @@ import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
-sys.path.insert(0, str(ROOT / "harness" / "python"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "harness" / "python")]
 
 import check_plan  # noqa: E402
 from torch_alone.model_file import Refused, load_exported  # noqa: E402
