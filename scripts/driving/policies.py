@@ -43,6 +43,14 @@ def inner_policy(rng, layers):
                        "segments(1)"))
 
 
+def saved_and_recomputed(*values):
+    lists = words_of(*values, brackets="[{}]")
+    return lambda rng, layers: f"save={lists(rng, layers)}" + (
+        f",recompute={lists(rng, layers)}" if rng.random() < 0.5 else "")
+
+
+TITAN_REGIONS = ("attention.*", "attention.wo.*", "*", "*routed_experts.w13.*", "feed_forward.*")
+
 # Draws the bracketed words for each entry of the policy list that takes text.
 ARGUMENTS = {
     "sac_titan_excluding": words_of("attention.output", "self_attention.output", "moe.router.gate",
@@ -65,7 +73,13 @@ ARGUMENTS = {
     "offload_saved": inner_policy,
     "offload_modules": words_of("attn_norm", "qkv_linear", "core_attn", "attn_proj", "expert_fc1",
                                 "moe_act", brackets="[{}]"),
+    "remat": saved_and_recomputed("attention", "attention.core", "self_attention", "ffn", "ffn::matmul#1", "nowhere"),
+    "remat_titan": saved_and_recomputed(*TITAN_REGIONS),
+    "remat_custom": words_of("out_proj=device", "query_proj=offload", "context=device", "mlpwo=remat",
+                             "moe_mlpwo=device"),
 }
+# Draws the value of a letter in a system's spelling, where it is not the whole argument of our policy.
+PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
 
@@ -99,9 +113,10 @@ class Catalogue:
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """Returns a value for the letter: the argument that our policy takes in its place."""
+        """Returns a value for the letter: the argument, or the part of it, that our policy takes in its place."""
         if policy and "{" + letter + "}" in policy:
-            arguments = self.arguments(policy.split("(")[0])
+            name = policy.split("(")[0]
+            arguments = PARTS.get((name, letter)) or self.arguments(name)
             return arguments(rng, layers)
         return count(rng, layers)
 
