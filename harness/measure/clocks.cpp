@@ -19,6 +19,22 @@ std::chrono::steady_clock::time_point now_on(c10::Device device) {
   return std::chrono::steady_clock::now();
 }
 
+c10::Event timed_event(c10::Stream stream) {
+  // Only an event with this flag records a time stamp.
+  c10::Event event(stream.device_type(), c10::EventFlag::BACKEND_DEFAULT);
+  event.record(stream);
+  return event;
+}
+
+c10::Event timed_event(c10::Device device) {
+  return timed_event(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+}
+
+std::chrono::nanoseconds time_between(const c10::Event& begin, const c10::Event& end) {
+  const std::chrono::duration<double, std::milli> elapsed(begin.elapsedTime(end));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed);
+}
+
 void StepClock::begin() {
   marks_.clear();
   events_.clear();
@@ -39,9 +55,7 @@ std::vector<StepClock::Nanoseconds> StepClock::parts() const {
     parts.emplace_back(marks_[index] - marks_[index - 1]);
   }
   for (std::size_t index = 1; index < events_.size(); ++index) {
-    const std::chrono::duration<double, std::milli> elapsed(
-        events_[index - 1].elapsedTime(events_[index]));
-    parts.push_back(std::chrono::duration_cast<Nanoseconds>(elapsed));
+    parts.push_back(time_between(events_[index - 1], events_[index]));
   }
   return parts;
 }
@@ -51,10 +65,7 @@ void StepClock::mark() {
     marks_.push_back(Clock::now());
     return;
   }
-  events_.emplace_back(
-      device_.type(),
-      c10::EventFlag::BACKEND_DEFAULT);  // an event with this flag records a time stamp
-  events_.back().record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  events_.push_back(timed_event(device_));
 }
 
 namespace {
@@ -78,20 +89,6 @@ void OpClassTimer::executed(const c10::OperatorHandle& op, Phase phase, const to
   const std::lock_guard lock(mutex_);
   times_[slot][op_class] += spent;
 }
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-c10::Event timed_event(c10::Stream stream) {
-  c10::Event event(
-      stream.device_type(),
-      c10::EventFlag::BACKEND_DEFAULT);  // an event with this flag records a time stamp
-  event.record(stream);
-  return event;
-}
-
-}  // namespace
 
 // A join ends when the copies for which it waits end. Any longer wait is a gap that the host
 // caused.
@@ -118,8 +115,7 @@ void CopyTimer::around(Move move, c10::Stream stream, const std::function<void()
 CopyTimes CopyTimer::take() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const Pair& pair : std::exchange(pairs_, {})) {
-    const std::chrono::duration<double, std::milli> elapsed(pair.begin.elapsedTime(pair.end));
-    add(pair.move, std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed));
+    add(pair.move, time_between(pair.begin, pair.end));
   }
   return std::exchange(times_, {});
 }

@@ -26,6 +26,14 @@ void synchronize(c10::Device device);
 // Synchronizes first, so that the time includes launched work.
 std::chrono::steady_clock::time_point now_on(c10::Device device);
 
+// Records an event with a time stamp in the stream, which must be a GPU's.
+c10::Event timed_event(c10::Stream stream);
+// Returns the same for the current stream of the device.
+c10::Event timed_event(c10::Device device);
+
+// Returns the time between two timed events. The device must have run both.
+std::chrono::nanoseconds time_between(const c10::Event& begin, const c10::Event& end);
+
 // Times a step as a whole and in parts. Synchronizes the device before and after the step, but
 // never inside: a GPU's launches run ahead of its kernels, as in an unmeasured step. The parts of a
 // step on a GPU are therefore timed with events in its stream.

@@ -39,7 +39,6 @@ class DeviceOpTimer final : public OpMode {
     std::size_t index;
     c10::Event begin, end;
   };
-  c10::Event mark() const;
 
   c10::Device device_;
   std::vector<OpFigure<Duration>>* list_ = nullptr;
