@@ -14,11 +14,11 @@ import torch_remat
 MODULES = {
 @MODULES@}
 
-# One step with the plan, above what is held before it.
+# Bytes of one step with the plan, above those held before it. check_plan.py compares a run with these.
 PREDICTED = {
 @PREDICTED@}
 
-# One op under two names: the first under a dispatch mode.
+# Two names of one op. The first appears under a dispatch mode.
 OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
 
 
@@ -27,7 +27,7 @@ class Mismatch(RuntimeError):
 
 
 def find_module(model, name):
-    """By attribute names; in a Sequential a number is a position."""
+    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
     module = model
     for part in name.split("."):
         children = dict(module.named_children())

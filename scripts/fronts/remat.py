@@ -6,7 +6,7 @@ import functools
 import itertools
 
 # More choices than this would take minutes a model, so modules without parameters are left out first.
-MOST_CHOICES = 6
+MAX_CHOICES = 6
 # Modules whose saving would save nothing. A layer may call one several times, and names of regions must be unique.
 NEVER_REGIONS = ("Dropout", "Identity")
 
@@ -21,7 +21,7 @@ def choices(layers):
     children = [(choice_of(name), child) for layer in layers for name, child in layer.named_children()
                 if type(child).__name__ not in NEVER_REGIONS]
     found = list(dict.fromkeys(name for name, _ in children))
-    if len(found) > MOST_CHOICES:
+    if len(found) > MAX_CHOICES:
         found = list(dict.fromkeys(name for name, child in children if any(True for _ in child.parameters())))
     return found
 
