@@ -98,7 +98,7 @@ std::string misbehaviour(const std::function<void()>& read) {
   return "";
 }
 
-TEST_CASE("files with damaged bytes are read or refused in one line", "[property]") {
+TEST_CASE("files with damaged bytes are read, or refused in one line", "[property]") {
   for (const Format& format : formats()) {
     const std::string text = format.sample.dump(1);
     for (std::uint32_t seed = 0; seed < num_seeds(600); ++seed) {
@@ -109,7 +109,7 @@ TEST_CASE("files with damaged bytes are read or refused in one line", "[property
   }
 }
 
-TEST_CASE("files with wrong values are read or refused in one line", "[property]") {
+TEST_CASE("files with wrong values are read, or refused in one line", "[property]") {
   for (const Format& format : formats()) {
     int read = 0;
     int refused = 0;
@@ -130,8 +130,7 @@ TEST_CASE("files with wrong values are read or refused in one line", "[property]
   }
 }
 
-TEST_CASE("damaged selectors and policy calls are understood or refused in one line",
-          "[property]") {
+TEST_CASE("damaged selectors and policy calls are parsed, or refused in one line", "[property]") {
   const std::vector<std::string> texts = {"*.attention::matmul#2",
                                           "attention_forward",
                                           "blocks.3.ffn::aten::addmm",

@@ -28,7 +28,7 @@ std::string get(const std::string& path) {
   return text.str();
 }
 
-TEST_CASE("JSON survives writing and reading, keys in order") {
+TEST_CASE("writing and reading JSON preserves the order of keys") {
   const ScratchFolder folder;
   const Json json = {{"z", 1}, {"a", {1.5, nullptr, "x"}}, {"m", Json::object()}};
   write_json_file(folder.file("a.json"), json);
@@ -37,7 +37,7 @@ TEST_CASE("JSON survives writing and reading, keys in order") {
   CHECK(read.dump() == json.dump());
 }
 
-TEST_CASE("a file that cannot be read is said in one line with the reason") {
+TEST_CASE("the error for an unreadable file is one line with the reason") {
   const ScratchFolder folder;
   const std::string missing = folder.file("missing.json");
   CHECK_THROWS_WITH(read_json_file(missing),
@@ -46,7 +46,7 @@ TEST_CASE("a file that cannot be read is said in one line with the reason") {
   CHECK_THROWS_AS(read_json_file(missing), FileError);
 }
 
-TEST_CASE("a file that is no JSON is said with line and column") {
+TEST_CASE("the error for malformed JSON gives the line and the column") {
   const ScratchFolder folder;
   const std::string path = folder.file("bad.json");
   struct Row {
@@ -97,7 +97,7 @@ TEST_CASE("an object with very many keys reads in linear time") {
 }
 
 // Elements of other lists, and of a list within the list, are not offered.
-TEST_CASE("elements of one list are offered as they are read, and kept where they are not taken") {
+TEST_CASE("a list's elements are passed to the consumer one by one and the rest is stored") {
   const std::string text =
       R"({"points": 0, "a": {"points": [7]}, "list": [1, {"b": [2]}, [[3]], 4], "z": [[5]]})";
   std::vector<std::string> offered;
@@ -119,7 +119,7 @@ TEST_CASE("elements of one list are offered as they are read, and kept where the
   CHECK(offered.empty());
 }
 
-TEST_CASE("what is taken out of a document is held to the same rules") {
+TEST_CASE("an extracted part of a document is checked by the same rules") {
   const auto take = [](const Json&, const Json&, std::size_t) { return true; };
   const auto error_of = [&](const std::string& text) -> std::string {
     try {
@@ -137,7 +137,7 @@ TEST_CASE("what is taken out of a document is held to the same rules") {
   CHECK_THAT(error_of(" "), Contains("file.json: is empty"));
 }
 
-TEST_CASE("writing replaces the whole file and leaves nothing beside it") {
+TEST_CASE("writing replaces the whole file and leaves no temporary file") {
   const ScratchFolder folder;
   const std::string path = folder.file("a.json");
   put(path, "a much longer text than the one that follows");
@@ -146,7 +146,7 @@ TEST_CASE("writing replaces the whole file and leaves nothing beside it") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("a failed write leaves the old file and nothing beside it") {
+TEST_CASE("a failed write keeps the old file and leaves no temporary file") {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder.file("target"));
   CHECK_THROWS_WITH(write_file_atomically(folder.file("target"), "text"),
@@ -178,7 +178,7 @@ class SmallDisk {
   void (*old_handler_)(int);
 };
 
-TEST_CASE("a disk that fills up in the middle leaves the old file and nothing beside it") {
+TEST_CASE("a full disk keeps the old file and leaves no temporary file") {
   const ScratchFolder folder;
   const std::string path = folder.file("a.json");
   put(path, "old");
@@ -199,7 +199,7 @@ bool has_nameless_files(const std::string& folder) {
 
 // The signal for a file that grows too large kills the process in the middle of the text, so the
 // moment is always the same.
-TEST_CASE("a process that is killed while it writes leaves nothing beside the file") {
+TEST_CASE("a process that is killed while it writes leaves no temporary file") {
   const ScratchFolder folder;
   if (!has_nameless_files(folder.path())) {
     WARN("this file system has no files without a name\nfile test: skipped");
@@ -226,7 +226,7 @@ TEST_CASE("a process that is killed while it writes leaves nothing beside the fi
   CHECK(get(folder.file("a.json")) == "old");
 }
 
-TEST_CASE("a link's target is written, and a device is not replaced") {
+TEST_CASE("writing through a link replaces its target and never a device") {
   const ScratchFolder folder;
   put(folder.file("target.json"), "old");
   std::filesystem::create_symlink("target.json", folder.file("link.json"));
@@ -237,7 +237,7 @@ TEST_CASE("a link's target is written, and a device is not replaced") {
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST_CASE("a device that refuses the text is an error") {
+TEST_CASE("a device that refuses the text causes an error") {
   CHECK_THROWS_WITH(write_file_atomically("/dev/full", "text"),
                     Contains("No space left on device"));
 }

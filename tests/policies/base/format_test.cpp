@@ -4,7 +4,7 @@
 
 namespace rematch {
 
-TEST_CASE("bytes take the unit that leaves three digits") {
+TEST_CASE("bytes are printed with three digits and a fitting unit") {
   CHECK(format_bytes({0}) == "0 B");
   CHECK(format_bytes({1023}) == "1023 B");
   CHECK(format_bytes({1024}) == "1.00 KiB");
@@ -16,7 +16,7 @@ TEST_CASE("bytes take the unit that leaves three digits") {
   CHECK(format_bytes({-2048}) == "-2.00 KiB");
 }
 
-TEST_CASE("durations take the unit that leaves three digits") {
+TEST_CASE("durations are printed with three digits and a fitting unit") {
   using std::chrono::nanoseconds;
   CHECK(format_duration(nanoseconds(7)) == "7 ns");
   CHECK(format_duration(nanoseconds(12345)) == "12.3 us");
@@ -25,7 +25,7 @@ TEST_CASE("durations take the unit that leaves three digits") {
   CHECK(format_duration(std::chrono::hours(1)) == "3600 s");
 }
 
-TEST_CASE("percent never rounds a difference to nothing") {
+TEST_CASE("a percentage never rounds a difference to zero") {
   CHECK(format_percent(0) == "0 %");
   CHECK(format_percent(0.00001) == "under 0.1 %");
   CHECK(format_percent(-0.0312) == "3.1 %");
@@ -36,7 +36,7 @@ TEST_CASE("percent never rounds a difference to nothing") {
   CHECK(format_change(-0.0000001) == "-<0.1 %");
 }
 
-TEST_CASE("counts per step are whole where they divide") {
+TEST_CASE("a count per step is a whole number if the division is exact") {
   CHECK(format_per_step(600, 10) == "60");
   CHECK(format_per_step(0, 10) == "0");
   CHECK(format_per_step(605, 10) == "60.5");

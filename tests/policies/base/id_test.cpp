@@ -19,7 +19,7 @@ static_assert(!std::is_invocable_v<std::less<>, PlaneId, TrainId>);
 // indices.
 static_assert(sizeof(OptionalIndex) == 4 && sizeof(BasicOptionalIndex<std::int16_t>) == 2);
 
-TEST_CASE("ids move along their table, and the distance of two is a count") {
+TEST_CASE("an id can be incremented and two ids have a distance") {
   PlaneId id(3);
   CHECK(++id == PlaneId(4));
   CHECK(id++ == PlaneId(4));
@@ -34,7 +34,7 @@ TEST_CASE("ids move along their table, and the distance of two is a count") {
   CHECK(std::unordered_set<PlaneId>{id, id, PlaneId(4)}.size() == 2);
 }
 
-TEST_CASE("a table is indexed by its ids, and knows the one that comes next") {
+TEST_CASE("a table is indexed by its ids and returns the next id") {
   IdTable<PlaneId, std::string> names = {"zero", "one"};
   CHECK(names[PlaneId(1)] == "one");
   CHECK(names.at(PlaneId(0)) == "zero");
@@ -52,7 +52,7 @@ TEST_CASE("a table is indexed by its ids, and knows the one that comes next") {
   CHECK(flags == std::vector<bool>{false, true});
 }
 
-TEST_CASE("an index that is absent is not the first, and comes before it") {
+TEST_CASE("an absent index differs from the first index and sorts before it") {
   const OptionalIndex absent;
   const OptionalIndex first(0);
   CHECK_FALSE(absent.has_value());
@@ -64,7 +64,7 @@ TEST_CASE("an index that is absent is not the first, and comes before it") {
   CHECK(optional_id<PlaneId>(first) == PlaneId(0));
 }
 
-TEST_CASE("a list that has each entry once gives an entry's index, new or known") {
+TEST_CASE("a list without duplicates returns the index of a new or known entry") {
   std::vector<std::string> list;
   CHECK(add_once(list, std::string("a")) == 0);
   CHECK(add_once(list, std::string("b")) == 1);

@@ -8,12 +8,12 @@ namespace {
 using Catch::Contains;
 using Catch::Equals;
 
-TEST_CASE("a reader takes its own kind and major version, and any minor one") {
+TEST_CASE("a reader accepts its own kind and major version, and any minor version") {
   CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.0"}}, "plan"));
   CHECK_NOTHROW(require_schema(Json{{"schema", "rematch.plan/1.27"}}, "plan"));
 }
 
-TEST_CASE("another kind, another major version or none is refused, and said") {
+TEST_CASE("another kind, another major version or a missing schema is refused") {
   for (const char* schema :
        {"rematch.plan/2.0", "rematch.plan/10.0", "rematch.trace/1.0", "rematch.plan/1",
         "rematch.plan/1.", "rematch.plan/1.x", "plan/1.0", ""}) {
@@ -28,7 +28,7 @@ TEST_CASE("another kind, another major version or none is refused, and said") {
   CHECK_THROWS_AS(require_schema(Json::array(), "plan"), FormatError);
 }
 
-TEST_CASE("a mistake is named by its path") {
+TEST_CASE("an error gives the path of the mistake") {
   const Json json = {{"types", {{{"ops", {{{"bytes", -1}, {"name", 7}}}}}}}};
   const JsonField op = JsonField(json).at("types").at(0).at("ops").at(0);
   CHECK_THROWS_WITH(op.at("bytes").integer(0, 9),
@@ -39,7 +39,7 @@ TEST_CASE("a mistake is named by its path") {
   CHECK_FALSE(op.find("scope").has_value());
 }
 
-TEST_CASE("a part of a document is named by its place in the whole") {
+TEST_CASE("an error in a part gives its path from the root of the document") {
   const Json part = {{"name", 7}};
   const std::string place = "points[3]";
   CHECK_THROWS_WITH(JsonField(part, &place).at("name").string(),
@@ -57,7 +57,7 @@ TEST_CASE("members keep their order and are not copied while an object grows") {
   CHECK(object.front().second.get_ref<const Json::array_t&>().data() == elements);
 }
 
-TEST_CASE("numbers are taken only where they fit") {
+TEST_CASE("a number is read only if it fits the type") {
   const Json json = {1.5, 1.0, "1", std::uint64_t{1} << 63, std::int64_t{1} << 40, true};
   const JsonField list(json);
   CHECK_THROWS_WITH(list.at(0).integer(), Contains("expected a whole number"));
@@ -71,14 +71,14 @@ TEST_CASE("numbers are taken only where they fit") {
   CHECK_THROWS_WITH(list.at(6), "has 6 elements; too few");
 }
 
-TEST_CASE("an unknown key of a hand-written file is named with the nearest known one") {
+TEST_CASE("the error for an unknown key suggests the nearest known key") {
   const Json json = {{"save", 1}, {"early_stpo", true}};
   CHECK_THROWS_WITH(JsonField(json).require_known_keys({"save", "early_stop"}),
                     "unknown key \"early_stpo\"; did you mean 'early_stop'?");
   CHECK_NOTHROW(JsonField(json).require_known_keys({"save", "early_stop", "early_stpo"}));
 }
 
-TEST_CASE("of a long value the middle is left out, between two names") {
+TEST_CASE("an error shortens a long value in the middle") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 10; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
   const Json json = {{"save", names}};
@@ -86,7 +86,7 @@ TEST_CASE("of a long value the middle is left out, between two names") {
                     Contains("found \"layers.0.wq,layers.1.wq,...,layers.8.wq,layers.9.wq\";"));
 }
 
-TEST_CASE("a message stays on one short line, whatever the file holds") {
+TEST_CASE("an error is one short line, whatever the file contains") {
   const Json json = {{"name", std::string(500, 'x') + "\n\xFF"}};
   try {
     JsonField(json).at("name").boolean();

@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("what a user typed stays on one line, whatever it holds") {
+TEST_CASE("user input is printed on one line, whatever it contains") {
   CHECK(in_quotes("full") == "'full'");
   CHECK(in_quotes("") == "''");
   CHECK(in_quotes("a\nb\tc") == "'a\\nb\\tc'");
@@ -25,7 +25,7 @@ TEST_CASE("what a user typed stays on one line, whatever it holds") {
 }
 
 // With ten bytes, five remain at either end. A character of two bytes remains whole or is dropped.
-TEST_CASE("what a file holds stays on one line, and the end of a long message is kept") {
+TEST_CASE("file content is printed on one line, and a long message keeps its end") {
   CHECK(on_one_line("a\nb", 10) == "a\\nb");
   CHECK(on_one_line("0123456789", 10) == "0123456789");
   CHECK(on_one_line("0123456789a", 10) == "01234...6789a");
@@ -48,7 +48,7 @@ TEST_CASE("a long text is cut between words") {
   CHECK(in_quotes("xyz" + words) == "'xyz" + words.substr(0, 14 * 8) + "...'");
 }
 
-TEST_CASE("parts stand in order with the separator between them and nowhere else") {
+TEST_CASE("joined parts have a separator only between them") {
   CHECK(joined(std::vector<std::string>{}) == "");
   CHECK(joined(std::vector<std::string>{"mm"}) == "mm");
   CHECK(joined(std::vector<std::string_view>{"mm", "bmm"}) == "mm, bmm");
@@ -60,13 +60,13 @@ TEST_CASE("an empty part keeps its separators") {
   CHECK(joined(std::vector<std::string>{"", "a", "", "b"}, ",") == ",a,,b");
 }
 
-TEST_CASE("a hole is filled wherever it is, and not in what fills it") {
+TEST_CASE("every placeholder is replaced, but not inside inserted text") {
   CHECK(filled_in("{N} of {N}", "{N}", "2") == "2 of 2");
   CHECK(filled_in("{N}", "{N}", "{N}{N}") == "{N}{N}");
   CHECK(filled_in("none", "{N}", "2") == "none");
 }
 
-TEST_CASE("a number is all of a text, or none") {
+TEST_CASE("a number is parsed only if it is the whole text") {
   CHECK(parse_number<int>("42") == 42);
   CHECK(parse_number<int>("-1") == -1);
   CHECK(parse_number<double>("2.5e-1") == 0.25);
@@ -79,7 +79,7 @@ TEST_CASE("a number is all of a text, or none") {
 const std::vector<std::string_view> kPolicies = {"none",     "full",    "nth_first", "nth_last",
                                                  "skip_nth", "save_mm", "attn_only", "segments"};
 
-TEST_CASE("edit distance counts slips of the hand") {
+TEST_CASE("edit distance counts typing mistakes") {
   CHECK(edit_distance("", "abc") == 3);
   CHECK(edit_distance("abc", "abc") == 0);
   CHECK(edit_distance("kitten", "sitting") == 3);
@@ -88,7 +88,7 @@ TEST_CASE("edit distance counts slips of the hand") {
   CHECK(edit_distance("ab", "ba") == edit_distance("ba", "ab"));
 }
 
-TEST_CASE("the nearest known name is found, or none") {
+TEST_CASE("the nearest known name is found if there is one") {
   CHECK(nearest_name("nth_frist", kPolicies) == "nth_first");
   CHECK(nearest_name("ful", kPolicies) == "full");
   CHECK(nearest_name("FULL", kPolicies) == "full");
@@ -100,7 +100,7 @@ TEST_CASE("the nearest known name is found, or none") {
   CHECK_FALSE(nearest_name("full", std::vector<std::string_view>{}).has_value());
 }
 
-TEST_CASE("a message ends in the nearest name, else in all of them") {
+TEST_CASE("a message suggests the nearest name, or else lists all names") {
   CHECK(did_you_mean("nonee", kPolicies) == "; did you mean 'none'?");
   CHECK(did_you_mean("zzz", std::vector<std::string>{"none", "full"}) == "; known: none, full");
   CHECK(did_you_mean("zzz", std::vector<std::string>{}).empty());

@@ -15,7 +15,7 @@ namespace {
 
 enum class Unnamed : std::uint8_t { kFirst };
 
-TEST_CASE("an enumerator is its word, and back") {
+TEST_CASE("an enumerator converts to its word and back") {
   CHECK(to_string(Fruit::kPear) == "pear");
   CHECK(from_string<Fruit>("apple") == Fruit::kApple);
   CHECK_FALSE(from_string<Fruit>("plum").has_value());

@@ -11,7 +11,7 @@ namespace {
 
 // The matmuls are wq wk wv wo w1 w3 w2. The count is incremented before the test, so the first is
 // kept.
-TEST_CASE("of a Llama block's seven matmuls the first, third, fifth and seventh are kept") {
+TEST_CASE("the first, third, fifth and seventh of a Llama block's matmuls are kept") {
   const Trace toy = toy_llama();
   for (const char* policy : {"sac_titan", "sac_titan_2024", "sac_titan_2025(llama3)",
                              "sac_modalities(aten.mm)", "sac_grouped"}) {
@@ -22,13 +22,13 @@ TEST_CASE("of a Llama block's seven matmuls the first, third, fifth and seventh 
   CHECK(decisions(plan_of("sac_titan_all", toy).types.at(0), kMm) == "SSSSSSS");
 }
 
-TEST_CASE("the count is one a region, so one over the model for the root") {
+TEST_CASE("each region counts anew, so root counts over the whole model") {
   const Plan plan = plan_of("ops_root", toy_llama({.layers = 2}));
   REQUIRE(plan.types.size() == 1);
   CHECK(decisions(plan.types[0], kMm).substr(0, 14) == "SrSrSrSrSrSrSr");
 }
 
-TEST_CASE("fused attention is kept by its class where a list names it, literally not at all") {
+TEST_CASE("fused attention is kept by its class, but not by literal names") {
   const Trace toy = toy_llama();
   constexpr std::string_view kAttention = "rematch::attention";
   CHECK(decisions(plan_of("sac_titan", toy).types.at(0), kAttention) == "S");
@@ -40,7 +40,7 @@ TEST_CASE("fused attention is kept by its class where a list names it, literally
 }
 
 // addmm is in torchtitan's list and is not counted. The older lists contain only aten::mm.
-TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists none") {
+TEST_CASE("on biased linears torchtitan keeps all matmuls and the older lists keep none") {
   const Trace biased = toy_biased();
   CHECK(decisions(plan_of("sac_titan", biased).types.at(0), "aten::addmm") == "SSSSSSS");
   CHECK(decisions(plan_of("sac_titan_2024", biased).types.at(0), "aten::addmm") == "rrrrrrr");
@@ -78,7 +78,7 @@ std::set<std::string> ops_of(const std::vector<Selector>& selectors) {
 
 // Attention is matched by class and collectives are always kept, so the kept ops of a trace do not
 // show the whole list.
-TEST_CASE("torchtitan's set keeps every op that its own list names, and no other") {
+TEST_CASE("torchtitan's set keeps exactly the ops that its own list names") {
   const std::vector<std::string> kept = {"aten::addmm",
                                          "aten::bmm",
                                          "aten::_scaled_mm",
@@ -120,7 +120,7 @@ TEST_CASE("torchtitan's set keeps every op that its own list names, and no other
   CHECK(ops_of(policy_of("sac_titan_all").save) == listed);
 }
 
-TEST_CASE("the lists of torchtitan's models name what they have in common and their own") {
+TEST_CASE("the lists of torchtitan's models contain the shared ops and their own") {
   const std::set<std::string> common = {"aten::_scaled_dot_product_flash_attention",
                                         "aten::_scaled_dot_product_efficient_attention",
                                         "aten::_scaled_dot_product_cudnn_attention",
@@ -147,7 +147,7 @@ TEST_CASE("the lists of torchtitan's models name what they have in common and th
 }
 
 // The key names the overload without a dimension.
-TEST_CASE("modalities' max is that of a whole tensor") {
+TEST_CASE("sac_modalities reads max as the overload without a dimension") {
   CHECK(kept_of("sac_modalities(aten.max)", {"aten::max", "aten::max.dim"}) ==
         std::vector<std::string>{"aten::max"});
 }
@@ -169,7 +169,7 @@ TEST_CASE("PyTorch's second policy keeps every compute-intensive op of the parti
   CHECK(kept_of("save_compute", all) == kept);
 }
 
-TEST_CASE("only torchtitan's lists stop late") {
+TEST_CASE("only the regions of torchtitan's current lists run without early stop") {
   const Trace toy = toy_llama();
   CHECK_FALSE(plan_of("sac_titan", toy).types.at(0).early_stop);
   CHECK(plan_of("sac_titan_2024", toy).types.at(0).early_stop);
@@ -205,7 +205,7 @@ Trace titan_toy() {
 
 // This is torchtitan's "recomputed" column with the gate excluded: the gate by name, and wq because
 // it has the gate's shape.
-TEST_CASE("a matmul of an excluded one's shape is excluded too") {
+TEST_CASE("matmuls with the shape of an excluded matmul are excluded too") {
   const Plan plan = plan_of("sac_titan", titan_toy());
   CHECK(decisions(plan.types.at(0), kMm) == "rrS");
   Policy without = policy_of("sac_titan");
@@ -215,7 +215,7 @@ TEST_CASE("a matmul of an excluded one's shape is excluded too") {
 }
 
 // torchtitan tests whether the name is a part of the module's name, and only for mm and linear.
-TEST_CASE("what is left out by name is so by any part of its path, and is mm") {
+TEST_CASE("an exclusion matches any part of the module path and only mm") {
   for (const char* policy : {"sac_titan_excluding([output])", "sac_titan_excluding([outp])"}) {
     CAPTURE(policy);
     CHECK(decisions(plan_of(policy, titan_toy()).types.at(0), kMm) == "Srr");
@@ -224,7 +224,7 @@ TEST_CASE("what is left out by name is so by any part of its path, and is mm") {
   CHECK(decisions(biased.types.at(0), "aten::addmm") == "SSSSSSS");
 }
 
-TEST_CASE("keys and models that a list does not have are refused with the ones it has") {
+TEST_CASE("keys and models that a list lacks are refused with the known ones") {
   CHECK_THAT(rejection_of("sac_modalities(aten.mmm)"), Catch::Contains("did you mean 'aten.mm'"));
   CHECK_THAT(rejection_of("sac_modalities()"), Catch::Contains("needs at least one key"));
   CHECK_THAT(rejection_of("sac_titan_2025(lama3)"), Catch::Contains("did you mean 'llama3'"));

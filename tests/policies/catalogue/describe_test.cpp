@@ -28,7 +28,7 @@ std::string layers(std::string_view policy, const Trace& trace) {
   return describe_layers(plan_of(policy, trace), trace);
 }
 
-TEST_CASE("the first line says by index which layers are checkpointed and which kept") {
+TEST_CASE("the first line gives the indices of checkpointed and kept layers") {
   const Trace trace = testing::toy_llama({.layers = 8});
   CHECK(layers("nth_first(2)", trace) ==
         "nth_first(2), 8 layers: checkpoints 0 2 4 6, keeps 1 3 5 7");
@@ -41,7 +41,7 @@ TEST_CASE("the first line says by index which layers are checkpointed and which 
         "full, 1 layer: checkpoints 0, keeps none");
 }
 
-TEST_CASE("the README's own policy chooses the layers that it says") {
+TEST_CASE("the policy in the README chooses the layers that the README states") {
   std::ifstream file(testing::in_tree("README.md"));
   const std::string readme{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const std::string fence = "```json\n";
@@ -54,7 +54,7 @@ TEST_CASE("the README's own policy chooses the layers that it says") {
         "mine, 4 layers: checkpoints 0 2, keeps 1 3");
 }
 
-TEST_CASE("a layer with two regions is named once") {
+TEST_CASE("a layer with two regions is listed once") {
   const Trace trace = testing::toy_llama({.layers = 4});
   Policy parts = std::get<Policy>(parse_policy("nth_last(2)"));
   parts.regions = {RegionChoice::Kind::kScopes, 0, {"attention", "ffn"}};
@@ -62,7 +62,7 @@ TEST_CASE("a layer with two regions is named once") {
         "nth_last(2), 4 layers: checkpoints 1 3, keeps 0 2");
 }
 
-TEST_CASE("several block lists are told apart") {
+TEST_CASE("layers of several block lists are distinguished") {
   testing::TraceBuilder build("two_lists");
   ValueId x = build.outside({4, 4}, "float32", true);
   for (const char* list : {"encoder", "decoder"}) {
@@ -77,7 +77,7 @@ TEST_CASE("several block lists are told apart") {
         "0, keeps 1");
 }
 
-TEST_CASE("a plan as JSON has its layers, ops and totals", "[golden]") {
+TEST_CASE("the JSON of a plan has its layers, ops and totals", "[golden]") {
   const Trace trace = testing::toy_llama({.layers = 4});
   testing::check_golden("describe/save_mm.json",
                         describe_json(plan_of("save_mm", trace), trace).dump(2) + "\n");
@@ -92,12 +92,12 @@ TEST_CASE("a plan as JSON has its layers, ops and totals", "[golden]") {
                                            json["held_bytes"]["outside_regions"].get<int>());
 }
 
-TEST_CASE("a plan of another model is not described") {
+TEST_CASE("describing a plan of another model is refused") {
   const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
   CHECK_THROWS_AS(describe_json(plan, testing::toy_llama({.layers = 3})), std::invalid_argument);
 }
 
-TEST_CASE("what torchtitan keeps and no trace can show is said of its policies, and of no other") {
+TEST_CASE("only torchtitan's policies note the copies to the host that it keeps") {
   const Trace trace = testing::toy_llama({.layers = 2});
   constexpr const char* kNote = "torchtitan also keeps copies from a GPU to the host";
   const auto note_of = [](const char* policy) {

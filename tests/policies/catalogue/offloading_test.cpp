@@ -1,4 +1,4 @@
-// Tests what policies keep on the host, and that a policy that offloads nothing says so.
+// Tests what policies keep on the host, and the warning of a policy that offloads nothing.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -34,7 +34,7 @@ std::map<std::string, int> on_host(const RegionType& type) {
 
 // A block reads its input and the rotary table. All blocks read the table, and it is not the result
 // of an op.
-TEST_CASE("inputs of regions are kept on the host, each by its first reader") {
+TEST_CASE("inputs of regions are kept on the host by their first reader") {
   const Trace trace = toy_llama();
   const Plan plan = plan_offloaded("offload_inputs(full)", trace);
   REQUIRE(plan.types.size() == 1);
@@ -57,7 +57,7 @@ TEST_CASE("inputs of regions are kept on the host, each by its first reader") {
   CHECK(step.recomputed_ops == full.recomputed_ops);
 }
 
-TEST_CASE("what a policy keeps can be kept on the host, but for what nothing reads") {
+TEST_CASE("everything that a policy keeps can be offloaded, except for dead saves") {
   const RegionType kept = plan_offloaded("save_mm", toy_llama()).types.at(0);
   const RegionType type = plan_offloaded("offload_saved(save_mm)", toy_llama()).types.at(0);
   int dead = 0;
@@ -83,7 +83,7 @@ TEST_CASE("small results stay on the device") {
 }
 
 // Selectors, treatments and sizes survive a file.
-TEST_CASE("a policy that offloads is the same from a file") {
+TEST_CASE("an offloading policy reads back from a file") {
   for (const char* name : {"offload_inputs(full)", "offload_saved(attn_only)", "sac_and_offload",
                            "remat_minimal_offloaded", "offload_modules([attn_proj])"}) {
     CAPTURE(name);
@@ -119,7 +119,7 @@ TEST_CASE("a result that the next region holds is saved, not copied") {
   CHECK(on_host(plan.types.at(0)) == std::map<std::string, int>{{"aten::silu", 1}});
 }
 
-TEST_CASE("a policy that offloads nothing says so") {
+TEST_CASE("a policy that offloads nothing warns about it") {
   const Trace trace = toy_llama();
   CHECK_THAT(refusal_of("offload_saved(full)", trace),
              Catch::Contains("offload_saved(full) offloads nothing of toy_llama"));
@@ -136,7 +136,7 @@ TEST_CASE("a policy that offloads nothing says so") {
   }));
 }
 
-TEST_CASE("modules' inputs are kept on the host and nothing is recomputed for them") {
+TEST_CASE("inputs of modules are offloaded without any recompute") {
   const Trace trace = toy_llama({.tokens = 64});
   const Plan plan = plan_offloaded("offload_modules([attn_proj,layer_input])", trace);
   CHECK(on_host(plan.types.at(0)) == std::map<std::string, int>{{"rematch::attention", 1}});

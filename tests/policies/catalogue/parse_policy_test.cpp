@@ -120,7 +120,7 @@ TEST_CASE("the catalogue lists the named policies") {
                                  "remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])"});
 }
 
-TEST_CASE("a policy says when it changes nothing on purpose") {
+TEST_CASE("a policy knows whether it has no effect on purpose") {
   for (const char* text : {"none", "full", "nth_last(1)", "nth_first(1)", "skip_nth(1)",
                            "segments(1)", "skip_list([])", "only_list([])"}) {
     CAPTURE(text);
@@ -133,7 +133,7 @@ TEST_CASE("a policy says when it changes nothing on purpose") {
   }
 }
 
-TEST_CASE("bad arguments are rejected with what to write") {
+TEST_CASE("the error for bad arguments says what to write") {
   CHECK(message_of("nth_last") == "'nth_last' needs N: write nth_last(N), for example nth_last(2)");
   CHECK(message_of("nth_last()") == message_of("nth_last"));
   CHECK(message_of("nth_last(2,3)") ==
@@ -159,7 +159,7 @@ TEST_CASE("bad arguments are rejected with what to write") {
         "a layer index of only_list is a whole number from 0 to 1000000, not ''");
 }
 
-TEST_CASE("an unknown or broken name is rejected with the nearest one") {
+TEST_CASE("the error for an unknown or malformed name suggests the nearest one") {
   CHECK_THAT(message_of("nth_lst(2)"),
              Catch::Contains("unknown policy 'nth_lst'") && Catch::Contains("nth_last"));
   CHECK_THAT(message_of("ful"), Catch::Contains("full"));
@@ -176,7 +176,7 @@ TEST_CASE("an unknown or broken name is rejected with the nearest one") {
   }
 }
 
-TEST_CASE("a missing policy file is rejected by its path") {
+TEST_CASE("the error for a missing policy file gives its path") {
   CHECK_THAT(message_of("no/such/policy.json"), Catch::Contains("no/such/policy.json"));
 }
 

@@ -35,7 +35,7 @@ std::string message(std::string_view text, int num_layers) {
   return std::get<Rejected>(result).message;
 }
 
-TEST_CASE("which layers a policy chooses") {
+TEST_CASE("a policy chooses its layers by index") {
   using Layers = std::vector<int>;
   CHECK(layers("none", 4).empty());
   CHECK(layers("full", 4) == Layers{0, 1, 2, 3});
@@ -52,7 +52,7 @@ TEST_CASE("which layers a policy chooses") {
   CHECK(layers("only_list([0,4])", 5) == Layers{0, 4});
 }
 
-TEST_CASE("N and layer indices outside the model are rejected with the range") {
+TEST_CASE("N and layer indices outside the model are rejected with the valid range") {
   CHECK(message("nth_last(5)", 4) == "nth_last(5): N is 5, but toy_llama has 4 layers; use 1 to 4");
   CHECK(message("segments(9)", 4) == "segments(9): N is 9, but toy_llama has 4 layers; use 1 to 4");
   CHECK(message("first_n(2)", 1) == "first_n(2): N is 2, but toy_llama has 1 layer; use 1 to 1");
@@ -63,7 +63,7 @@ TEST_CASE("N and layer indices outside the model are rejected with the range") {
   CHECK(std::holds_alternative<Rejected>(place_regions(by_hand, toy_llama())));
 }
 
-TEST_CASE("segments hold consecutive layers, the last may be shorter") {
+TEST_CASE("segments hold consecutive layers, and the last may be shorter") {
   const auto regions = placed(policy("segments(3)"), toy_llama({.layers = 8}));
   REQUIRE(regions.size() == 3);
   CHECK(regions[0].planned.first_scope == "blocks.0");
@@ -72,7 +72,7 @@ TEST_CASE("segments hold consecutive layers, the last may be shorter") {
   CHECK(regions[0].range.end == regions[1].range.first);
 }
 
-TEST_CASE("a layer that is not chosen ends a segment") {
+TEST_CASE("an unchosen layer ends a segment") {
   Policy policy_with_hole = policy("segments(4)");
   policy_with_hole.blocks = {BlockChoice::Kind::kExcept, 0, {2}};
   const auto regions = placed(policy_with_hole, toy_llama({.layers = 8}));
@@ -99,7 +99,7 @@ TEST_CASE("a block of another list ends a segment") {
 }
 
 // Layers 0 and 1 run twice. A region ends the first time that its last scope closes.
-TEST_CASE("a segment holds no layer twice") {
+TEST_CASE("a segment contains each layer once") {
   testing::TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (int run = 0; run < 4; ++run) {
@@ -119,7 +119,7 @@ TEST_CASE("a segment holds no layer twice") {
   }
 }
 
-TEST_CASE("root is one region, from the first top-level scope to the last before the loss") {
+TEST_CASE("root is one region, from the first top-level scope to the last one before the loss") {
   const Trace trace = toy_llama({.layers = 3});
   const auto regions = placed(policy("root"), trace);
   REQUIRE(regions.size() == 1);
@@ -148,7 +148,7 @@ TEST_CASE("scope patterns make one region per matching scope inside chosen block
         "scopes attention, ffn");
 }
 
-TEST_CASE("of nested scopes that match, the outer one is the region") {
+TEST_CASE("the outer of two nested matching scopes is the region") {
   testing::TraceBuilder build("nested");
   ValueId x = build.outside({4, 4}, "float32", true);
   {
@@ -183,7 +183,7 @@ TEST_CASE("layer indices restart in every block list") {
   CHECK(scopes == std::vector<std::string>{"encoder.1", "decoder.3"});
 }
 
-TEST_CASE("a model without layers is rejected by what needs layers") {
+TEST_CASE("a policy that needs layers rejects a model without layers") {
   testing::TraceBuilder build("flat");
   const Trace trace = build.finish();
   CHECK(std::holds_alternative<Rejected>(place_regions(policy("full"), trace)));

@@ -72,7 +72,7 @@ void check_treatments(const Policy& policy, const Plan& plan, const Trace& trace
   }
 }
 
-TEST_CASE("any policy on any model is a plan that keeps the rules, or one line", "[property]") {
+TEST_CASE("any policy on any model gives a valid plan, or an error of one line", "[property]") {
   check_property("treatments", [] {
     const Policy policy = *arbitrary_policy();
     const Trace& trace = some_trace();
@@ -83,7 +83,7 @@ TEST_CASE("any policy on any model is a plan that keeps the rules, or one line",
   });
 }
 
-TEST_CASE("the same policy gives the same plan, its name no part of what it does", "[property]") {
+TEST_CASE("a plan depends on the policy, but not on its name", "[property]") {
   check_property("determinism", [] {
     Policy policy = *arbitrary_policy();
     const Trace& trace = some_trace();
@@ -95,7 +95,7 @@ TEST_CASE("the same policy gives the same plan, its name no part of what it does
   });
 }
 
-TEST_CASE("on_demand executes no more and peaks no higher under any policy", "[property]") {
+TEST_CASE("under any policy on_demand executes no more ops and peaks no higher", "[property]") {
   check_property("schedules", [] {
     const Policy policy = *arbitrary_policy();
     const Trace& trace = some_trace();
@@ -128,7 +128,7 @@ std::string some_text() {
   return text;
 }
 
-TEST_CASE("any text is a policy whose name means it again, or one line", "[property]") {
+TEST_CASE("any text is an error of one line, or a policy whose name parses to it", "[property]") {
   check_property("parse_policy", [] {
     const std::string text = some_text();
     const auto parsed = parse_policy(text);
@@ -142,7 +142,7 @@ TEST_CASE("any text is a policy whose name means it again, or one line", "[prope
   });
 }
 
-TEST_CASE("every call of the catalogue with any numbers keeps its canonical name", "[property]") {
+TEST_CASE("the canonical name of any catalogue call parses to the same policy", "[property]") {
   check_property("canonical names", [] {
     const std::string name =
         *rc::gen::element<std::string>("nth_last", "nth_first", "skip_nth", "first_n", "last_n",

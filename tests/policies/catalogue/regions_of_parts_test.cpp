@@ -21,7 +21,7 @@ std::vector<std::string> first_scopes(const Plan& plan) {
 
 // Attention has four matmuls. This is an even number, so the parity of the feed-forward does not
 // change.
-TEST_CASE("attention and feed-forward are regions of their own, each under its policy") {
+TEST_CASE("attention and feed-forward are separate regions, each with its own policy") {
   const Trace toy = toy_llama({.layers = 1});
   Plan plan = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", toy);
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0.attention", "blocks.0.ffn"});
@@ -56,7 +56,7 @@ Trace dense_then_experts() {
   return builder.finish();
 }
 
-TEST_CASE("compiled, only blocks with experts are split") {
+TEST_CASE("compiled torchtitan splits only blocks with experts") {
   const Trace trace = dense_then_experts();
   CHECK(first_scopes(plan_of("sac_split_flex_compiled", trace)) ==
         std::vector<std::string>{"blocks.0", "blocks.1.attention", "blocks.1.moe"});
@@ -67,7 +67,7 @@ TEST_CASE("compiled, only blocks with experts are split") {
   CHECK(decisions(eager.types.at(eager.regions[3].type), kMm) == "SrS");
 }
 
-TEST_CASE("parts that no policy can rule alone are refused") {
+TEST_CASE("sac_split refuses a policy that cannot apply to a part of a block") {
   CHECK_THAT(rejection_of("sac_split(attn: segments(2), ffn: full)"),
              Catch::Contains("cannot rule attention"));
   CHECK_THAT(rejection_of("sac_split(attn: sac_titan, ffn: sac_titan_even)"),
@@ -129,7 +129,7 @@ std::vector<std::string> executed_again(const Trace& trace, const Plan& plan, Sc
   return names;
 }
 
-TEST_CASE("of modules that are all heavy each is a region") {
+TEST_CASE("each heavy module is a region if all chosen modules are heavy") {
   CHECK(first_scopes(plan_of("recompute_modules([mlp])", toy_llama({.layers = 1}))) ==
         std::vector<std::string>{"blocks.0.ffn"});
   CHECK_THAT(rejection_of("recompute_modules([mpl])"), Catch::Contains("did you mean 'mlp'"));
@@ -140,7 +140,7 @@ TEST_CASE("of modules that are all heavy each is a region") {
 }
 
 // Megatron-LM's output-discarding checkpoint runs only the module again.
-TEST_CASE("a light module alone is executed again, under either schedule") {
+TEST_CASE("a light module is executed again without its region, under either schedule") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([layernorm])", trace);
   CHECK(first_scopes(plan) == std::vector<std::string>{"blocks.0"});
@@ -159,7 +159,7 @@ TEST_CASE("a light module alone is executed again, under either schedule") {
   CHECK(json.at("types").at(0).at("regions").at(0).at("first_scope") == "blocks.0");
 }
 
-TEST_CASE("heavy and light modules mix") {
+TEST_CASE("heavy and light modules can be combined") {
   const Trace trace = normed_attention();
   const Plan plan = plan_of("recompute_modules([core_attn,layernorm])", trace);
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
@@ -169,7 +169,7 @@ TEST_CASE("heavy and light modules mix") {
   }
 }
 
-TEST_CASE("modules that the model lacks are named with those it has") {
+TEST_CASE("the error for missing modules lists the model's modules") {
   const Trace trace = normed_attention();
   const auto warnings_of = [&trace](const Policy& policy) {
     const auto plan = resolve(policy, trace, NoEffect::kAllow);
@@ -200,7 +200,7 @@ TEST_CASE("modules that the model lacks are named with those it has") {
         "recompute_modules([moe_act]): normed has no moe_act" + has);
 }
 
-TEST_CASE("full_except keeps what its selectors name and what was drawn") {
+TEST_CASE("full_except keeps what its selectors name and random draws") {
   const Trace toy = toy_llama();
   const Plan plan = plan_of("full_except(*.ffn::aten::mm#1,attention_forward)", toy);
   CHECK(decisions(plan.types.at(0), kMm) == "rrrrSrr");

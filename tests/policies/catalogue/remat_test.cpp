@@ -55,7 +55,7 @@ constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_a
 
 // The first matmul's input is the result of the gate, which runs again, so it is not kept. Kept
 // are the result of relu, which backward reads, and the part's result, which the add reads again.
-TEST_CASE("a saved region is skipped; what backward or code outside reads of it is kept") {
+TEST_CASE("a saved region does not run again, and its results that others read are kept") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -71,7 +71,7 @@ TEST_CASE("a saved region is skipped; what backward or code outside reads of it 
 }
 
 // Without early stop, torch_remat runs the add again. on_demand does not.
-TEST_CASE("a block runs again to its end, on demand only what backward asks for") {
+TEST_CASE("a block runs again to its end, but on demand only as far as backward needs") {
   const Trace trace = gate_part_add();
   CHECK_FALSE(policy_of("remat(save=[part])").early_stop);
   CHECK(executed_again(trace, plan_of("remat(save=[part])", trace), Schedule::kOnDemand) ==
@@ -103,7 +103,7 @@ TEST_CASE("a region may be a single op") {
 // toy_llama's attention keeps rsqrt, two of norm's products, the rotated query and key, value, the
 // attention's two results and, because the residual add reads it, the output projection. pow and
 // mean are read by nothing, and mean is written in place.
-TEST_CASE("attention of a Llama is skipped and its feed-forward is not") {
+TEST_CASE("saving attention of a Llama recomputes only its feed-forward") {
   const Trace trace = toy_llama();
   const Plan plan = plan_of("remat(save=[attention])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -119,7 +119,7 @@ TEST_CASE("attention of a Llama is skipped and its feed-forward is not") {
 
 // rsqrt reads the sum that an in-place op made. Its own result is written later, so that it cannot
 // be kept, and it runs again when backward asks for it.
-TEST_CASE("a result that is written in place runs again where something reads it") {
+TEST_CASE("a result written in place is recomputed where it is read") {
   TraceBuilder builder("overwritten");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -137,7 +137,7 @@ TEST_CASE("a result that is written in place runs again where something reads it
         "in saved region *.part::any, but is written in place later");
 }
 
-TEST_CASE("a call that is not two lists of regions is rejected in one line") {
+TEST_CASE("a call without two lists of regions is rejected in one line") {
   const std::string form =
       "remat needs the list of saved regions: write remat(save=[attention], recompute=[]), not (";
   CHECK(rejection_of("remat") == form + ")");
@@ -169,7 +169,7 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
         plan_sha256(plan_of("remat(save=[ffn])", trace)));
 }
 
-TEST_CASE("a region that the model lacks is a warning, and an error if it has none of them") {
+TEST_CASE("a missing region is a warning, and an error if all of them are missing") {
   const Trace trace = toy_llama();
   const Policy policy = policy_of("remat(save=[attention,moe])");
   CHECK(plan_warnings(policy, std::get<Plan>(resolve(policy, trace)), trace) ==
@@ -197,7 +197,7 @@ bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
 
 // Outside saved regions everything before the stop runs again; inside, only what cannot be kept.
 // The plan keeps nothing that this does not need: without any kept result another op would run.
-TEST_CASE("recompute runs all ops outside saved regions, and keeps nothing in vain", "[property]") {
+TEST_CASE("recompute runs all ops outside saved regions and saves no dead results", "[property]") {
   check_property("saved regions", [] {
     const Trace trace = random_trace(*rc::gen::inRange<std::uint32_t>(0, 40));
     Policy policy;

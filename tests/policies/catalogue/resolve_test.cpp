@@ -59,7 +59,7 @@ TEST_CASE("a plan names its model, its trace and its policy") {
   CHECK(plan.trace_sha256 == trace_sha256(trace));
 }
 
-TEST_CASE("none has no region, full one a block, all of one type") {
+TEST_CASE("none has no regions, and full has one region of the same type per block") {
   CHECK(resolved("none", toy_llama()).regions.empty());
   const Trace trace = toy_llama({.layers = 4});
   const Plan plan = resolved("full", trace);
@@ -107,7 +107,7 @@ TEST_CASE("every op of a region carries a treatment, a reason and the bytes it a
   CHECK(find(type, "rematch::attention").bytes == Bytes{8 * 16 * 4 + 2 * 8 * 4});
 }
 
-TEST_CASE("save lists keep what they name") {
+TEST_CASE("save lists keep the ops that they name") {
   const Trace trace = toy_llama();
   CHECK(saved_names(resolved("attn_only", trace).types.at(0)) ==
         std::vector<std::string>{"rematch::attention"});
@@ -131,7 +131,7 @@ TEST_CASE("a save that neither backward nor a recompute reads is dead") {
 
 // The op is sum(silu(mm)). The backward of silu needs the product. If silu is kept too, the sum can
 // be computed from it.
-TEST_CASE("a save is alive if it is packed itself, though no recompute reads it") {
+TEST_CASE("a packed result is not a dead save even if no recompute reads it") {
   TraceBuilder build("packed");
   ValueId x = build.outside({4, 4}, "float32", true);
   {
@@ -145,7 +145,7 @@ TEST_CASE("a save is alive if it is packed itself, though no recompute reads it"
   CHECK_FALSE(find(plan.types[0], "aten::mm").dead_save);
 }
 
-TEST_CASE("a kept result that is written in place later is recomputed, and says so") {
+TEST_CASE("a kept result that is written later is recomputed, with a reason") {
   TraceBuilder build("overwritten");
   ValueId x = build.outside({4, 4}, "float32", true);
   {
@@ -163,7 +163,7 @@ TEST_CASE("a kept result that is written in place later is recomputed, and says 
   CHECK(find(type, "aten::mm", 2).treatment == Treatment::kSave);
 }
 
-TEST_CASE("alternation keeps odd or even matches, counted in each region") {
+TEST_CASE("alternation counts matches in each region and keeps every second one") {
   Policy odd = policy("full");
   odd.name = "odd";
   odd.no_effect_is_intended = false;
@@ -187,7 +187,7 @@ TEST_CASE("alternation keeps odd or even matches, counted in each region") {
   CHECK(kept(excluding) == "SrrSrSr");
 }
 
-TEST_CASE("exclude wins over every list, and the inverse form keeps all but its list") {
+TEST_CASE("exclude overrides every list, and the inverse form keeps all but its list") {
   Policy rule = policy("save_mm");
   rule.exclude = {{"*.ffn", "aten::mm", std::nullopt}};
   const RegionType type = resolved(rule, toy_llama()).types.at(0);
@@ -205,7 +205,7 @@ TEST_CASE("exclude wins over every list, and the inverse form keeps all but its 
   CHECK(find(all_but, "aten::rsqrt").reason == "not in the recompute list");
 }
 
-TEST_CASE("an offload list is planned as such") {
+TEST_CASE("an offload list is planned as offloading") {
   Policy rule = policy("full");
   rule.no_effect_is_intended = false;
   rule.offload = {{"", "attention_forward", std::nullopt}};
@@ -213,7 +213,7 @@ TEST_CASE("an offload list is planned as such") {
   CHECK(find(type, "rematch::attention").treatment == Treatment::kOffload);
 }
 
-TEST_CASE("a recomputed random op says that its draws are replayed") {
+TEST_CASE("a recomputed random op states that its draws are replayed") {
   TraceBuilder build("random");
   ValueId x = build.outside({4, 4}, "float32", true);
   {
@@ -226,7 +226,7 @@ TEST_CASE("a recomputed random op says that its draws are replayed") {
         "nothing is saved; its draws are replayed");
 }
 
-TEST_CASE("a save list that matches nothing names what the regions contain") {
+TEST_CASE("the error for a save list without matches lists the ops of the regions") {
   Policy rule = policy("full");
   rule.name = "only_mm";
   rule.no_effect_is_intended = false;
@@ -242,7 +242,7 @@ TEST_CASE("a save list that matches nothing names what the regions contain") {
   CHECK_THAT(message(rule, toy_biased()), Catch::Contains("nothing in its regions matches"));
 }
 
-TEST_CASE("a policy without effect is rejected unless its name or arguments say so") {
+TEST_CASE("a policy without effect is rejected unless it is meant to have none") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(message("first_n(4)", trace) ==
         "first_n(4) recomputes every block of toy_llama whole: it is the same as full; write that "

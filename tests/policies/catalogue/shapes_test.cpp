@@ -50,7 +50,7 @@ TEST_CASE("shapes with regions at the same scopes keep their plans") {
   CHECK(combined({traces[0]}, {plans[0]}) == plans[0]);
 }
 
-TEST_CASE("what the steps hide is united, whichever shape hides it") {
+TEST_CASE("hidden effects of all shapes are combined") {
   std::vector<Trace> traces = {toy_llama(), toy_biased()};
   traces[0].hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {}, {"lib::noisy"}};
   traces[1].hidden = {{{"lib.ops:Rotary", std::vector<int>{0}}}, {{"lib::scale", {2}}}, {}};
@@ -65,13 +65,13 @@ TEST_CASE("what the steps hide is united, whichever shape hides it") {
 
 // Blocks 0, 1 of the first shape form one region, and so do 2, 3. Regions of the second shape begin
 // at the same scopes.
-TEST_CASE("regions of other lengths are left as they are") {
+TEST_CASE("regions of different lengths stay unchanged") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
   CHECK(plans_of_shapes(combined(traces, plans)) == plans);
 }
 
-TEST_CASE("a shape without checkpointing gets regions that keep all that backward needs") {
+TEST_CASE("a shape without checkpointing gets regions that keep everything") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]), of("none", traces[1])};
   const Plan plan = combined(traces, plans);
@@ -90,7 +90,7 @@ TEST_CASE("a shape without checkpointing gets regions that keep all that backwar
   CHECK(predicted(traces[1], other).peak_bytes() <= predicted(traces[1], plans[1]).peak_bytes());
 }
 
-TEST_CASE("layers that only one shape checkpoints") {
+TEST_CASE("a layer may be checkpointed in only one of the shapes") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("only_list([0, 2])", traces[0]),
                                    of("only_list([2, 3])", traces[1])};
@@ -102,7 +102,7 @@ TEST_CASE("layers that only one shape checkpoints") {
 
 // The engine may open a region of the other shape at a block, although parts of the block are
 // regions in this shape.
-TEST_CASE("regions inside a scope where another shape has one become parts of it") {
+TEST_CASE("regions inside a region of another shape are merged into that region") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),
                                    of("sac_split(attn: full, ffn: none)", traces[1])};
@@ -132,7 +132,7 @@ TEST_CASE("shapes that run the same ops get the plan of the larger one") {
 
 // Layer 2 of the second shape runs other ops. Before that, nothing shows which shape runs: the
 // first, whose region continues after layer 0, or the second, whose region ends there.
-TEST_CASE("a region is cut where a region of another shape ends after the same ops") {
+TEST_CASE("a region is split where a region of another shape ends after the same ops") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);
@@ -157,7 +157,7 @@ TEST_CASE("a region is cut where a region of another shape ends after the same o
 }
 
 // The second shape leaves out layer 1, so nothing shows in layer 0 which shape runs.
-TEST_CASE("shapes get the treatments of the larger one until one of them leaves out a layer") {
+TEST_CASE("shapes share the larger one's treatments until one of them skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);
@@ -182,7 +182,7 @@ TEST_CASE("shapes get the treatments of the larger one until one of them leaves 
 }
 
 // The inner scope has the range of the block, because nothing else runs in the block.
-TEST_CASE("a region inside a block that runs nothing else") {
+TEST_CASE("a region may span all ops of a block") {
   const auto blocks = [](bool has_core) {
     TraceBuilder build("blocks");
     ValueId x = build.outside({4, 4}, "float32", true);
@@ -216,7 +216,7 @@ TEST_CASE("plans that cannot be combined are rejected") {
 }
 
 // A rank that recomputes an all-gather waits for ranks that kept its result.
-TEST_CASE("shapes that would issue other collectives in backward are rejected") {
+TEST_CASE("shapes with different collectives in backward are rejected") {
   const auto gathers = [](const char* activation) {
     TraceBuilder build("gathers");
     ValueId x = build.outside({4, 4}, "float32", true);

@@ -48,7 +48,7 @@ bool is_warned(std::string_view text, const Trace& trace, const std::string& par
   return false;
 }
 
-TEST_CASE("a mode that a system does not have is refused with those it has") {
+TEST_CASE("the error for an unknown mode lists the system's modes") {
   check_refused(
       {{"titan:selectiv", "titan has no mode 'titan:selectiv'; did you mean"},
        {"titen:full", "unknown policy 'titen:full'; did you mean 'titan:full'?"},
@@ -65,7 +65,7 @@ TEST_CASE("a mode that a system does not have is refused with those it has") {
        {"automodel:selectve", "automodel has no mode"}});
 }
 
-TEST_CASE("settings that cancel each other, or lack their other half, are refused") {
+TEST_CASE("settings that cancel each other or need another setting are refused") {
   check_refused({
       // In the system, neither branch runs.
       {"torchtune(enable_activation_checkpointing=true,ac_mode=full)", "neither branch runs"},
@@ -89,7 +89,7 @@ TEST_CASE("settings that cancel each other, or lack their other half, are refuse
   });
 }
 
-TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or counts backwards") {
+TEST_CASE("an N below 1 is refused, because it breaks the system's own loop") {
   check_refused({{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // system: ZeroDivisionError
                  {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // system: behaves as 2
                  {"diffusers(every=0)", "from 1"},
@@ -113,7 +113,7 @@ TEST_CASE("an N below 1 is refused where it divides by zero, loops for ever or c
   CHECK(plan_of("deepspeed(activation_checkpoint_interval=0)", toy_llama()).regions.empty());
 }
 
-TEST_CASE("an N beyond the layers is refused: there it checkpoints none, one or all, in silence") {
+TEST_CASE("an N beyond the layers is refused, because systems accept it in silence") {
   check_refused_by_model(
       {{"titan(selective_ac_option=5)", "use 1 to 4"},              // system: checkpoints no block
        {"torchtune(ac_mode=selective,ac_option=5)", "use 1 to 4"},  // system: checkpoints no block
@@ -129,7 +129,7 @@ TEST_CASE("an N beyond the layers is refused: there it checkpoints none, one or 
        {"deepspeed(activation_checkpoint_interval=5)", "use 1 to 4"}});
 }
 
-TEST_CASE("names that nothing has are refused where there they are passed over") {
+TEST_CASE("names without a match are refused, because systems ignore them in silence") {
   check_refused_by_model({{"diffusers(skip_layers=[0,4])", "layer 4 does not exist"},
                           {"megatron(recompute_modules=[moe])", "no scope in a chosen block"},
                           {"megatron(recompute_modules=[moe_act])", "toy_llama has no moe_act"},
@@ -151,7 +151,7 @@ TEST_CASE("names that nothing has are refused where there they are passed over")
   CHECK(is_warned("megatron(recompute_modules=[mlp,moe])", toy, "toy_llama has no moe"));
 }
 
-TEST_CASE("a model without layers is refused where there an empty list counts as done") {
+TEST_CASE("a model without layers is refused, because systems accept it in silence") {
   TraceBuilder builder("flat");
   const ValueId x = builder.outside({4, 4}, "float32", /*needs_grad=*/true);
   {
@@ -168,7 +168,7 @@ TEST_CASE("a model without layers is refused where there an empty list counts as
 }
 
 // The lists contain aten::mm, but linears with a bias are aten::addmm.
-TEST_CASE("a list that keeps nothing, or counts nothing, is refused or said") {
+TEST_CASE("a list that keeps or counts nothing is refused or warned about") {
   const Trace biased = toy_biased();
   for (const char* policy : {"fastvideo:ops", "modalities:selective_op(ops.aten.mm.default)"}) {
     CAPTURE(policy);
@@ -177,7 +177,7 @@ TEST_CASE("a list that keeps nothing, or counts nothing, is refused or said") {
   CHECK(is_warned("titan:selective_2024", biased, "their matmuls are aten::addmm"));
 }
 
-TEST_CASE("a mode whose name promises something else names what was meant") {
+TEST_CASE("a mode with a misleading name warns and suggests the intended mode") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:ops", toy, "ops_block does what was intended"));
   CHECK(is_warned("torchtune(ac_mode=full,ac_option=2)", toy,
@@ -185,14 +185,14 @@ TEST_CASE("a mode whose name promises something else names what was meant") {
 }
 
 // A generator that is not restored has no effect if nothing is drawn.
-TEST_CASE("a system's generator is spoken of only where the model draws") {
+TEST_CASE("a warning about a system's generator needs a model with random draws") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
   toy.ops[5_op].draws_random = true;
   CHECK(is_warned("fastvideo:full", toy, "does not restore the generator"));
 }
 
-TEST_CASE("a plan that is full or none under another name is refused unless that is asked for") {
+TEST_CASE("a plan that equals full or none is refused or warned about") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:block_skip", toy, "so this is full"));
   CHECK(is_warned("titan:flux", toy, "recomputes every block whole"));
@@ -202,7 +202,7 @@ TEST_CASE("a plan that is full or none under another name is refused unless that
 
 // The setting 2 selects layers 1 and 3 in one system, but layers 0 and 2 in another. Only the first
 // selection includes the last layer.
-TEST_CASE("the phase of every N-th layer is shown, and the last layer's price said") {
+TEST_CASE("the phase of every N-th layer is described, with the price of the last layer") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {
     std::vector<int> list;
@@ -228,7 +228,7 @@ TEST_CASE("the phase of every N-th layer is shown, and the last layer's price sa
   }
 }
 
-TEST_CASE("what this build cannot do is refused, not replaced by something else") {
+TEST_CASE("unsupported settings are refused, never replaced") {
   check_refused({{"titan:memory_budget", "a compiler's graph"},
                  {"titan(memory_policy=auto_perf_maxing)", "a search, not a rule"},
                  {"maxtext:custom", "the places of tensors"},

@@ -24,7 +24,7 @@ bool is_trap(const Policy::Expectation& expected) {
 
 // torchtitan turns early stop off, except in its graph trainer. Megatron-LM and DeepSpeed
 // checkpoint reentrantly, without early stop. All other systems leave it on.
-TEST_CASE("a system's spelling is the policy that it stands for, with the system's early stop") {
+TEST_CASE("a system's spelling resolves to its policy, with the system's early stop") {
   const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},
       {"fastvideo(type=block_skip,n_layer=3)", "nth_first(3)"},
@@ -111,7 +111,7 @@ TEST_CASE("a system's spelling is the policy that it stands for, with the system
   }
 }
 
-TEST_CASE("a list is read as the system's own configuration writes it") {
+TEST_CASE("a list is read in the syntax of the system's own configuration") {
   const auto same = [](const char* theirs, const char* ours) {
     CAPTURE(theirs);
     Policy policy = policy_of(theirs);
@@ -133,7 +133,7 @@ TEST_CASE("a list is read as the system's own configuration writes it") {
         std::vector<std::string>{"ffn"});
 }
 
-TEST_CASE("every row parses as what it says, or is refused with its reason") {
+TEST_CASE("every row parses as its policy or is refused with its reason") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK_FALSE(entry.description.empty());
@@ -147,7 +147,7 @@ TEST_CASE("every row parses as what it says, or is refused with its reason") {
   }
 }
 
-TEST_CASE("every one of the five source systems has rows, and no spelling appears twice") {
+TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
   std::set<std::string_view> systems;
   std::set<std::string_view> spellings;
   for (const SystemEntry& entry : system_entries()) {
@@ -161,7 +161,7 @@ TEST_CASE("every one of the five source systems has rows, and no spelling appear
   }
 }
 
-TEST_CASE("what a system does in silence is said") {
+TEST_CASE("traps of a system are listed with its rows") {
   CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
   CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),
              Catch::Contains("neither branch runs"));

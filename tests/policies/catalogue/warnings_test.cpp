@@ -22,7 +22,7 @@ Warnings warnings_of(std::string_view text, const Trace& trace) {
   return warnings_of(policy_of(text), trace);
 }
 
-TEST_CASE("policies that do what they say are not warned of") {
+TEST_CASE("policies without traps give no warning") {
   for (const char* policy :
        {"none", "full", "full_nostop", "nth_first(2)", "first_n(3)", "skip_list([3])", "attn_only",
         "save_mm", "sac_titan", "segments(2)", "full_except(attention_forward)", "titan:full"}) {
@@ -32,7 +32,7 @@ TEST_CASE("policies that do what they say are not warned of") {
 }
 
 // The phase decides between layers 1 3 and 0 2 of four layers.
-TEST_CASE("the last layer checkpointed though not all is pointed out") {
+TEST_CASE("checkpointing the last layer but not all layers gives a warning") {
   for (const char* policy : {"nth_last(2)", "nth_first(3)", "last_n(1)", "only_list([3])"}) {
     CAPTURE(policy);
     const Warnings warnings = warnings_of(policy, toy_llama());
@@ -42,7 +42,7 @@ TEST_CASE("the last layer checkpointed though not all is pointed out") {
   }
 }
 
-TEST_CASE("a system's spelling says what that system does in silence") {
+TEST_CASE("a system's spelling warns about what the system does in silence") {
   const auto first = [](std::string_view text) { return warnings_of(text, toy_llama()).at(0); };
   CHECK_THAT(first("fastvideo:block_skip"), Catch::Contains("cannot be changed, so this is full"));
   CHECK_THAT(first("torchtune(ac_mode=selective,ac_option=2)"),
@@ -52,13 +52,13 @@ TEST_CASE("a system's spelling says what that system does in silence") {
   CHECK_THAT(first("maxtext:minimal_with_quantization"), Catch::Contains("nothing is quantized"));
 }
 
-TEST_CASE("a trap of other arguments than those given is in the list alone") {
+TEST_CASE("a trap for other arguments appears only in the list") {
   CHECK(warnings_of("fastvideo(type=block_skip,n_layer=1)", toy_llama()).empty());
   // the warning about the last layer
   CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);
 }
 
-TEST_CASE("core attention as one fused op is said to gain nothing, however it was asked for") {
+TEST_CASE("recomputing core attention as one fused op warns that it gains nothing") {
   TraceBuilder builder("cored");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -83,7 +83,7 @@ TEST_CASE("core attention as one fused op is said to gain nothing, however it wa
   CHECK(warnings_of("recompute_modules([core_attn])", of_matmuls).empty());
 }
 
-TEST_CASE("every other trap of a spelling that stands for a policy is said when it is used") {
+TEST_CASE("every other trap of a supported spelling is a warning on use") {
   for (const SystemEntry& entry : system_entries()) {
     if (entry.trap.text.empty() || entry.stands_for.empty()) continue;
     if (entry.trap.said == TrapSaid::kInList) continue;
@@ -100,7 +100,7 @@ TEST_CASE("every other trap of a spelling that stands for a policy is said when 
 
 // At first, the model has no biases, experts or random draws. Then it has one of these three. The
 // warning of the system veomni depends on the plan.
-TEST_CASE("a trap that cannot apply to the model is not said") {
+TEST_CASE("a trap that cannot apply to the model gives no warning") {
   Trace draws = toy_llama();
   draws.ops[5_op].draws_random = true;
   const std::vector<std::pair<const char*, Trace>> rows = {
@@ -126,19 +126,19 @@ TEST_CASE("a trap that cannot apply to the model is not said") {
   CHECK(warnings_of("veomni(recompute_last_n_layers=1)", toy_llama()).size() == 1);
 }
 
-TEST_CASE("one region over the model is said to peak like none") {
+TEST_CASE("one region over the model warns that its peak equals that of none") {
   CHECK_THAT(warnings_of("root", toy_llama()).at(0), Catch::Contains("its peak is like none's"));
 }
 
 // Biased linears are aten::addmm, but the lists that alternate contain aten::mm.
-TEST_CASE("an alternation that counts nothing is pointed out with what there is") {
+TEST_CASE("an alternation that counts nothing warns and names the ops it could count") {
   const Warnings warnings = warnings_of("sac_titan_2024", toy_biased());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Catch::Contains("every second of aten::mm") &&
                               Catch::Contains("their matmuls are aten::addmm"));
 }
 
-TEST_CASE("a selector of the user's own that matches nothing is named, a catalogue list's is not") {
+TEST_CASE("an unmatched selector gives a warning, unless the catalogue's list has it") {
   CHECK(warnings_of("titan:selective(force_recompute_mm_shapes_by_fqns=[moe.router.gaet])",
                     toy_llama())
             .back() ==
@@ -160,7 +160,7 @@ TEST_CASE("a selector of the user's own that matches nothing is named, a catalog
   CHECK(warnings_of(from_file(mine), toy_llama()).empty());
 }
 
-TEST_CASE("a scope of the user's own that no block has is named, a catalogue policy's is not") {
+TEST_CASE("an unmatched scope gives a warning, unless the catalogue's policy has it") {
   Policy mine = policy_of("sac_split(attn: full, ffn: full)");
   CHECK(warnings_of(mine, toy_llama()).empty());
   mine.name = "mine";
@@ -172,7 +172,7 @@ TEST_CASE("a scope of the user's own that no block has is named, a catalogue pol
         "mine: no scope in its blocks matches fnn");
 }
 
-TEST_CASE("a part of sac_split that no block has is named, unless it was to have no policy") {
+TEST_CASE("sac_split warns about a missing part that was given a policy") {
   TraceBuilder builder("attention_alone");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -195,7 +195,7 @@ TEST_CASE("a part of sac_split that no block has is named, unless it was to have
 }
 
 // The blocks of toy_llama have the scope ffn and ops of aten::mm, but neither moe nor aten::bmm.
-TEST_CASE("an expectation is met by any of its scopes and ops, and never without either") {
+TEST_CASE("an expectation needs one of its scopes or ops to match") {
   const auto is_met = [](const Policy::Expectation& expected) {
     Policy policy = policy_of("full");
     policy.expectations = {expected};
@@ -210,7 +210,7 @@ TEST_CASE("an expectation is met by any of its scopes and ops, and never without
   CHECK_FALSE(is_met({.warning = "always"}));
 }
 
-TEST_CASE("an expectation is about the layers and regions of its policy") {
+TEST_CASE("an expectation applies to the layers and regions of its policy") {
   const Trace trace = toy_three_kinds();  // moe in layer 1, cross_attention in layer 2
   const auto num_warnings = [&trace](const char* text, const Policy::Expectation& expected) {
     Policy policy = policy_of(text);
@@ -225,7 +225,7 @@ TEST_CASE("an expectation is about the layers and regions of its policy") {
   CHECK(num_warnings("only_list([1])", {.ops = {in_cross_attention}}) == 1);
 }
 
-TEST_CASE("the parts of sac_split bring their expectations along") {
+TEST_CASE("sac_split inherits the expectations of its parts") {
   CHECK(warnings_of("sac_split(attn: sac_modalities(aten.mm,aten.max), ffn: full)", toy_llama()) ==
         Warnings{"sac_split(attn: sac_modalities(aten.mm,aten.max), ffn: full): nothing in its "
                  "regions matches aten::max.default"});

@@ -9,7 +9,7 @@ namespace {
 using testing::plan_of;
 using testing::toy_llama;
 
-TEST_CASE("plans that do the same do not differ, whatever they are called") {
+TEST_CASE("plans that differ only in names do not differ") {
   const Trace trace = toy_llama({.layers = 4});
   Plan renamed = plan_of("nth_first(2)", trace);
   renamed.policy = "mine";
@@ -17,7 +17,7 @@ TEST_CASE("plans that do the same do not differ, whatever they are called") {
   CHECK_FALSE(difference_of(trace, plan_of("full", trace), plan_of("nth_first(1)", trace)));
 }
 
-TEST_CASE("the first op that differs is named with its layer") {
+TEST_CASE("the first differing op is reported with its layer") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK(difference_of(trace, full, plan_of("nth_first(2)", trace))->first ==
@@ -32,7 +32,7 @@ TEST_CASE("the first op that differs is named with its layer") {
   CHECK(kept->num_ops == 4);  // one op per layer
 }
 
-TEST_CASE("early stop counts where all else is equal") {
+TEST_CASE("plans may differ only in early stop") {
   const Trace trace = toy_llama({.layers = 4});
   const auto difference =
       difference_of(trace, plan_of("full", trace), plan_of("full_nostop", trace));

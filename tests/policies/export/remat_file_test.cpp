@@ -83,7 +83,7 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
         "rematch::attention (op 17)");
 }
 
-TEST_CASE("random draws that recompute would repeat are refused") {
+TEST_CASE("a recompute that would repeat random draws is refused") {
   TraceBuilder builder("draws");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {
@@ -101,7 +101,7 @@ TEST_CASE("random draws that recompute would repeat are refused") {
              Catch::Contains("aten::native_dropout (op 1) draws random numbers"));
 }
 
-TEST_CASE("the file names the modules, and the step that it predicts") {
+TEST_CASE("the file names the modules and gives the predicted step") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("remat(save=[attention])", trace);
   const std::string file =

@@ -20,7 +20,7 @@ std::string lines_or_refusal(std::string_view target, const Trace& trace, const 
   return std::get<std::string>(found);
 }
 
-TEST_CASE("each target has the lines that do what a plan does, or says what differs", "[golden]") {
+TEST_CASE("each target has lines that reproduce the plan, or states the differences", "[golden]") {
   const Trace trace = toy_llama({.layers = 4});
   std::string text;
   for (const char* policy : {"full", "nth_first(2)", "nth_last(2)", "first_n(3)", "segments(2)",

@@ -32,14 +32,14 @@ std::string refusal(const Trace& trace, const Plan& plan, Schedule schedule = kW
   return message;
 }
 
-TEST_CASE("the file of a plan with a save list is as approved", "[golden]") {
+TEST_CASE("the file of a plan with a save list equals the approved file", "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("save_mm", trace);
   testing::check_golden("export/save_mm.py", torch_file(trace, plan, regions_of(trace, plan),
                                                         *find_call_place("torch"), "save_mm"));
 }
 
-TEST_CASE("each system but megatron has a place where a plan's file is called", "[golden]") {
+TEST_CASE("every system except megatron has a place for calling a plan's file", "[golden]") {
   const Trace trace = toy_llama({.layers = 2});
   const Plan plan = plan_of("save_mm", trace);
   const TorchRegions regions = regions_of(trace, plan);
@@ -61,7 +61,7 @@ TEST_CASE("each system but megatron has a place where a plan's file is called", 
   testing::check_golden("export/call_places.txt", beginnings);
 }
 
-TEST_CASE("each module is there once, and equal ones share a kind") {
+TEST_CASE("each module is listed once, and equal modules share a kind") {
   const Trace trace = toy_llama({.layers = 4});
   const TorchRegions found = regions_of(trace, plan_of("nth_first(2)", trace));
   REQUIRE(found.regions.size() == 2);
@@ -86,7 +86,7 @@ TEST_CASE("saved ops are found by their index among all ops of the module") {
   CHECK(kind.ops.size() == static_cast<std::size_t>(num_seen));
 }
 
-TEST_CASE("what torch.utils.checkpoint cannot do is refused with the region's name") {
+TEST_CASE("a plan that torch.utils.checkpoint cannot run is refused with the region") {
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),
@@ -128,7 +128,7 @@ Trace two_draws() {
   return builder.finish();
 }
 
-TEST_CASE("a kept draw before one that runs again is refused, one behind it is not") {
+TEST_CASE("a kept draw before a recomputed draw is refused, but not one after it") {
   const Trace trace = two_draws();
   Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);
@@ -155,7 +155,7 @@ TEST_CASE("a region that writes to a tensor from outside is refused") {
              Catch::Contains("aten::add_.Tensor (op 0) writes to a tensor from outside"));
 }
 
-TEST_CASE("a region with an op that hides an effect is refused for every target") {
+TEST_CASE("a region with a hidden effect is refused for every target") {
   const std::string op = "rematch::attention";
   const Trace plain = toy_llama({.layers = 2});
   Trace keeping = plain;
@@ -180,7 +180,7 @@ TEST_CASE("a region with an op that hides an effect is refused for every target"
   CHECK(regions_of(elsewhere, plan_of("full", elsewhere)).regions.size() == 2);
 }
 
-TEST_CASE("a module that is called twice is checkpointed in both calls or in none") {
+TEST_CASE("a module that is called twice is checkpointed in both calls or in neither") {
   Trace trace = toy_llama({.layers = 4});
   // Layer 2 becomes a second run of layer 0.
   for (TracedScope& scope : trace.scopes) {

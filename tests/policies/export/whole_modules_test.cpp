@@ -53,7 +53,7 @@ TEST_CASE("a search for whole modules finds plans with parts of blocks and save 
 }
 
 // Each layer has a mask for its product, twice. Keeping only the first mask would pay off.
-TEST_CASE("no draw is kept before one that is drawn again") {
+TEST_CASE("no draw is kept before a draw that is repeated") {
   TraceBuilder builder("draws");
   ValueId x = builder.parameter({64, 64});
   for (int layer = 0; layer < 3; ++layer) {
@@ -69,7 +69,7 @@ TEST_CASE("no draw is kept before one that is drawn again") {
   check_exportable(trace, searched_for_torch(trace));
 }
 
-TEST_CASE("a block that writes to a tensor from outside is left to autograd") {
+TEST_CASE("a block that writes to a tensor from outside is not checkpointed") {
   TraceBuilder builder("counts");
   ValueId x = builder.parameter({64, 64});
   const ValueId counter = builder.outside({64, 64});
@@ -87,7 +87,7 @@ TEST_CASE("a block that writes to a tensor from outside is left to autograd") {
 
 // Together, the two parts would keep only their input, but no module contains both. The whole block
 // is a module, but it writes to a tensor from outside.
-TEST_CASE("parts side by side are regions of their own, even where one region would hold less") {
+TEST_CASE("adjacent parts are separate regions, even if one region would hold less") {
   TraceBuilder builder("parts");
   ValueId x = builder.parameter({64, 64});
   const ValueId counter = builder.outside({64, 64});

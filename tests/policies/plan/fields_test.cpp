@@ -13,7 +13,7 @@ namespace {
 using testing::check_fields;
 using testing::SchemaPlace;
 
-TEST_CASE("every field of a trace is in its schema, and nothing else") {
+TEST_CASE("the schema of traces has exactly the fields of a trace") {
   const SchemaPlace trace("trace");
   check_fields(Trace{}, trace, "trace", {"schema", "types", "backward_types", "backward"},
                {"recorded", "spans", "segments"});
@@ -23,22 +23,22 @@ TEST_CASE("every field of a trace is in its schema, and nothing else") {
   check_fields(BackwardRun{}, trace.at("/properties/backward/items"), "backward");
 }
 
-TEST_CASE("every field of a profile is in its schema, and nothing else") {
+TEST_CASE("the schema of profiles has exactly the fields of a profile") {
   const SchemaPlace profile("profile");
   check_fields(Profile{}, profile, "profile", {"schema", "forward", "backward"});
   check_fields(OpFigures{}, profile.at("/definitions/pass/properties/types/items"), "types");
 }
 
-TEST_CASE("every field of a plan is in its schema, and nothing else") {
+TEST_CASE("the schema of plans has exactly the fields of a plan") {
   check_fields(Plan{}, SchemaPlace("plan"), "plan", {"schema"});
 }
 
-TEST_CASE("every field of a policy is in its schema, and nothing else") {
+TEST_CASE("the schema of policies has exactly the fields of a policy") {
   const SchemaPlace policy("policy");
   check_fields(Policy{}, policy, "policy", {"schema"});
 }
 
-TEST_CASE("every choice of blocks is in the schema of policies, and nothing else") {
+TEST_CASE("the schema of policies has exactly the choices of blocks") {
   const SchemaPlace blocks = SchemaPlace("policy").at("/properties/blocks");
   std::set<std::string> words, with_argument;
   for (const BlockRule& rule : kBlockRules) {

@@ -43,7 +43,7 @@ Plan plan_of_two_shapes() {
   return plan;
 }
 
-TEST_CASE("a plan says in words what happens to each op and which layers it is for") {
+TEST_CASE("a plan describes in words the treatment of each op and its layers") {
   const Json json = plan_to_json(small_plan());
   CHECK(json["types"][0]["ops"][0].dump() ==
         R"({"name":"aten::mm","scope":"ffn","bytes":64,"treatment":"save",)"
@@ -51,7 +51,7 @@ TEST_CASE("a plan says in words what happens to each op and which layers it is f
   CHECK(json["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");
 }
 
-TEST_CASE("layers are listed as ranges") {
+TEST_CASE("consecutive layers are printed as ranges") {
   CHECK(layer_ranges({}).empty());
   CHECK(layer_ranges({4}) == "4");
   CHECK(layer_ranges({0, 1, 2, 3}) == "0-3");
@@ -59,7 +59,7 @@ TEST_CASE("layers are listed as ranges") {
   CHECK(layer_ranges({3, 2, 1}) == "3, 2, 1");
 }
 
-TEST_CASE("plans that do the same have the same hash") {
+TEST_CASE("plans with equal treatments have the same hash") {
   const Plan plan = small_plan();
   const std::string hash = plan_sha256(plan);
   CHECK(hash.size() == 64);
@@ -82,7 +82,7 @@ TEST_CASE("plans that do the same have the same hash") {
   CHECK(plan_sha256(same) == hash);
 }
 
-TEST_CASE("plans that differ in what they do have different hashes") {
+TEST_CASE("plans with different treatments have different hashes") {
   const std::function<void(Plan&)> changes[] = {
       [](Plan& p) { p.model = "other"; },
       [](Plan& p) { p.dimensions["layers"] = 3; },
@@ -129,13 +129,13 @@ TEST_CASE("plans that differ in what they do have different hashes") {
   }
 }
 
-TEST_CASE("a plan of one shape has the JSON and the hash that it had before plans had shapes") {
+TEST_CASE("a plan of one shape has the JSON and the hash of a plan without shapes") {
   CHECK_FALSE(plan_to_json(small_plan()).contains("other_shapes"));
   CHECK(plan_sha256(small_plan()) ==
         "c349aee951717009171426dc6d45c14bb67f8174ddecd283935ded19156b8b49");
 }
 
-TEST_CASE("a plan of several shapes reads back as it was and fits the schema") {
+TEST_CASE("a plan of several shapes reads back unchanged and fits the schema") {
   const Plan plan = plan_of_two_shapes();
   const Json json = plan_to_json(plan);
   CHECK(json["other_shapes"][0]["layers"].dump() == R"([{"type":0,"layers":"0, 1","regions":2}])");
@@ -163,7 +163,7 @@ TEST_CASE("a plan holds hidden effects of all its shapes at its top level") {
   CHECK(plan_of_trace(plan, "another model's").hidden == kEffects);
 }
 
-TEST_CASE("what is there for people is not in the hash of a plan of several shapes") {
+TEST_CASE("descriptive fields do not change the hash of a plan of several shapes") {
   Plan plan = plan_of_two_shapes();
   const std::string hash = plan_sha256(plan);
   plan.other_shapes[0].policy = "other words";
@@ -172,7 +172,7 @@ TEST_CASE("what is there for people is not in the hash of a plan of several shap
   CHECK(plan_sha256(plan) == hash);
 }
 
-TEST_CASE("a shape is found by the trace that it was made for") {
+TEST_CASE("a shape is found by the hash of its trace") {
   const Plan plan = plan_of_two_shapes();
   const std::vector<Plan> shapes = plans_of_shapes(plan);
   REQUIRE(shapes.size() == 2);
@@ -184,7 +184,7 @@ TEST_CASE("a shape is found by the trace that it was made for") {
   CHECK(plan_of_trace(plan, "another model's") == shapes[0]);
 }
 
-TEST_CASE("a newer minor version with unknown keys is read, another major is not") {
+TEST_CASE("a reader accepts a newer minor version with unknown keys, but no other major version") {
   Json json = plan_to_json(small_plan());
   json["schema"] = "rematch.plan/1.4";
   json["types"][0]["ops"][0]["a_later_idea"] = 1;
@@ -195,7 +195,7 @@ TEST_CASE("a newer minor version with unknown keys is read, another major is not
   CHECK_THROWS_AS(plan_from_json(json), FormatError);
 }
 
-TEST_CASE("a broken plan is refused with the place of the mistake") {
+TEST_CASE("the error for a malformed plan gives the place of the mistake") {
   struct Row {
     std::function<void(Json&)> make;
     std::string message;
@@ -242,13 +242,13 @@ TEST_CASE("a broken plan is refused with the place of the mistake") {
   }
 }
 
-TEST_CASE("the plan schema refuses what the reader refuses") {
+TEST_CASE("the plan schema refuses whatever the reader refuses") {
   const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_plan.json"));
   CHECK(testing::schema_error(bad, "plan").has_value());
   CHECK_THROWS_WITH(plan_from_json(bad), Contains("types[0].ops[0].treatment"));
 }
 
-TEST_CASE("treatments and schedules read back from their names") {
+TEST_CASE("treatments and schedules convert to names and back") {
   for (const Treatment treatment : {Treatment::kSave, Treatment::kRecompute, Treatment::kOffload}) {
     CHECK(from_string<Treatment>(to_string(treatment)) == treatment);
   }

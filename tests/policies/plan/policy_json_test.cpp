@@ -22,14 +22,14 @@ std::string file_with(const std::string& rest) {
   return R"({"schema": "rematch.policy/1.0", "name": "mine")" + rest + "}";
 }
 
-TEST_CASE("a policy file needs no more than a name; the rest is full checkpointing") {
+TEST_CASE("a policy file needs only a name; the default is full checkpointing") {
   Policy full;
   full.name = "mine";
   CHECK(read(file_with("")) == full);
   CHECK(testing::schema_error(parse_json(file_with(""), "policy"), "policy") == std::nullopt);
 }
 
-TEST_CASE("a hand-written policy means what it says") {
+TEST_CASE("a hand-written policy file is read correctly") {
   const Policy policy = read(file_with(R"(, "blocks": {"nth_last": 2}, "regions": "block",
       "save": ["attention_forward", "*.ffn::matmul#1"], "early_stop": false)"));
   CHECK(policy.blocks.kind == BlockChoice::Kind::kNthLast);
@@ -40,7 +40,7 @@ TEST_CASE("a hand-written policy means what it says") {
   CHECK_FALSE(policy.early_stop);
 }
 
-TEST_CASE("a mistake in a policy file is refused with its place and what to write") {
+TEST_CASE("the error for a policy file gives the place and what to write") {
   struct Row {
     std::string rest;
     std::string message;
@@ -84,7 +84,7 @@ TEST_CASE("a mistake in a policy file is refused with its place and what to writ
   CHECK_THROWS_WITH(read(R"({"schema": "rematch.plan/1.0"})"), Contains("rematch.policy/1.x"));
 }
 
-TEST_CASE("a policy file is read, or rejected in one line that names it") {
+TEST_CASE("a policy file is read, or rejected with one line that contains its path") {
   const testing::ScratchFolder folder;
   const std::string path = folder.file("mine.json");
   std::ofstream(path) << file_with(R"(, "regions": "root")");
@@ -102,7 +102,7 @@ TEST_CASE("a policy file is read, or rejected in one line that names it") {
   CHECK_THAT(message_of(folder.file("none.json")), Contains("No such file or directory"));
 }
 
-TEST_CASE("the policy schema refuses what the reader refuses") {
+TEST_CASE("the policy schema refuses whatever the reader refuses") {
   const Json bad = read_json_file(testing::in_tree("tests/policies/plan/bad_policy.json"));
   CHECK(testing::schema_error(bad, "policy").has_value());
   CHECK_THROWS_WITH(policy_from_json(bad), Contains("blocks.nth_last"));

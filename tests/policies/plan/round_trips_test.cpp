@@ -9,7 +9,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a random policy reads back as it was and fits the schema", "[property]") {
+TEST_CASE("a random policy reads back unchanged and fits the schema", "[property]") {
   check_property("policy to JSON and back", [] {
     const Policy policy = *arbitrary_policy();
     const Json json = policy_to_json(policy);
@@ -18,7 +18,7 @@ TEST_CASE("a random policy reads back as it was and fits the schema", "[property
   });
 }
 
-TEST_CASE("a random selector is written as text that means it", "[property]") {
+TEST_CASE("the text of a random selector parses to the same selector", "[property]") {
   check_property("selector to text and back", [] {
     Selector selector = *arbitrary_selector();
     // Any path of the letters that patterns may contain.
@@ -89,7 +89,7 @@ rc::Gen<HiddenEffects> arbitrary_effects() {
   });
 }
 
-TEST_CASE("a random plan reads back as it was and fits the schema", "[property]") {
+TEST_CASE("a random plan reads back unchanged and fits the schema", "[property]") {
   check_property("plan to JSON and back", [] {
     Plan plan{*arbitrary_shape(), {}};
     const int num_other_shapes = *rc::gen::inRange(0, 3);

@@ -28,7 +28,7 @@ Ops picked(std::string_view text, const Trace& trace) {
 }
 
 // A product that only the next op of its scope reads is not a result of the scope.
-TEST_CASE("a result of a scope is what an op outside it reads, inside it too or not") {
+TEST_CASE("a scope's result is an op that an op outside the scope reads") {
   TraceBuilder build("parts");
   const ValueId x = build.outside(kShape);
   ValueId inner, both, last;
@@ -52,7 +52,7 @@ TEST_CASE("a result of a scope is what an op outside it reads, inside it too or 
   CHECK(picked("*.elsewhere::result", trace).empty());
 }
 
-TEST_CASE("through views the op that made the storage is the result, and no view is") {
+TEST_CASE("the op that made the storage is the result, not a view of it") {
   TraceBuilder build("views");
   const ValueId x = build.outside(kShape);
   const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0, outside every scope
@@ -70,7 +70,7 @@ TEST_CASE("through views the op that made the storage is the result, and no view
   CHECK(picked("part::result", build.finish()) == Ops{1_op});
 }
 
-TEST_CASE("a write in place is no result; what it wrote to is its maker's") {
+TEST_CASE("an in-place write is not a result, but the written op is") {
   TraceBuilder build("writes");
   const ValueId x = build.outside(kShape);
   const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0
@@ -88,7 +88,7 @@ TEST_CASE("a write in place is no result; what it wrote to is its maker's") {
 }
 
 // The outermost matching scope is the instance, as for every selector.
-TEST_CASE("each scope of a nest has results of its own") {
+TEST_CASE("each nested scope has its own results") {
   TraceBuilder build("nest");
   const ValueId x = build.outside(kShape);
   ValueId outer_result;
@@ -112,7 +112,7 @@ TEST_CASE("each scope of a nest has results of its own") {
 }
 
 // An op with two outputs counts once. The count for n starts anew in each instance.
-TEST_CASE("results are counted by op in each instance, one that reads another's included") {
+TEST_CASE("results are counted by op in each instance of the scope") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);
   for (int layer = 0; layer < 2; ++layer) {
@@ -131,7 +131,7 @@ TEST_CASE("results are counted by op in each instance, one that reads another's 
   CHECK(picked("blocks.*::result#2", trace).empty());
 }
 
-TEST_CASE("both of an op's outputs are one result") {
+TEST_CASE("two outputs of one op are one result") {
   TraceBuilder build("outputs");
   const ValueId x = build.outside(kShape);
   std::vector<ValueId> pair;
@@ -146,14 +146,14 @@ TEST_CASE("both of an op's outputs are one result") {
   CHECK(picked("part::result#2", build.finish()) == Ops{1_op});
 }
 
-TEST_CASE("the parts of a Llama hand on the last product of each") {
+TEST_CASE("the result of each part of a Llama is its last product") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::result", trace) == picked("*.ffn::matmul#3", trace));
   CHECK(picked("*.attention::result", trace) == picked("*.attention::matmul#4", trace));
 }
 
 // The oracle compares each op with each op after it.
-TEST_CASE("results agree with looking at every pair of ops", "[property]") {
+TEST_CASE("results agree with a comparison of every pair of ops", "[property]") {
   for (std::uint32_t seed = 0; seed < num_seeds(40); ++seed) {
     const Trace trace = random_trace(seed);
     for (const std::string pattern : {"*.attention", "*.ffn", "blocks.*", "*core"}) {

@@ -42,7 +42,7 @@ std::size_t num_picked(std::string_view text, const Trace& trace) {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("an op as PyTorch writes it is understood, its default overload exactly") {
+TEST_CASE("an op in PyTorch's spelling is parsed, and default means that overload only") {
   struct Row {
     const char* text;
     Selector selector;
@@ -79,7 +79,7 @@ TEST_CASE("an op as PyTorch writes it is understood, its default overload exactl
   CHECK(num_picked("aten::mul.default", toy) == 0);
 }
 
-TEST_CASE("an ATen op is understood without its namespace") {
+TEST_CASE("an ATen op is parsed without its namespace") {
   struct Row {
     const char* text;
     Selector selector;
@@ -105,7 +105,7 @@ TEST_CASE("an ATen op is understood without its namespace") {
   CHECK(picked("*.attention::mm#2", trace) == picked("*.attention::aten::mm#2", trace));
 }
 
-TEST_CASE("every form of selector is understood and written back as it was") {
+TEST_CASE("every form of selector is parsed and printed unchanged") {
   struct Row {
     std::string text;
     Selector selector;
@@ -139,7 +139,7 @@ TEST_CASE("every form of selector is understood and written back as it was") {
   }
 }
 
-TEST_CASE("what is no selector is rejected with what to write instead") {
+TEST_CASE("the error for a malformed selector says what to write") {
   struct Row {
     std::string text;
     std::string message;
@@ -174,7 +174,7 @@ TEST_CASE("what is no selector is rejected with what to write instead") {
   }
 }
 
-TEST_CASE("a star in a pattern stands for any run of characters") {
+TEST_CASE("a star in a pattern matches any run of characters") {
   CHECK(matches_pattern("*", ""));
   CHECK(matches_pattern("*", "a.b"));
   CHECK(matches_pattern("*.attention", "blocks.3.attention"));
@@ -188,7 +188,7 @@ TEST_CASE("a star in a pattern stands for any run of characters") {
   CHECK_FALSE(matches_pattern("blocks.1", "blocks.12"));
 }
 
-TEST_CASE("classes, names and scopes pick the ops of a Llama") {
+TEST_CASE("classes, names and scopes select the ops of a Llama") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(num_picked("aten::mm", trace) == 15);
   CHECK(num_picked("matmul", trace) == 15);
@@ -201,7 +201,7 @@ TEST_CASE("classes, names and scopes pick the ops of a Llama") {
   CHECK(picked("head::aten::mm", trace) == Names{"head aten::mm"});
 }
 
-TEST_CASE("a name without overload means every overload, a name with one only that") {
+TEST_CASE("a name without an overload means every overload, a name with one only that") {
   const Trace trace = toy_llama({.layers = 1});
   CHECK(num_picked("aten::add", trace) == 2);  // the residual adds, not add_.Scalar
   CHECK(num_picked("aten::add.Tensor", trace) == 2);
@@ -210,7 +210,7 @@ TEST_CASE("a name without overload means every overload, a name with one only th
 }
 
 // The third matmul of each ffn is w2, and of each attention wv.
-TEST_CASE("the n-th is counted anew in each matching scope") {
+TEST_CASE("the n-th is counted separately in each matching scope") {
   const Trace trace = toy_llama({.layers = 2});
   CHECK(picked("*.ffn::matmul#3", trace) ==
         Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
@@ -220,7 +220,7 @@ TEST_CASE("the n-th is counted anew in each matching scope") {
         Names{"blocks.0.ffn aten::mm", "blocks.1.ffn aten::mm"});
 }
 
-TEST_CASE("a scope inside a matching one belongs to that instance") {
+TEST_CASE("a nested matching scope belongs to the outer instance") {
   const Trace trace = toy_llama({.layers = 2});
   // The pattern `*` matches blocks.0 and blocks.0.ffn. The outer one is the instance, so w1 is its
   // fifth matmul.
@@ -233,7 +233,7 @@ TEST_CASE("without a pattern the n-th is counted in each top-level scope") {
         Names{"blocks.0.attention aten::mm", "blocks.1.attention aten::mm", "head aten::mm"});
 }
 
-TEST_CASE("ops outside every scope are picked by selectors without a pattern alone") {
+TEST_CASE("only a selector without a pattern matches ops outside every scope") {
   Trace trace = toy_llama({.layers = 1});
   for (TracedOp& op : trace.ops) op.scope.reset();
   CHECK(num_picked("matmul", trace) == 8);
@@ -243,7 +243,7 @@ TEST_CASE("ops outside every scope are picked by selectors without a pattern alo
 
 // The oracle is slower and simpler: each op finds its outermost matching scope by itself, and
 // counts the ops before it.
-TEST_CASE("matching agrees with looking at every op by itself", "[property]") {
+TEST_CASE("matching agrees with testing every op separately", "[property]") {
   const std::vector<std::string> texts = {
       "matmul",           "matmul#2",          "*.attention::matmul", "*.ffn::matmul#1",
       "blocks.*::copy#1", "*core::aten::mm#2", "aten::add#3",         "blocks.1*::elementwise#2"};

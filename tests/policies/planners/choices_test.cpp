@@ -40,7 +40,7 @@ KnapsackItem sum_of(const std::vector<KnapsackItem>& items, const std::vector<in
   return sum;
 }
 
-TEST_CASE("dp_knapsack saves what PyTorch's saves", "[parity]") {
+TEST_CASE("dp_knapsack saves the same ops as PyTorch's dynamic program", "[parity]") {
   const Json choices = read_choices("knapsacks");
   CHECK(choices.size() == 64);
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("dp_knapsack saves what PyTorch's saves", "[parity]") {
 }
 
 // SciPy's solver stops at 1e-4, and exceeds the budget by up to 1e-6 without counting it.
-TEST_CASE("best_knapsack spares what PyTorch's integer program spares, within the budget",
+TEST_CASE("best_knapsack saves as much time as PyTorch's integer program within the budget",
           "[parity]") {
   constexpr double kGap = 1e-4;
   const Json choices = read_choices("knapsacks");
@@ -70,7 +70,7 @@ TEST_CASE("best_knapsack spares what PyTorch's integer program spares, within th
 
 // The best items take 5 + 22 + 26 of 72 bytes. In float32, 2^25 + 1 is 2^25, so PyTorch's dynamic
 // program drops the item that is worth 1.
-TEST_CASE("the knapsack that others get wrong, and the one that float32 gets wrong") {
+TEST_CASE("best_knapsack solves two instances that PyTorch's solvers get wrong") {
   const std::vector<KnapsackItem> issue = {{25, 25}, {5, 2}, {22, 27}, {26, 28}};
   CHECK(best_knapsack(issue, 72) == std::vector<int>{1, 2, 3});
   const std::vector<KnapsackItem> much = {{0.5, 33'554'432}, {0.25, 1}};
@@ -91,7 +91,7 @@ SacOps ops_of(const Json& json) {
   return ops;
 }
 
-TEST_CASE("sac_saves spares what PyTorch's program for one module spares at best", "[parity]") {
+TEST_CASE("sac_saves saves as much time as PyTorch's program for one module", "[parity]") {
   const Json choices = read_choices("ops");
   int num_infeasible = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -123,7 +123,7 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
 
 // PyTorch finds its knee by a random search. If the second line rises less than the first, the
 // planner still uses the higher of both.
-TEST_CASE("the lines of a module's tradeoff are those of PyTorch's estimator", "[parity]") {
+TEST_CASE("a module's tradeoff has the lines of PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());
     std::vector<FittedLine> theirs;
@@ -196,7 +196,7 @@ TEST_CASE("sac_discards finds the optimum of PyTorch's program for modules", "[p
 
 // Ten times 0.03 adds up to more than 0.3, but 0.03 can be subtracted from 0.3 ten times. What just
 // fits must therefore be tested in only one way.
-TEST_CASE("the best knapsack is found where rounding decides what fits") {
+TEST_CASE("best_knapsack fits items by one rule if rounding decides") {
   const std::vector<KnapsackItem> items(10, {0.03, 3.0});
   CHECK(best_knapsack(items, 0.3).size() == 9);
 }

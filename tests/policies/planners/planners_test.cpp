@@ -45,7 +45,7 @@ TEST_CASE("a minimum cut takes the smallest edges") {
   CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});
 }
 
-TEST_CASE("a memory budget of nothing recomputes all, and a larger one saves more") {
+TEST_CASE("a zero memory budget recomputes all, and a larger one saves more") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   for (const KnapsackSolver solver : {KnapsackSolver::kDp, KnapsackSolver::kIlp}) {
@@ -64,7 +64,7 @@ TEST_CASE("a memory budget of nothing recomputes all, and a larger one saves mor
   }
 }
 
-TEST_CASE("planners refuse budgets that are no share") {
+TEST_CASE("planners refuse budgets outside 0 to 1") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   for (const double budget : {-0.1, 1.1, std::nan("")}) {
@@ -75,7 +75,7 @@ TEST_CASE("planners refuse budgets that are no share") {
   CHECK(std::holds_alternative<Rejected>(plan_by_sac(trace, profile, 0.01)));
 }
 
-TEST_CASE("baselines are planners and policies by name, and what is neither is refused") {
+TEST_CASE("baselines are named planners and policies, and other names are refused") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   const auto plans_of = [&](const char* list) { return resolve_baselines(list, trace, profile); };
@@ -109,7 +109,7 @@ TEST_CASE("sac_ilp checkpoints nothing at its own peak, and blocks below it") {
   CHECK(some);
 }
 
-TEST_CASE("the search has a point that is no worse than each of PyTorch's planners'") {
+TEST_CASE("the search finds a point no worse than each of PyTorch's planners") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   std::vector<Plan> plans;

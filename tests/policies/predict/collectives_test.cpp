@@ -34,7 +34,7 @@ std::vector<std::string> executed(const Trace& trace, const RegionType& type, Sc
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("the closure of a collective's result has its wait") {
+TEST_CASE("the closure of a collective's result includes its wait") {
   TraceBuilder build("gather");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId scaled = build.call("aten::mul.Tensor", {x, x}, {2, 2}, {{0}, {}});
@@ -58,7 +58,7 @@ TEST_CASE("the closure of a collective's result has its wait") {
 }
 
 // The op silu packs its input before the wait, and nothing is packed later, so the stop is at op 3.
-TEST_CASE("a wait behind the stop is run with the collective before it") {
+TEST_CASE("a wait after the early stop runs together with its collective") {
   TraceBuilder build("late wait");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId scaled = build.call("aten::mul.Tensor", {x, x}, {2, 2}, {{0}, {}});
@@ -77,7 +77,7 @@ TEST_CASE("a wait behind the stop is run with the collective before it") {
   CHECK(executed(trace, type, Schedule::kOnDemand) == Names{"aten::mul.Tensor"});
 }
 
-TEST_CASE("each result of one collective has its wait, and a sum in place has one too") {
+TEST_CASE("each result of a collective has its own wait, also after an in-place sum") {
   TraceBuilder build("several");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const std::vector<ValueId> whole =
@@ -99,7 +99,7 @@ TEST_CASE("each result of one collective has its wait, and a sum in place has on
               "aten::add.Tensor", "_c10d_functional::all_reduce_", kWait});
 }
 
-TEST_CASE("a wait for what started before the region completes nothing in it") {
+TEST_CASE("a wait for a collective before the region completes nothing in the region") {
   TraceBuilder build("outside");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId started = build.call(kGather, {x}, {2, 2});

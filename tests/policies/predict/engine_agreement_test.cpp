@@ -86,7 +86,7 @@ std::vector<std::string> predicted_sequence(const Trace& trace, const Plan& plan
   return sequence;
 }
 
-TEST_CASE("the engine recomputes what the simulator says, where it says", "[property]") {
+TEST_CASE("the engine and the simulator recompute the same ops at the same places", "[property]") {
   install_counting_allocators();  // counts backward bytes, which the order depends on
   for (const char* preset : {"llama_small", "wan_small"}) {
     CAPTURE(preset);

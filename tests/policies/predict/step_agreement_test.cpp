@@ -193,7 +193,7 @@ bool is_chosen(std::size_t policy_index, std::size_t case_index) {
 }
 
 // A roofline's times depend only on the ops, so projecting those of few layers gives those of many.
-TEST_CASE("a profile of few layers projects to the model's own, op by op") {
+TEST_CASE("a profile of few layers projects to the full model op by op") {
   install_counting_allocators();
   struct Sizes {
     const char* model;
@@ -223,7 +223,7 @@ TEST_CASE("a profile of few layers projects to the model's own, op by op") {
   }
 }
 
-TEST_CASE("every policy's step is the engine's, byte for byte at every op boundary") {
+TEST_CASE("every policy's predicted bytes equal the engine's at every op boundary") {
   install_counting_allocators();
   const std::vector<std::string> policies = testing::matrix_policies();
   for (std::size_t case_index = 0; case_index < cases().size(); ++case_index) {
@@ -254,7 +254,8 @@ TEST_CASE("every policy's step is the engine's, byte for byte at every op bounda
   }
 }
 
-TEST_CASE("random plans are the engine's steps, byte for byte", "[property]") {
+TEST_CASE("the predicted bytes of random plans equal the engine's at every op boundary",
+          "[property]") {
   install_counting_allocators();
   for (const Case& which : cases()) {
     CAPTURE(which.preset, which.dtype, which.dimensions);
@@ -274,7 +275,8 @@ TEST_CASE("random plans are the engine's steps, byte for byte", "[property]") {
   }
 }
 
-TEST_CASE("random plans that offload are the engine's steps, byte for byte", "[property]") {
+TEST_CASE("predicted bytes of random offloading plans equal the engine's at every op boundary",
+          "[property]") {
   install_counting_allocators();
   for (const Case& which : cases()) {
     CAPTURE(which.preset, which.dtype, which.dimensions);

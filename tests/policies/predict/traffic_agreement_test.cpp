@@ -71,7 +71,7 @@ Traffic executed(const ModelSpec& spec, const Plan& plan, Schedule schedule) {
   return traffic;
 }
 
-TEST_CASE("a step on meta issues and sends what its trace says") {
+TEST_CASE("a step on the meta device issues and sends the collectives of its trace") {
   install_counting_allocators();
   for (const Case& which : cases()) {
     const ModelSpec spec = spec_of(which);

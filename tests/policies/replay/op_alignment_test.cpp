@@ -59,11 +59,11 @@ std::int64_t cost(const Ops& planned, const Ops& ran, std::size_t num_planned, s
                            cost(planned, ran, num_planned - 1, num_ran, 2) + 1));
 }
 
-TEST_CASE("a stream that follows its plan") {
+TEST_CASE("a stream that follows its plan aligns without edits") {
   CHECK(align(count_to(200), count_to(200)) == count_to(200));
 }
 
-TEST_CASE("one extra op, wherever it is") {
+TEST_CASE("one extra op is found at any place") {
   const Ops planned = count_to(100);
   for (std::ptrdiff_t place = 0; place <= 100; ++place) {
     for (const std::int32_t op : {-7, 0, 50, 99}) {
@@ -80,7 +80,7 @@ TEST_CASE("one extra op, wherever it is") {
   }
 }
 
-TEST_CASE("a missing run of ops costs at most one op behind it") {
+TEST_CASE("a missing run of ops misaligns at most one op after it") {
   const Ops planned = count_to(100);
   for (int length = 1; length <= 60; ++length) {
     CAPTURE(length);
@@ -94,7 +94,7 @@ TEST_CASE("a missing run of ops costs at most one op behind it") {
   }
 }
 
-TEST_CASE("a run that is longer than the window is passed over by skip_to()") {
+TEST_CASE("skip_to() passes over a run longer than the window") {
   const Ops planned = count_to(300);
   OpAlignment alignment(planned, 10);
   for (int i = 0; i < 20; ++i) CHECK(!alignment.next(250 + i).has_value());
@@ -104,7 +104,7 @@ TEST_CASE("a run that is longer than the window is passed over by skip_to()") {
   CHECK(alignment.num_missing() == 260);
 }
 
-TEST_CASE("behind the end of the plan every op is extra") {
+TEST_CASE("every op after the end of the plan is extra") {
   const Ops planned = count_to(3);
   OpAlignment alignment(planned, 3);
   for (int i = 0; i < 10; ++i) CHECK(!alignment.next(i).has_value());
@@ -112,7 +112,7 @@ TEST_CASE("behind the end of the plan every op is extra") {
   CHECK(alignment.num_missing() == 0);
 }
 
-TEST_CASE("each op is what the best alignment takes it for", "[property]") {
+TEST_CASE("each op is classified as in the best alignment", "[property]") {
   check_property("least cost", [] {
     const Ops planned = *rc::gen::container<Ops>(6, rc::gen::inRange(0, 4));
     const Ops ran = *rc::gen::container<Ops>(5, rc::gen::inRange(0, 4));
@@ -139,7 +139,7 @@ TEST_CASE("each op is what the best alignment takes it for", "[property]") {
 }
 
 // Tests long plans with some runs added and some left out.
-TEST_CASE("edits cost an op or two each", "[property]") {
+TEST_CASE("an edit misaligns at most two ops", "[property]") {
   check_property("few ops are matched with a wrong planned op", [](std::uint32_t seed) {
     std::mt19937 dice(seed);
     Ops planned(400);

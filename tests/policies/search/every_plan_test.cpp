@@ -349,7 +349,7 @@ void check_against_every_plan(const SearchSpace& space, int num_seeds) {
   CHECK((most_copied.count > 0) == space.offload.has_value());
 }
 
-TEST_CASE("no plan of a small model is better than the search's", "[property]") {
+TEST_CASE("no plan of a small model is better than the plan of the search", "[property]") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
     SearchSpace space;
@@ -359,7 +359,7 @@ TEST_CASE("no plan of a small model is better than the search's", "[property]") 
   }
 }
 
-TEST_CASE("no plan of a model whose blocks gather parameters is better than the search's",
+TEST_CASE("no plan of a model with gathered parameters is better than the plan of the search",
           "[property]") {
   for (const int layers : {2, 3}) {
     CAPTURE(layers);
@@ -385,7 +385,7 @@ TEST_CASE("no plan of a model whose blocks gather parameters is better than the 
   }
 }
 
-TEST_CASE("no plan of a small model is better than a coarse search's by more than it admits",
+TEST_CASE("a coarse search misses no plan of a small model by more than its stated bound",
           "[property]") {
   for (const Reach reach : {Reach::kAll, Reach::kHull}) {
     SearchSpace space;
@@ -396,7 +396,8 @@ TEST_CASE("no plan of a small model is better than a coarse search's by more tha
 }
 
 // Copies cost about as much as recompute, so that neither is always better.
-TEST_CASE("no plan of a small model that offloads is better than the search's", "[property]") {
+TEST_CASE("no offloading plan of a small model is better than the plan of the search",
+          "[property]") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
     check_against_every_plan(offloading_space(schedule), 300);
@@ -419,7 +420,7 @@ FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
 // Block 0 reads 256 bytes and keeps 1 KiB. The 1 KiB is on the host while block 2 runs backward.
 // The peak is then the backward of block 0 itself, when all of its bytes are back on the device.
 // Copying the 256 bytes too would take longer and lower nothing.
-TEST_CASE("a block may offload what it keeps and hold its inputs") {
+TEST_CASE("a block may offload both its saves and its inputs") {
   testing::TraceBuilder builder("three_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
   x = builder.call("aten::neg", {x}, {64});
@@ -434,7 +435,7 @@ TEST_CASE("a block may offload what it keeps and hold its inputs") {
 
 // The input of block 0 stays on the device whatever the block does, because the op that made it
 // saved it. Block 1 has the same ops and reads 256 bytes that nothing else saves.
-TEST_CASE("of equal blocks one may offload what another cannot") {
+TEST_CASE("equal blocks may offload different tensors") {
   testing::TraceBuilder builder("four_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
   x = builder.call("aten::sigmoid", {x}, {64}, {{}, {0}});
@@ -453,7 +454,7 @@ TEST_CASE("of equal blocks one may offload what another cannot") {
 // The head has a gradient of 4 KiB after the loss releases what it saved and before block 1's
 // backward. At that time, the blocks still hold everything. Before block 0, which is equal, there
 // is no such gradient.
-TEST_CASE("of equal blocks one may begin its backward beside larger gradients") {
+TEST_CASE("equal blocks may begin backward with gradients of different sizes") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
   x = builder.call("aten::neg", {x}, {64});

@@ -25,7 +25,7 @@ std::int64_t num_recomputed(const Prediction& prediction) {
   return sum;
 }
 
-TEST_CASE("every point of a front peaks where and as high as the engine does", "[property]") {
+TEST_CASE("every point of a front has the engine's peak at the same place", "[property]") {
   install_counting_allocators();
   const Case cases[] = {{"llama_small", {{"layers", 4}}},
                         {"llama_small", {{"layers", 4}, {"fused_ops", 1}}},

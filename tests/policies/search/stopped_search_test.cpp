@@ -55,11 +55,11 @@ void check_stopped(const SearchSpace& space, int step) {
   }
 }
 
-TEST_CASE("a search of whole regions that is stopped at any moment gives a front that says so") {
+TEST_CASE("a stopped search of whole regions returns a front marked as stopped") {
   check_stopped(whole_regions(), 3);
 }
 
-TEST_CASE("a search on demand that is stopped at any moment gives a front that says so") {
+TEST_CASE("a stopped search on demand returns a front marked as stopped") {
   check_stopped(SearchSpace{}, 13);
 }
 

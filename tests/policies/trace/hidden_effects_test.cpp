@@ -16,7 +16,7 @@ const HiddenEffects kEffects = {{{"lib.ops:Rotary", std::vector<int>{0, 1}}, {"l
                                 {{"lib::scale", {2}}},
                                 {"lib::noisy"}};
 
-TEST_CASE("effects are united by name, each list in order") {
+TEST_CASE("effects are merged by name, and their lists are sorted") {
   const HiddenEffects more = {
       {{"lib.ops:Rotary", std::vector<int>{3, 1}}, {"a:B", std::vector<int>{}}},
       {{"lib::scale", {0, 2}}, {"lib::clear", {1}}},
@@ -32,15 +32,14 @@ TEST_CASE("effects are united by name, each list in order") {
 }
 
 // One trace saw the content of its arguments, the other ran on meta.
-TEST_CASE(
-    "a function of which one of two does not know what it overwrites may overwrite anything") {
+TEST_CASE("a function with unknown writes in one list may overwrite anything after the merge") {
   const HiddenEffects known = {{{"a:B", std::vector<int>{0}}}, {}, {}};
   const HiddenEffects unknown = {{{"a:B", {}}}, {}, {}};
   CHECK(united(known, unknown) == unknown);
   CHECK(united(unknown, known) == unknown);
 }
 
-TEST_CASE("a trace holds hidden effects at its top level, and reads them back") {
+TEST_CASE("a trace stores hidden effects at its top level and reads them back") {
   Trace trace = testing::toy_llama({.layers = 2});
   const Json plain = trace_to_json(trace);
   const std::string hash = trace_sha256(trace);
@@ -68,7 +67,7 @@ TEST_CASE("lists are read in any order") {
   CHECK(read.silent_writers == std::vector<SilentWriter>{{"lib::a", {0, 1, 2}}});
 }
 
-TEST_CASE("an entry that is none is refused with its place") {
+TEST_CASE("a malformed entry is refused with its place") {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"opaque_functions": [{"name": "Rotary", "overwrites": []}]})",
        "opaque_functions[0].name: 'Rotary' is not a name; write it as 'package.module:Class'"},
@@ -93,7 +92,7 @@ TEST_CASE("an entry that is none is refused with its place") {
   }
 }
 
-TEST_CASE("effects are a line each for people") {
+TEST_CASE("effects are printed one per line") {
   CHECK(lines_of(kEffects) ==
         std::vector<std::string>{"lib.ops:Rotary is one op that writes to arguments 0, 1",
                                  "lib.ops:Scale is one op that writes to any argument",

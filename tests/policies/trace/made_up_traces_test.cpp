@@ -78,7 +78,7 @@ TEST_CASE("random traces are valid and repeatable", "[property]") {
   }
 }
 
-TEST_CASE("random traces contain what makes traces hard", "[property]") {
+TEST_CASE("random traces contain every feature that is hard to handle", "[property]") {
   int writes = 0, views = 0, draws = 0, several_outputs = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(50); ++seed) {
     for (const TracedOp& op : testing::random_trace(seed).ops) {

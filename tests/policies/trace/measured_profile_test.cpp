@@ -29,7 +29,7 @@ TimedSteps steps_of(const Trace& trace, std::vector<std::int64_t> times) {
   return steps;
 }
 
-TEST_CASE("a profile's times are medians over the steps") {
+TEST_CASE("profiled times are medians over the steps") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Profile profile = measured_profile(trace, "cpu", steps_of(trace, {5, 900, 7}));
   CHECK(profile.num_steps == 3);
@@ -42,7 +42,7 @@ TEST_CASE("a profile's times are medians over the steps") {
 }
 
 // All three layers do the same. Their first op takes 3, 30 and 5, so the median is 5.
-TEST_CASE("layers that do the same have the same times") {
+TEST_CASE("equal layers have equal times") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});
   const Duration times[] = {Duration(3), Duration(30), Duration(5)};
@@ -58,7 +58,7 @@ TEST_CASE("layers that do the same have the same times") {
   }
 }
 
-TEST_CASE("steps without observers show the time between ops") {
+TEST_CASE("steps without observers give the time between ops") {
   const Trace trace = testing::toy_llama({.layers = 2});
   TimedSteps steps = steps_of(trace, {1000});
   const auto num_ops = static_cast<std::int64_t>(trace.ops.size());
@@ -74,7 +74,7 @@ TEST_CASE("steps without observers show the time between ops") {
 
 // The first op of a layer allocates 1 to 6 bytes internally, over two steps and three equal layers.
 // It can therefore need 6.
-TEST_CASE("what kernels allocate inside is the most over the steps and over layers alike") {
+TEST_CASE("kernel workspace is the maximum over steps and equal layers") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});
   CHECK_FALSE(measured_profile(trace, "cuda", steps).forward_temporary.has_value());
@@ -101,7 +101,7 @@ TEST_CASE("what kernels allocate inside is the most over the steps and over laye
 }
 
 // A library may use one kernel or two for the same op, so the op can launch two.
-TEST_CASE("kernels are the most over the steps and over layers alike, and none where not counted") {
+TEST_CASE("kernel counts are the maximum over steps and equal layers, or absent if not counted") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1, 1});
   CHECK_FALSE(measured_profile(trace, "cuda", steps).forward_kernels.has_value());
@@ -119,7 +119,7 @@ TEST_CASE("kernels are the most over the steps and over layers alike, and none w
   CHECK_THROWS_WITH(measured_profile(trace, "cuda", steps), Catch::Contains("kernels of"));
 }
 
-TEST_CASE("steps of another trace, and no steps, are refused") {
+TEST_CASE("an empty list of steps and steps of another trace are refused") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 3});
   CHECK_THROWS_AS(measured_profile(trace, "cpu", steps_of(other, {1})), std::invalid_argument);

@@ -14,7 +14,7 @@ struct Row {
   OpClass op_class;
 };
 
-TEST_CASE("op names map to their class") {
+TEST_CASE("op names map to their classes") {
   const Row rows[] = {
       {"aten::mm", OpClass::kMatmul},
       {"aten::addmm", OpClass::kMatmul},
@@ -56,7 +56,7 @@ TEST_CASE("op names map to their class") {
   }
 }
 
-TEST_CASE("every fused attention op that a GPU or CPU dispatches has a forward and a backward") {
+TEST_CASE("every fused attention op of a GPU or CPU has a forward and a backward") {
   for (const std::string name :
        {"aten::_scaled_dot_product_flash_attention",
         "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -113,7 +113,7 @@ constexpr std::pair<const char*, const char*> kAttentions[] = {
     {"xformers_flash3::flash_fwd", "xformers_flash3::flash_bwd"},
 };
 
-TEST_CASE("attention by every system's name is one class, its backward another") {
+TEST_CASE("the attention ops of all systems share one class, and their backwards another") {
   for (const auto& [forward, backward] : kAttentions) {
     CAPTURE(forward, backward);
     CHECK(op_class_of(forward) == OpClass::kAttentionForward);
@@ -127,7 +127,7 @@ TEST_CASE("attention by every system's name is one class, its backward another")
   }
 }
 
-TEST_CASE("projections, feed-forwards and what surrounds attention are not attention") {
+TEST_CASE("projections, feed-forwards and ops around attention are not attention") {
   for (const char* name : {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear",
                            "aten::_scaled_mm", "aten::_grouped_mm", "aten::_scaled_grouped_mm"}) {
     CAPTURE(name);
@@ -152,7 +152,7 @@ bool fastvideo_takes_for_attention(std::string_view name) {
   return (has("flash_attn") && (has("forward") || has("fwd"))) || has("_scaled_dot_product");
 }
 
-TEST_CASE("the class has what FastVideo's rule finds and what it misses") {
+TEST_CASE("the class finds the ops of FastVideo's rule and those that the rule misses") {
   std::vector<std::string> missed;
   for (const auto& [forward, backward] : kAttentions) {
     if (!fastvideo_takes_for_attention(forward)) missed.push_back(forward);
@@ -164,7 +164,7 @@ TEST_CASE("the class has what FastVideo's rule finds and what it misses") {
   }
 }
 
-TEST_CASE("a name that no table has is other, however it looks") {
+TEST_CASE("an unknown name has the class other, whatever it looks like") {
   for (const std::string_view name : {"", "mm", "aten::", "aten::_", "mylib::attention",
                                       "aten::mmm", "aten::convolution", "aten::_foreach"}) {
     CAPTURE(name);
@@ -172,7 +172,7 @@ TEST_CASE("a name that no table has is other, however it looks") {
   }
 }
 
-TEST_CASE("class names read back") {
+TEST_CASE("class names convert to classes and back") {
   for (const OpClass op_class : kAll<OpClass>) {
     CHECK(from_string<OpClass>(to_string(op_class)) == op_class);
   }

@@ -23,7 +23,7 @@ Profile through_text(const Profile& profile, const Trace& trace) {
   return profile_from_json(parse_json(profile_to_json(profile, trace).dump(), "profile"));
 }
 
-TEST_CASE("a profile reads back as it was and fits the schema", "[property]") {
+TEST_CASE("a profile reads back unchanged and fits the schema", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
     CAPTURE(seed);
     const Trace trace = testing::random_trace(seed);
@@ -45,7 +45,7 @@ TEST_CASE("a profile reads back as it was and fits the schema", "[property]") {
   }
 }
 
-TEST_CASE("times that equal layers share are stored once") {
+TEST_CASE("equal layers share one stored list of times") {
   const auto size = [](int layers) {
     const Trace trace = toy_llama({.layers = layers});
     Profile profile = made_up_profile(trace, 1);
@@ -59,7 +59,7 @@ TEST_CASE("times that equal layers share are stored once") {
 }
 
 // A Python script writes such a profile, because it cannot compute the trace's canonical hash.
-TEST_CASE("a profile that names its ops is made whole for the trace that has them") {
+TEST_CASE("a compact profile is expanded for the trace that has its ops") {
   const Trace trace = toy_llama({.layers = 3});
   const Profile measured = made_up_profile(trace, 1);
   Json json = profile_to_json(measured, trace);
@@ -85,7 +85,7 @@ TEST_CASE("a profile that names its ops is made whole for the trace that has the
   CHECK_THROWS_WITH(profile_from_json(json), Contains("trace_sha256"));
 }
 
-TEST_CASE("the time of a step is that of its ops and of what lies between them") {
+TEST_CASE("a step's time includes its ops and the time between them") {
   Profile profile;
   profile.forward = {Profile::Duration(1), Profile::Duration(2)};
   profile.backward = {Profile::Duration(10)};
@@ -97,7 +97,7 @@ TEST_CASE("the time of a step is that of its ops and of what lies between them")
   CHECK(profile.step_time().count() == 11113);
 }
 
-TEST_CASE("a profile of another trace is refused in one line that names the difference") {
+TEST_CASE("the error for a profile of another trace is one line with the difference") {
   const Trace trace = toy_llama({.layers = 3});
   const Profile profile = made_up_profile(trace, 1);
   CHECK(profile_problem(profile, trace) == std::nullopt);
@@ -122,7 +122,7 @@ TEST_CASE("a profile of another trace is refused in one line that names the diff
   CHECK_THAT(profile_problem(shorter, trace).value(), Contains("forward"));
 }
 
-TEST_CASE("a profile file that cannot be right is refused with the place") {
+TEST_CASE("an impossible profile file is refused with the place") {
   const Trace trace = toy_llama({.layers = 2});
   const Json good = profile_to_json(made_up_profile(trace, 1), trace);
   const auto error = [&](const auto& damage) {

@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::int64_t kTooMany = (std::int64_t{1} << 53) + 1;
 
-TEST_CASE("a trace as recorded has no problem, nor has an empty one") {
+TEST_CASE("a recorded trace is valid, and so is an empty one") {
   CHECK(trace_problem(testing::toy_llama()) == std::nullopt);
   CHECK(trace_problem(Trace{}) == std::nullopt);
 }
 
 // Each row breaks one thing, and states what the message must contain.
-TEST_CASE("every way to break a trace is noticed and named") {
+TEST_CASE("every way to break a trace is detected and named") {
   struct Broken {
     std::function<void(Trace&)> make;
     std::string message;
@@ -94,7 +94,7 @@ TEST_CASE("every way to break a trace is noticed and named") {
   }
 }
 
-TEST_CASE("an op whose shape depends on data is named, in a trace that is valid") {
+TEST_CASE("an op with a data-dependent shape is named even in a valid trace") {
   Trace trace = testing::toy_llama();
   CHECK(data_dependence(trace) == std::nullopt);
   trace.ops[2_op].name = "aten::nonzero";
@@ -106,7 +106,7 @@ TEST_CASE("an op whose shape depends on data is named, in a trace that is valid"
 }
 
 // x[rows] has as many rows as `rows` has numbers. x[mask] has as many rows as the mask has ones.
-TEST_CASE("indexing by a mask is named, by numbers of rows it is not") {
+TEST_CASE("indexing by a mask has a data-dependent shape, but not indexing by row numbers") {
   const auto dependence = [](const char* index_dtype, const char* indexed_dtype) {
     testing::TraceBuilder builder("indexed");
     {

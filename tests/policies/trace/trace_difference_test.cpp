@@ -19,7 +19,7 @@ std::vector<std::string> after(const std::function<void(Trace&)>& change) {
   return trace_differences(trace, changed);
 }
 
-TEST_CASE("a trace does not differ from itself, nor by numbers and second names") {
+TEST_CASE("a trace equals itself, also with other numbers and op aliases") {
   CHECK(after([](Trace&) {}).empty());
   CHECK(after([](Trace& trace) {
           for (TracedOp& op : trace.ops) {
@@ -32,7 +32,7 @@ TEST_CASE("a trace does not differ from itself, nor by numbers and second names"
             .empty());
 }
 
-TEST_CASE("each part that differs is a line with its first difference") {
+TEST_CASE("each differing part is a line with its first difference") {
   const auto op = after([](Trace& trace) { trace.ops[3_op].name = "aten::other"; });
   REQUIRE(!op.empty());
   CHECK_THAT(op[0], Catch::StartsWith("ops: the first that differs is number 3: ") &&

@@ -60,7 +60,7 @@ Trace shuffled(Trace trace, std::uint32_t seed) {
   return result;
 }
 
-TEST_CASE("a random trace reads back as it was and fits the schema", "[property]") {
+TEST_CASE("a random trace reads back unchanged and fits the schema", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     const Trace trace = random_trace(seed, {.layers = static_cast<int>(seed % 7),
@@ -73,7 +73,7 @@ TEST_CASE("a random trace reads back as it was and fits the schema", "[property]
   }
 }
 
-TEST_CASE("collectives of backward and sums of gradients read back as they were") {
+TEST_CASE("collectives of backward and gradient sums read back unchanged") {
   Trace trace = toy_llama();
   const std::string hash = trace_sha256(trace);
   const auto op = std::find_if(trace.backward.begin(), trace.backward.end(), [](const auto& event) {
@@ -89,7 +89,7 @@ TEST_CASE("collectives of backward and sums of gradients read back as they were"
 }
 
 // Writers outside this project need no table of classes and no rule for flops.
-TEST_CASE("class and flops that a file leaves out are worked out from names and shapes") {
+TEST_CASE("a class and flops missing from a file are derived from names and shapes") {
   const Trace trace = toy_llama({.layers = 3});
   Json json = trace_to_json(trace);
   std::int64_t flops = 0;
@@ -114,7 +114,7 @@ TEST_CASE("class and flops that a file leaves out are worked out from names and 
   for (const TracedOp& op : trace_from_json(with_classes).ops) CHECK(op.flops == 0);
 }
 
-TEST_CASE("a product of matrices takes two flops for each multiplied pair") {
+TEST_CASE("a matrix product takes two flops per multiplied pair") {
   Trace trace;
   trace.values = {{.shape = {4, 3}}, {.shape = {3, 5}}, {.shape = {5}}};
   TracedOp mm{
@@ -128,7 +128,7 @@ TEST_CASE("a product of matrices takes two flops for each multiplied pair") {
   CHECK(flops_of(trace, mm) == 0);
 }
 
-TEST_CASE("any numbering of values and storages reads back as it was", "[property]") {
+TEST_CASE("any numbering of values and storages reads back unchanged", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const Trace trace = shuffled(random_trace(seed), seed);
@@ -136,8 +136,7 @@ TEST_CASE("any numbering of values and storages reads back as it was", "[propert
   }
 }
 
-TEST_CASE("blocks that lie inside, across or beside each other read back as they were",
-          "[property]") {
+TEST_CASE("blocks that are nested, overlapping or adjacent read back unchanged", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     std::mt19937 engine(seed);
@@ -151,7 +150,7 @@ TEST_CASE("blocks that lie inside, across or beside each other read back as they
   }
 }
 
-TEST_CASE("traces without blocks, without packs and without anything read back") {
+TEST_CASE("traces without blocks, without packs or without ops read back unchanged") {
   Trace trace = random_trace(1);
   trace.blocks.clear();
   CHECK(through_text(trace) == trace);
@@ -189,7 +188,7 @@ TEST_CASE("different layers are different types") {
   CHECK(through_text(trace) == trace);
 }
 
-TEST_CASE("the hash is of the content: equal for equal traces, else different") {
+TEST_CASE("traces have equal hashes if and only if their content is equal") {
   const Trace trace = toy_llama({.layers = 2});
   const std::string hash = trace_sha256(trace);
   CHECK(hash.size() == 64);
@@ -203,7 +202,7 @@ TEST_CASE("the hash is of the content: equal for equal traces, else different") 
   CHECK(trace_sha256(changed) != hash);
 }
 
-TEST_CASE("a newer minor version with unknown keys is read, another major is not") {
+TEST_CASE("a reader accepts a newer minor version with unknown keys, but no other major version") {
   const Trace trace = toy_llama({.layers = 2});
   Json json = trace_to_json(trace);
   json["schema"] = "rematch.trace/1.9";
@@ -223,7 +222,7 @@ struct Mistake {
   std::string message;
 };
 
-TEST_CASE("a broken trace is refused with the place of the mistake") {
+TEST_CASE("the error for a malformed trace gives the place of the mistake") {
   const Json good = trace_to_json(toy_llama({.layers = 2}));
   const Mistake mistakes[] = {
       {[](Json& j) { j.erase("types"); }, "key \"types\" is missing"},
@@ -256,7 +255,7 @@ TEST_CASE("a broken trace is refused with the place of the mistake") {
   }
 }
 
-TEST_CASE("a small file that would unfold into a huge trace is refused") {
+TEST_CASE("a small file that would expand to a huge trace is refused") {
   Json json = trace_to_json(toy_llama({.layers = 2}));
   const Json span = json["spans"][1];
   for (int count = 0; count < 100000; ++count) json["spans"].push_back(span);
@@ -264,7 +263,7 @@ TEST_CASE("a small file that would unfold into a huge trace is refused") {
 }
 
 // One random change anywhere must give a valid trace or FormatError, and nothing else.
-TEST_CASE("no change of a file crashes the reader", "[property]") {
+TEST_CASE("no edit of a file crashes the reader", "[property]") {
   const std::string text = trace_to_json(random_trace(3)).dump();
   std::mt19937 engine(7);
   int refused = 0;
@@ -287,7 +286,7 @@ TEST_CASE("an invalid trace is not written") {
   CHECK_THROWS_WITH(trace_to_json(trace), Contains("trace of 'toy_llama' is not valid: op 5"));
 }
 
-TEST_CASE("the schema refuses what the reader refuses") {
+TEST_CASE("the schema refuses whatever the reader refuses") {
   const Json good = trace_to_json(toy_llama({.layers = 2}));
   CHECK(testing::schema_error(good, "trace") == std::nullopt);
   const Json bad = read_json_file(testing::in_tree("tests/policies/trace/bad_trace.json"));
@@ -295,7 +294,7 @@ TEST_CASE("the schema refuses what the reader refuses") {
   CHECK_THROWS_WITH(trace_from_json(bad), Contains("types[0].storage_bytes[1]"));
 }
 
-TEST_CASE("80 layers of 60 ops go to a file and back") {
+TEST_CASE("a trace of 80 layers with 60 ops each survives writing and reading") {
   const Trace trace = toy_llama({.layers = 80});
   const testing::ScratchFolder folder;
   write_json_file(folder.file("trace.json"), trace_to_json(trace));

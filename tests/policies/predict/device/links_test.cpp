@@ -15,7 +15,7 @@ using Catch::Contains;
 using std::chrono::nanoseconds;
 using testing::made_up_links;
 
-TEST_CASE("a time stands on the line between two measured ones, and grows with the bytes beyond") {
+TEST_CASE("times are interpolated between measured sizes and grow beyond them") {
   const LinkCurve curve = {{Bytes{100}, nanoseconds(50)}, {Bytes{300}, nanoseconds(90)}};
   CHECK(time_at(curve, Bytes{0}) == nanoseconds(50));
   CHECK(time_at(curve, Bytes{100}) == nanoseconds(50));
@@ -25,7 +25,7 @@ TEST_CASE("a time stands on the line between two measured ones, and grows with t
   CHECK(time_at({{Bytes{10}, nanoseconds(7)}}, Bytes{20}) == nanoseconds(14));
 }
 
-TEST_CASE("of ranks that measured the same calls the slowest counts, point by point") {
+TEST_CASE("the slowest rank counts at each point of the same calls") {
   const LinkProfile one = made_up_links();
   LinkProfile two = one;
   two.groups[0].collectives[CollectiveKind::kAllGather][1].median = nanoseconds(20'000);
@@ -63,7 +63,7 @@ Trace gathering() {
   return trace;
 }
 
-TEST_CASE("a roofline takes the times of collectives from measured links, and says which") {
+TEST_CASE("a roofline uses measured links for collectives and names their source") {
   const Trace trace = gathering();
   const DeviceSheet& sheet = device_sheets().front();
   const Profile by_sheet = roofline_profile(trace, sheet);
@@ -82,7 +82,7 @@ TEST_CASE("a roofline takes the times of collectives from measured links, and sa
   CHECK(by_links.optimizer - by_links.gradient_sums == by_sheet.optimizer - by_sheet.gradient_sums);
 }
 
-TEST_CASE("links of other ranks are refused with both layouts, and what to measure") {
+TEST_CASE("the error for links of other ranks gives both layouts and what to measure") {
   const Trace trace = gathering();
   LinkProfile links = made_up_links();
   CHECK(links_problem(links, trace) == std::nullopt);
@@ -103,14 +103,14 @@ TEST_CASE("links of other ranks are refused with both layouts, and what to measu
   CHECK_THAT(*links_problem(links, alone), Contains("no collectives"));
 }
 
-TEST_CASE("the host's link is that of the largest copies") {
+TEST_CASE("the host link is the rate of the largest copies") {
   const HostLink link = host_link_of(made_up_links(), "made up");
   CHECK(link.to_host_bytes_per_second == 2e9);
   CHECK(link.to_device_bytes_per_second == 4e9);
   CHECK(link.source == "made up");
 }
 
-TEST_CASE("links read back as they were, and fit their schema") {
+TEST_CASE("links read back unchanged and fit their schema") {
   LinkProfile links = made_up_links();
   for (const bool is_known : {true, false}) {
     if (!is_known) {
@@ -123,7 +123,7 @@ TEST_CASE("links read back as they were, and fit their schema") {
   }
 }
 
-TEST_CASE("links that cannot be are refused with the path") {
+TEST_CASE("impossible links are refused with the path") {
   const Json good = links_to_json(made_up_links());
   const auto refusal = [&](const char* path, const Json& value) {
     Json bad = good;

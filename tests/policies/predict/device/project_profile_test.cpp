@@ -27,7 +27,7 @@ Duration time_of_layer(const Profile& profile, const Trace& trace, std::size_t l
                          profile.forward.begin() + trace.scopes[scope].end_op.index, Duration{});
 }
 
-TEST_CASE("a profile projected to its own number of layers is itself") {
+TEST_CASE("projecting a profile to its own number of layers changes nothing") {
   const Trace trace = testing::toy_llama({.layers = 3});
   Profile measured = testing::made_up_profile(trace, kSeed);
   const Profile same = projected(measured, trace, trace, 3);
@@ -35,7 +35,7 @@ TEST_CASE("a profile projected to its own number of layers is itself") {
   CHECK(same == measured);
 }
 
-TEST_CASE("each layer more takes exactly what a middle one took; the first and last keep theirs") {
+TEST_CASE("each added layer takes the time of a middle one; the first and last keep theirs") {
   const Trace few = testing::toy_llama({.layers = 3});
   const Trace many = testing::toy_llama({.layers = 9});
   const Profile measured = testing::made_up_profile(few, kSeed);
@@ -51,7 +51,7 @@ TEST_CASE("each layer more takes exactly what a middle one took; the first and l
   CHECK(ops_of(profile) - ops_of(measured) == 6 * time_of_layer(measured, few, 1));
 }
 
-TEST_CASE("backward's ops and the temporaries are projected with their layers") {
+TEST_CASE("backward ops and temporaries are projected with their layers") {
   const Trace few = testing::toy_llama({.layers = 3});
   const auto layers = [&](int num_layers) {
     const Trace many = testing::toy_llama({.layers = num_layers});
@@ -73,7 +73,7 @@ TEST_CASE("backward's ops and the temporaries are projected with their layers") 
   CHECK(temporary(layers(12)) - temporary(layers(4)) == 8 * more);
 }
 
-TEST_CASE("kernels that were counted are projected with their layers") {
+TEST_CASE("counted kernels are projected with their layers") {
   const Trace few = testing::toy_llama({.layers = 3});
   const Trace many = testing::toy_llama({.layers = 12});
   Profile measured = testing::made_up_profile(few, kSeed);
@@ -83,7 +83,7 @@ TEST_CASE("kernels that were counted are projected with their layers") {
         std::vector<std::int32_t>(many.ops.size(), 2));
 }
 
-TEST_CASE("what lies between ops grows as their number, the optimizer as its parameters") {
+TEST_CASE("time between ops scales with their number, and the optimizer with its parameters") {
   Trace few = testing::toy_llama({.layers = 2});
   Trace many = testing::toy_llama({.layers = 6});
   few.parameters = {{100, "float32", 2}};
@@ -98,7 +98,7 @@ TEST_CASE("what lies between ops grows as their number, the optimizer as its par
 }
 
 // The layers alternate between three kinds, so two measured layers do not cover all kinds.
-TEST_CASE("a layer like no measured one is refused, by its name") {
+TEST_CASE("the error for a layer without a measured counterpart names it") {
   const Trace few = testing::toy_three_kinds({.layers = 2});
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const Profile measured = testing::made_up_profile(few, kSeed);
@@ -110,8 +110,7 @@ TEST_CASE("a layer like no measured one is refused, by its name") {
       "of layer is measured");
 }
 
-TEST_CASE(
-    "a layer of as many ops is like a measured one only if they are the same, in the same shapes") {
+TEST_CASE("layers with equally many ops match only if the ops and shapes are equal") {
   const Trace few = testing::toy_llama({.layers = 3});
   const Profile measured = testing::made_up_profile(few, kSeed);
   Trace many = testing::toy_llama({.layers = 5});
@@ -128,7 +127,7 @@ TEST_CASE(
 
 // Backward of a first layer has no gradient to add to, so it differs from a middle layer of its
 // kind.
-TEST_CASE("layers that differ in backward alone are refused too") {
+TEST_CASE("layers that differ only in backward are refused too") {
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const auto from = [&](int layers) {
     const Trace few = testing::toy_three_kinds({.layers = layers});

@@ -10,7 +10,7 @@ constexpr Bytes kGiB{std::int64_t{1} << 30};
 
 // The context takes 0.5 of 8 GiB, and two communicators take 1.5. Of the remaining 6 GiB, tensors
 // get 4 if the allocator holds half as much again.
-TEST_CASE("what is reserved of a card is its context, communicators and the allocator's gaps") {
+TEST_CASE("the reserve of a card covers context, communicators and fragmentation") {
   DeviceSheet sheet;
   sheet.reserve = {Bytes{kGiB.count / 2}, Bytes{kGiB.count * 3 / 4}, 0.5};
   const MemoryReserve reserve = usual_reserve(&sheet, Bytes{8 * kGiB.count}, 2);
@@ -21,7 +21,7 @@ TEST_CASE("what is reserved of a card is its context, communicators and the allo
   CHECK(usual_reserve(&sheet, Bytes{kGiB.count}, 8).fragmentation == Bytes{});
 }
 
-TEST_CASE("a reserve that was asked for stands in place of the usual one") {
+TEST_CASE("a requested reserve replaces the usual one") {
   MemoryReserve reserve = usual_reserve(nullptr, kGiB, 1);
   reserve.asked = Bytes{5};
   CHECK(reserve.total() == Bytes{5});
@@ -31,7 +31,7 @@ TEST_CASE("a reserve that was asked for stands in place of the usual one") {
 
 // The limits are values that were observed: at least 0.3 GiB for the context, at least 0.5 GiB per
 // communicator, and 14 to 20 % for fragmentation.
-TEST_CASE("every sheet reserves what has been seen on a card") {
+TEST_CASE("every sheet reserves at least what was observed on a card") {
   for (const DeviceSheet& sheet : device_sheets()) {
     CAPTURE(sheet.name);
     const MemoryReserve reserve = usual_reserve(&sheet, sheet.memory, 1);
@@ -44,7 +44,7 @@ TEST_CASE("every sheet reserves what has been seen on a card") {
   }
 }
 
-TEST_CASE("each process group of a step has a communicator, however often it is used") {
+TEST_CASE("each process group has one communicator, however often it is used") {
   Trace trace = testing::toy_llama({.layers = 2});
   CHECK(num_communicators(trace) == 0);
   trace.ops.front().group = "fsdp";

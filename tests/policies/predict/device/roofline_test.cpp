@@ -29,7 +29,7 @@ std::size_t find_op(const Trace& trace, std::string_view name) {
 }
 
 // The first mm is wq, [8, 16] by [16, 16]. It reads 512 + 1024 bytes and writes 512.
-TEST_CASE("an op takes as long as its arithmetic or its bytes, whichever is longer") {
+TEST_CASE("an op takes the longer of its arithmetic time and its memory time") {
   Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16});
   const std::size_t mm = find_op(trace, "aten::mm");
   CHECK(moved_bytes(trace, trace.ops[OpId(mm)]) == Bytes{2048});
@@ -39,7 +39,7 @@ TEST_CASE("an op takes as long as its arithmetic or its bytes, whichever is long
   CHECK(roofline_profile(trace, slow_device()).forward[OpId(mm)].count() == 2048);
 }
 
-TEST_CASE("views take nothing, and of a table what is looked up") {
+TEST_CASE("views take no time, and a lookup costs only the rows it reads") {
   const Trace trace = testing::toy_llama({.layers = 2, .tokens = 8, .dim = 16, .vocab = 1000});
   const Profile profile = roofline_profile(trace, slow_device());
   CHECK(profile.forward[OpId(find_op(trace, "aten::t"))].count() == 0);
@@ -47,7 +47,7 @@ TEST_CASE("views take nothing, and of a table what is looked up") {
   CHECK(profile.forward[OpId(find_op(trace, "aten::embedding"))].count() == 512 + 512 + 64);
 }
 
-TEST_CASE("backward takes twice forward, scope by scope, and a roofline says what it is") {
+TEST_CASE("backward takes twice the time of forward in each scope") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Profile profile = roofline_profile(trace, slow_device());
   CHECK(profile.source == ProfileSource::kRoofline);
@@ -78,7 +78,7 @@ Trace communicating() {
   return trace;
 }
 
-TEST_CASE("a collective takes what its rank sends on the link, and its wait nothing") {
+TEST_CASE("a collective takes the time to send its bytes, and its wait takes none") {
   const Trace trace = communicating();
   const Profile profile = roofline_profile(trace, slow_device());
   const std::size_t gather = find_op(trace, "_c10d_functional::all_gather_into_tensor");
@@ -91,7 +91,7 @@ TEST_CASE("a collective takes what its rank sends on the link, and its wait noth
   CHECK(profile.forward[OpId(gather + 1)].count() == 0);
 }
 
-TEST_CASE("ranks are those of the group's dimension, or what shapes say") {
+TEST_CASE("the number of ranks comes from the group's dimension or from shapes") {
   Trace trace = communicating();
   const TracedOp& gather =
       trace.ops[OpId(find_op(trace, "_c10d_functional::all_gather_into_tensor"))];
@@ -103,7 +103,7 @@ TEST_CASE("ranks are those of the group's dimension, or what shapes say") {
 }
 
 // Backward's own collectives have 256 bytes each here, whatever forward's have.
-TEST_CASE("a collective of backward takes what it sends itself, the other ops twice forward's") {
+TEST_CASE("a collective in backward costs its own bytes, and other ops twice those of forward") {
   Trace trace = communicating();
   std::int64_t on_link = 0;
   for (BackwardEvent& event : trace.backward) {
@@ -126,7 +126,7 @@ TEST_CASE("a collective of backward takes what it sends itself, the other ops tw
   CHECK(communication_time(trace, profile).count() == on_link + 2 * 10 * (192 + 96));
 }
 
-TEST_CASE("sums of gradients over ranks come before the optimizer") {
+TEST_CASE("gradients are summed over ranks before the optimizer runs") {
   Trace trace = communicating();
   const Profile without = roofline_profile(trace, slow_device());
   trace.gradient_sums = {{"_c10d_functional::all_reduce_", "tp", Bytes{800}}};
@@ -136,7 +136,7 @@ TEST_CASE("sums of gradients over ranks come before the optimizer") {
   CHECK(communication_time(trace, with) == communication_time(trace, without) + with.gradient_sums);
 }
 
-TEST_CASE("collectives send what rings send") {
+TEST_CASE("collectives send as many bytes as ring algorithms") {
   using Kind = CollectiveKind;
   CHECK(sent_bytes(Kind::kAllReduce, Bytes{800}, 2) == Bytes{800});
   CHECK(sent_bytes(Kind::kAllReduce, Bytes{800}, 8) == Bytes{1400});
@@ -149,7 +149,7 @@ TEST_CASE("collectives send what rings send") {
 // For 10 float32 elements, there are 4 reads and 3 writes of 40 bytes. For bfloat16, the step reads
 // the gradient (20), master and moments (120), and writes the parameter (20), master and moments
 // (120).
-TEST_CASE("an optimizer's step moves its state once each way") {
+TEST_CASE("an optimizer's step reads and writes its state once") {
   Trace trace;
   trace.parameters = {{10, "float32", 1}};
   CHECK(optimizer_moved_bytes(trace) == Bytes{280});
@@ -157,7 +157,7 @@ TEST_CASE("an optimizer's step moves its state once each way") {
   CHECK(optimizer_moved_bytes(trace) == Bytes{2 * 280});
 }
 
-TEST_CASE("data sheets are found by name, and unknown devices get the nearest") {
+TEST_CASE("data sheets are found by name, and unknown names get a suggestion") {
   for (const DeviceSheet& sheet : device_sheets()) {
     CAPTURE(sheet.name);
     CHECK(find_device_sheet(sheet.name) == &sheet);
@@ -172,7 +172,7 @@ TEST_CASE("data sheets are found by name, and unknown devices get the nearest") 
              Catch::Contains("did you mean") && Catch::Contains("h100, h200, l40s, a100"));
 }
 
-TEST_CASE("a roofline's error is what was measured over it") {
+TEST_CASE("a roofline's error is the measured time over its own") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Profile roofline = roofline_profile(trace, slow_device());
   Profile measured = roofline;
@@ -186,7 +186,7 @@ TEST_CASE("a roofline's error is what was measured over it") {
 
 }  // namespace
 // 80 GB would be 74.5 GiB, and 48 GB would be 44.7 GiB.
-TEST_CASE("a device has the memory that its driver gives out, not the data sheet's gigabytes") {
+TEST_CASE("a device has the memory that its driver reports, not the data sheet's size") {
   const auto gib = [](double number) { return Bytes{static_cast<std::int64_t>(number * 0x1p30)}; };
   const std::vector<std::tuple<const char*, Bytes, Bytes>> fits_and_does_not = {
       {"h100", gib(77.9), gib(79.5)},

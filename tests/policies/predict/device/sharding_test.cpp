@@ -23,14 +23,14 @@ StepPrediction predict(const ShardedStep& step, const Trace& original, const cha
   return simulator.simulate(std::get<Plan>(plan), Schedule::kOnDemand);
 }
 
-TEST_CASE("parameters belong to the scopes that read them, and all of them to some scope") {
+TEST_CASE("every parameter belongs to a scope that reads it") {
   const Trace trace = testing::toy_llama();
   Bytes total;
   for (const Bytes bytes : parameters_by_top_scope(trace)) total += bytes;
   CHECK(total == trace.parameter_bytes);
 }
 
-TEST_CASE("one rank alone holds what the step holds") {
+TEST_CASE("a single rank holds as much as the unsharded step") {
   const Trace trace = testing::toy_llama();
   const ShardedStep step = shard_step(trace, 1);
   CHECK(step.trace == trace);
@@ -39,7 +39,7 @@ TEST_CASE("one rank alone holds what the step holds") {
 
 // Activations do not shrink: without its shares and its gathered parameters, a rank holds the same
 // bytes as before.
-TEST_CASE("a rank holds its share, the gathered scope, and all of its activations") {
+TEST_CASE("a rank holds its shard, the gathered scope, and all of its activations") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   StepSimulator alone(trace);
   for (const char* policy : {"none", "full", "attn_only"}) {
@@ -65,7 +65,7 @@ TEST_CASE("a rank holds its share, the gathered scope, and all of its activation
   }
 }
 
-TEST_CASE("while a block is at work backward, it alone is whole") {
+TEST_CASE("only the block in backward is gathered") {
   const Trace trace = testing::toy_llama();
   const int world = 4;
   const ShardedStep step = shard_step(trace, world);
@@ -89,7 +89,7 @@ TEST_CASE("while a block is at work backward, it alone is whole") {
 }
 
 // A rank holds a quarter of the toy's parameters, and one whole block. Both peaks are in forward.
-TEST_CASE("the peak of forward counts what is gathered there") {
+TEST_CASE("the peak of forward includes gathered parameters") {
   const Trace trace = testing::toy_llama();
   ShardedStep step = shard_step(trace, 4);
   const auto forward_peak = [&] {

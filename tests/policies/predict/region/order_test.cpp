@@ -56,7 +56,7 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
 //   op 3: 50; the gradient: 100. The peak is 110.
 // lazy: the wide value next to the kept source: 140; with the gradient: 190.
 // Reducing before the first demand is whole_region's order, without op 2.
-TEST_CASE("a kept source larger than what waits for it is used up before the first demand") {
+TEST_CASE("a large kept source is consumed before the first demand") {
   const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{190});
@@ -75,7 +75,7 @@ TEST_CASE("a kept source larger than what waits for it is used up before the fir
 // lazy: 60; wide: 90, and the source stays for the reduction; the gradient: 150.
 // Before the first demand, the reduction would hold 65 and free nothing. After it, the reduction
 // frees 60 and holds 5.
-TEST_CASE("an intermediate shared with a later demand is used up after the first") {
+TEST_CASE("an intermediate shared with a later demand is consumed after the first") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{150});
@@ -88,7 +88,7 @@ TEST_CASE("an intermediate shared with a later demand is used up after the first
 // source 100 (recomputed), reduced 5, wide 30 of x; gradients 60.
 // whole_region: 100; 105, then 5; op 2: 10, then 5; op 3: 35; the gradient: 95. The peak is 105.
 // lazy: 30; the gradient: 90; the source next to it: 160, 165. Sinking would hold 5 more, not less.
-TEST_CASE("a closure with a large temporary is run whole, before gradients are born") {
+TEST_CASE("a closure with a large temporary runs whole, before gradients exist") {
   const Case made = reduction_packed_early(100, 5, 30, false, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});
   CHECK(peak(made.trace, made.type, Schedule::kOnDemand) == Bytes{165});
@@ -103,7 +103,7 @@ TEST_CASE("a closure with a large temporary is run whole, before gradients are b
 // source 5 (kept), reduced 10, wide 1, no gradients.
 // whole_region: 5 kept; op 1: 15. lazy: the wide value: 6; the reduction: 15. Both peaks are equal,
 // so lazy stays.
-TEST_CASE("lazy order stays where no other is lower") {
+TEST_CASE("lazy order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;
   ordered.demand_steps = {{1, {0}, {}}};  // left from an earlier choice
@@ -112,7 +112,7 @@ TEST_CASE("lazy order stays where no other is lower") {
   CHECK(ordered == made.type);
 }
 
-TEST_CASE("what backward never asks for is not run early") {
+TEST_CASE("ops that backward never demands do not run early") {
   Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
   made.trace.backward = {demand(1_pack), backward_op(50), release(1_pack), release(0_pack)};
   choose_order(made.trace, 0_op, 5_op, made.type);

@@ -11,7 +11,7 @@ namespace {
 
 using testing::TraceBuilder;
 
-TEST_CASE("regions of a plan are found in the trace, several openings of a scope counted") {
+TEST_CASE("a plan's regions are found in the trace even if a scope opens several times") {
   TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (int pass = 0; pass < 2; ++pass) {
@@ -29,7 +29,7 @@ TEST_CASE("regions of a plan are found in the trace, several openings of a scope
 
 // Layers 0 and 1 run twice. The first pass is one region, and each layer of the second pass is a
 // region.
-TEST_CASE("openings inside another region are not counted") {
+TEST_CASE("openings inside another region are ignored") {
   TraceBuilder build("looped");
   ValueId x = build.outside({2, 2}, "float32", true);
   for (int run = 0; run < 4; ++run) {
@@ -46,7 +46,7 @@ TEST_CASE("openings inside another region are not counted") {
 
 // The regions are silu | mul | silu. A tensor packed between two ops belongs to the op that saves
 // it.
-TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved it") {
+TEST_CASE("a tensor packed at a region's border belongs to the side whose op saved it") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
   ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0, at 1: an output
@@ -63,7 +63,7 @@ TEST_CASE("a tensor packed at a region's edge belongs to the side whose op saved
 }
 
 // The regions are exp, relu_ | square. The argument of relu_ is its result, and exp made it.
-TEST_CASE("a tensor packed behind an op that wrote it in place belongs to the op that saved it") {
+TEST_CASE("a pack after an in-place write belongs to the op that saved the tensor") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const ValueId y = build.call("aten::exp", {x}, {2, 2});
@@ -80,7 +80,7 @@ TEST_CASE("a tensor packed behind an op that wrote it in place belongs to the op
   CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{0_pack, 1_pack});
 }
 
-TEST_CASE("an early stop is before the last pack") {
+TEST_CASE("early stop ends before the last pack") {
   const Trace trace = testing::toy_llama({.layers = 1});
   const TracedScope& block = trace.scopes[trace.blocks[0].scope];
   const RegionGraph graph = make_region_graph(trace, {block.first_op, block.end_op});
@@ -89,7 +89,7 @@ TEST_CASE("an early stop is before the last pack") {
   CHECK(trace.ops[block.first_op + graph.stop].name == "aten::mm");
 }
 
-TEST_CASE("equal layers behave alike, other sizes do not") {
+TEST_CASE("equal layers have one type, and layers of other sizes another") {
   const Trace trace = testing::toy_llama({.layers = 3});
   const Trace wider = testing::toy_llama({.layers = 3, .ffn = 48});
   const auto graph = [](const Trace& of, int layer) {

@@ -58,7 +58,7 @@ Trace chain() {
 // The region is ops 1 to 4. It keeps b, 20. Its input x, 7, is not in the curve. At the start, it
 // holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1); op
 // 2 is answered. Then come backward ops with 3 each, and c, b, a are released in turn.
-TEST_CASE("whole_region runs all that is not kept at the first demand") {
+TEST_CASE("whole_region runs everything not kept at the first demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
   const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion);
@@ -71,7 +71,7 @@ TEST_CASE("whole_region runs all that is not kept at the first demand") {
 
 // A sharded rank releases what it gathered before it runs the next block: the op before left 90,
 // and the demand of c finds 2. The start still has 90; op 1: 30 + 2, op 3: 35 + 2.
-TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
+TEST_CASE("recomputed results add to the bytes that exist at the demand") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
   trace.backward[1] = demand(3_pack, 2);
@@ -82,7 +82,7 @@ TEST_CASE("what recompute runs is beside the bytes that the demand finds") {
 
 // The demand of c runs op 3 on the kept value b: 25 + 1 bytes. Value a is recomputed when backward
 // demands it. At that time no other value is left.
-TEST_CASE("on_demand runs what a demand lacks") {
+TEST_CASE("on_demand runs only the missing inputs of a demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
   const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kOnDemand);
@@ -91,7 +91,7 @@ TEST_CASE("on_demand runs what a demand lacks") {
   CHECK(result.peak == Bytes{28});
 }
 
-TEST_CASE("without early stop whole_region runs the tail, on_demand does not") {
+TEST_CASE("without early stop only whole_region runs the tail") {
   const Trace trace = chain();
   RegionType type = saving(trace, 1_op, 5_op, {});
   CHECK(ops_of(simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion)) ==
@@ -106,7 +106,7 @@ TEST_CASE("without early stop whole_region runs the tail, on_demand does not") {
 // Slot c is dropped without a demand, so on_demand never makes it. Slot b is dropped too. At the
 // demand of a, only slot a is therefore alive. The kept b (20) is released at once: 20, then 0,
 // then a: 10.
-TEST_CASE("a slot that is dropped without being asked for lets go of its value") {
+TEST_CASE("a slot that is dropped without a demand releases its value") {
   Trace trace = chain();
   trace.backward = {release(3_pack), release(2_pack), demand(1_pack),
                     backward_op(0),  release(1_pack), release(0_pack)};
@@ -127,7 +127,7 @@ TEST_CASE("a slot dropped between demands is not recomputed") {
 }
 
 // Once c (5) is made, b (20) is kept only for its own slot. Dropping that slot releases it.
-TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
+TEST_CASE("a slot dropped between demands releases the values kept for it") {
   Trace trace = chain();
   trace.backward = {demand(3_pack), backward_op(0), release(3_pack), release(2_pack),
                     backward_op(0), demand(1_pack), release(1_pack), release(0_pack)};
@@ -139,7 +139,7 @@ TEST_CASE("a slot dropped between demands lets go of what was kept for it") {
 // The ops are y = x + 0 and twice y.add_(1). Packs after one and after two writes have two
 // versions. A reader of the first version runs before the second write, although nothing has
 // demanded it yet.
-TEST_CASE("a write waits for planned readers of what it overwrites") {
+TEST_CASE("a write waits for planned readers of the overwritten value") {
   TraceBuilder build("writes", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});    // 0
@@ -157,7 +157,7 @@ TEST_CASE("a write waits for planned readers of what it overwrites") {
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
 }
 
-TEST_CASE("an op that is asked for its result waits for readers of what it overwrites") {
+TEST_CASE("a demanded op waits for readers of the value that it overwrites") {
   TraceBuilder build("side write", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});         // 0
@@ -176,7 +176,7 @@ TEST_CASE("an op that is asked for its result waits for readers of what it overw
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});
 }
 
-TEST_CASE("an outside tensor that is asked for starts no recompute") {
+TEST_CASE("demanding an outside tensor starts no recompute") {
   Trace trace = chain();
   trace.backward = {demand(0_pack), backward_op(2), release(0_pack)};
   const RegionType type = saving(trace, 1_op, 5_op, {1});
@@ -185,7 +185,7 @@ TEST_CASE("an outside tensor that is asked for starts no recompute") {
   CHECK(result.peak == Bytes{22});
 }
 
-TEST_CASE("writing to a tensor from outside is not repeated, and what it returned is held") {
+TEST_CASE("a write to an outside tensor is not repeated, and its result is held") {
   TraceBuilder build("side_effect", "bool");
   const ValueId counter = build.outside({1}, "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -202,7 +202,7 @@ TEST_CASE("writing to a tensor from outside is not repeated, and what it returne
 
 // An extension kernel filled the tensor through a pointer, so no recorded op can restore its
 // content.
-TEST_CASE("an empty tensor that is read unwritten is a constant, held to the region's end") {
+TEST_CASE("an empty tensor that is read unwritten is a constant until the region ends") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0
@@ -220,7 +220,7 @@ TEST_CASE("an empty tensor that is read unwritten is a constant, held to the reg
 
 // A demand for y runs its mul, which reads the constant. The constant stays (10) next to y (10)
 // after this last use.
-TEST_CASE("a constant outlives its last use") {
+TEST_CASE("a constant is held beyond its last use") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0
@@ -236,7 +236,7 @@ TEST_CASE("a constant outlives its last use") {
 // Attention's output (10) is kept. Its log-sum-exp (4) was written in place, so it is not kept, and
 // the op runs again. Both outputs exist next to the kept one: 24. The old output is released when
 // the new one is there.
-TEST_CASE("an op of which one output is kept makes it twice if another is needed") {
+TEST_CASE("an op with one kept output runs again if its other output is needed") {
   TraceBuilder build("partly_kept", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const auto outputs = build.op("rematch::attention", {x}, {{10}, {4}}, {{}, {0}});  // 0, pack 0
@@ -253,7 +253,7 @@ TEST_CASE("an op of which one output is kept makes it twice if another is needed
 
 // Plain autograd and the engine reject a demand for a tensor that was overwritten after it was
 // saved.
-TEST_CASE("nothing is planned for a tensor that was overwritten after it was saved") {
+TEST_CASE("no recompute is planned for a tensor that was overwritten after saving") {
   TraceBuilder build("overwritten", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});  // 0
@@ -315,7 +315,7 @@ void check_against_oracle(const RandomRegion& random, const RegionType& type, Sc
   CHECK(simulated.peak == expected.peak);
 }
 
-TEST_CASE("the simulator agrees with looking up the life of every value", "[property]") {
+TEST_CASE("the simulator agrees with a lookup of every value's lifetime", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(300); ++seed) {
     CAPTURE(seed);
     RandomRegion random = random_region(seed);

@@ -25,7 +25,7 @@ std::int64_t recomputed(std::string_view policy, const std::string& op_class,
   return found == classes.end() ? 0 : found->second;
 }
 
-TEST_CASE("forward and backward counts are those of the model, whatever the policy") {
+TEST_CASE("every policy has the forward and backward counts of the model") {
   const PredictedCounts none = counts("none", Schedule::kWholeRegion);
   CHECK(none.classes(Phase::kForward).at("attention_forward") == 4);
   // Each block has seven matmuls, and the head has one.
@@ -39,7 +39,7 @@ TEST_CASE("forward and backward counts are those of the model, whatever the poli
 }
 
 // Early stop avoids the last matmul of a block, w2, so six of seven run again.
-TEST_CASE("recompute counts follow the policy") {
+TEST_CASE("recompute counts depend on the policy") {
   CHECK(recomputed("full", "attention_forward") == 4);
   CHECK(recomputed("full", "matmul") == 4 * 6);
   CHECK(recomputed("full_nostop", "matmul") == 4 * 7);
@@ -50,7 +50,7 @@ TEST_CASE("recompute counts follow the policy") {
   CHECK(recomputed("save_mm", "matmul") == 0);
 }
 
-TEST_CASE("full and attn_only differ in attention alone under whole_region") {
+TEST_CASE("full and attn_only differ only in attention under whole_region") {
   auto full = counts("full", Schedule::kWholeRegion).classes(Phase::kRecompute);
   auto attention = counts("attn_only", Schedule::kWholeRegion).classes(Phase::kRecompute);
   CHECK(full.erase("attention_forward") == 1);

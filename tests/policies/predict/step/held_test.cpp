@@ -19,7 +19,7 @@ HeldAfterForward held(std::string_view policy, int layers) {
 // Bytes of 8 tokens with dim 16 in float32.
 constexpr std::int64_t kWidth = 8 * 16 * 4;
 
-TEST_CASE("full holds the input of each block, and what embedding, head and loss save") {
+TEST_CASE("full holds each block's input and the tensors of embedding, head and loss") {
   const HeldAfterForward two = held("full", 2);
   const HeldAfterForward five = held("full", 5);
   CHECK(two.kept == Bytes{0});
@@ -29,7 +29,7 @@ TEST_CASE("full holds the input of each block, and what embedding, head and loss
 }
 
 // The results are attention's output and its log-sum-exp, for 2 heads of 8 tokens.
-TEST_CASE("attn_only adds attention's results to full") {
+TEST_CASE("attn_only holds attention's results in addition to those of full") {
   const HeldAfterForward full = held("full", 3);
   const HeldAfterForward attention = held("attn_only", 3);
   CHECK(attention.kept == Bytes{3 * (kWidth + 2 * 8 * 4)});
@@ -37,7 +37,7 @@ TEST_CASE("attn_only adds attention's results to full") {
   CHECK(attention.unmanaged == full.unmanaged);
 }
 
-TEST_CASE("what is held is linear in the number of layers left alone") {
+TEST_CASE("held bytes are linear in the number of layers without checkpointing") {
   std::vector<std::int64_t> totals;
   for (const char* policy : {"full", "first_n(3)", "first_n(2)", "first_n(1)", "none"}) {
     totals.push_back(held(policy, 4).total().count);
@@ -47,7 +47,7 @@ TEST_CASE("what is held is linear in the number of layers left alone") {
   for (std::size_t i = 1; i < totals.size(); ++i) CHECK(totals[i] - totals[i - 1] == per_layer);
 }
 
-TEST_CASE("regions read the residual stream at their borders only") {
+TEST_CASE("only the residual stream crosses the borders of regions") {
   CHECK(held("segments(2)", 4).inputs == Bytes{2 * kWidth});
   CHECK(held("root", 4).inputs == Bytes{0});
 }
@@ -55,7 +55,7 @@ TEST_CASE("regions read the residual stream at their borders only") {
 // The first block keeps its result of 10 bytes, the second block reads it, and the head saves it,
 // but it counts once. So does the input of both blocks, 7 bytes, which the head saves too. The
 // weight's view that the head saves belongs to a parameter.
-TEST_CASE("a tensor that several hold is counted once") {
+TEST_CASE("a tensor with several holders is counted once") {
   testing::TraceBuilder build("shared", "bool");
   const ValueId weight = build.parameter({3});
   const ValueId x = build.call("aten::gelu", {build.outside({1}, "bool", true)}, {7});

@@ -32,7 +32,7 @@ std::int64_t time_of(std::uint32_t waiting) {
   return std::max(free[0], free[1]);
 }
 
-TEST_CASE("every overlap of communication with compute takes a time within the range") {
+TEST_CASE("the step time is within the range for any overlap of communication") {
   StepRange range;
   for (const Task& task : kTasks) {
     (task.is_communication ? range.communication : range.compute) += Duration(task.time);
@@ -47,7 +47,7 @@ TEST_CASE("every overlap of communication with compute takes a time within the r
   CHECK(time_of((1U << kTasks.size()) - 1) == range.nothing_overlaps().count());
 }
 
-TEST_CASE("a step that communicates more than it computes is bound by its link") {
+TEST_CASE("a step with more communication than compute takes its link's time") {
   const StepTime time{.forward = Duration(30),
                       .recompute = Duration(10),
                       .backward = Duration(50),

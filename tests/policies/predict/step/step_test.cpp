@@ -46,7 +46,7 @@ TEST_CASE("an optimizer's bytes follow from the parameters' sizes") {
 // two bytes per element and two float32 scales per block. One more element begins a 17th block.
 // Below 4096 elements, there are two float32 moments. torch.optim.SGD keeps its momentum in the
 // parameter's dtype, and keeps nothing without momentum.
-TEST_CASE("optimizers that are only predicted hold what their sources say") {
+TEST_CASE("predicted-only optimizers have the state that their sources state") {
   Trace trace;
   trace.parameters = {{10, "bfloat16", 2}, {30, "float32", 1}};
   const auto state = [&](OptimizerModel optimizer) {
@@ -68,7 +68,7 @@ TEST_CASE("optimizers that are only predicted hold what their sources say") {
 // Each block has two norms of 16, four weights of 16 x 16 and three of 16 x 32. Then come a norm of
 // 16 and a head of 16 x 64. Muon keeps one momentum for all 12,432 elements. AdamW handles the
 // 2,064 elements outside blocks, with a second moment.
-TEST_CASE("muon keeps one momentum in blocks and two moments outside") {
+TEST_CASE("muon has one moment in blocks and two elsewhere") {
   const Trace trace = testing::toy_llama();
   const std::int64_t block = 2 * 16 + 4 * 16 * 16 + 3 * 16 * 32;
   const std::int64_t outside = 64 * 16 + 16 + 16 * 64;
@@ -77,7 +77,7 @@ TEST_CASE("muon keeps one momentum in blocks and two moments outside") {
         OptimizerBytes{Bytes{4 * (4 * block + 2 * outside)}, {}});
 }
 
-TEST_CASE("every optimizer of a prediction has a name that is read back") {
+TEST_CASE("every predicted optimizer has a name that parses to it") {
   for (const std::string_view name : optimizer_model_names()) {
     CAPTURE(name);
     REQUIRE(optimizer_model_from_string(name));
@@ -87,7 +87,7 @@ TEST_CASE("every optimizer of a prediction has a name that is read back") {
   CHECK_FALSE(optimizer_model_from_string("adamw(state=float16)"));
 }
 
-TEST_CASE("forward and backward of a step without checkpointing add up") {
+TEST_CASE("forward and backward sum to the step without checkpointing") {
   const Trace trace = testing::toy_llama();
   StepSimulator simulator(trace);
   const StepPrediction none = simulator.simulate(plan_of("none", trace), Schedule::kOnDemand);
@@ -104,7 +104,7 @@ TEST_CASE("forward and backward of a step without checkpointing add up") {
   CHECK(at_the_end >= none.before + trace.gradient_bytes);
 }
 
-TEST_CASE("keeping less holds less after forward, and recomputes more") {
+TEST_CASE("a plan that keeps less holds less after forward and recomputes more") {
   const Trace trace = testing::toy_llama();
   StepSimulator simulator(trace);
   StepPrediction previous = simulator.simulate(plan_of("full", trace), Schedule::kOnDemand);
@@ -117,7 +117,7 @@ TEST_CASE("keeping less holds less after forward, and recomputes more") {
   }
 }
 
-TEST_CASE("a step's parts agree with each other and with the counts", "[property]") {
+TEST_CASE("the parts of a step agree with each other and with the counts", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(40); ++seed) {
     CAPTURE(seed);
     const Trace trace = testing::random_trace(seed);
@@ -142,7 +142,7 @@ TEST_CASE("a step's parts agree with each other and with the counts", "[property
   }
 }
 
-TEST_CASE("with a profile the step's time is its ops' and those that run again", "[property]") {
+TEST_CASE("a profile's step time is the sum over all ops and recomputed ops", "[property]") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
     CAPTURE(seed);
     const Trace trace = testing::random_trace(seed);
@@ -159,7 +159,7 @@ TEST_CASE("with a profile the step's time is its ops' and those that run again",
   }
 }
 
-TEST_CASE("kernels of recomputed ops are counted where the profile knows them", "[property]") {
+TEST_CASE("kernels of recomputed ops are counted if the profile has counts", "[property]") {
   bool some = false;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(20); ++seed) {
     CAPTURE(seed);
@@ -181,7 +181,7 @@ TEST_CASE("kernels of recomputed ops are counted where the profile knows them", 
   CHECK(some);
 }
 
-TEST_CASE("plans and profiles of other models are refused") {
+TEST_CASE("a plan or a profile of another model is refused") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Trace other = testing::toy_llama({.layers = 4});
   StepSimulator simulator(trace);

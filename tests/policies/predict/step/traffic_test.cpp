@@ -46,7 +46,7 @@ const Issued* issued(const Traffic& traffic, Phase phase, CollectiveKind kind) {
 }
 
 // A rank sends three quarters of a gather and of a scatter, and twice that for a sum.
-TEST_CASE("a rank sends in each phase what its collectives send") {
+TEST_CASE("a rank's bytes per phase are those of its collectives") {
   const Trace trace = gathering();
   const Traffic none = predict_traffic(trace, plan_of("none", trace), Schedule::kOnDemand);
   CHECK(none[0] == std::map<CollectiveKind, Issued>{{CollectiveKind::kAllGather, {2, Bytes{384}}}});
@@ -59,7 +59,7 @@ TEST_CASE("a rank sends in each phase what its collectives send") {
 }
 
 // The link takes 1 ns per byte: 384 + 384 + 96 without recompute, and 384 more with it.
-TEST_CASE("the time of a step's collectives is that of the bytes that they send") {
+TEST_CASE("a step's collectives take the time of the bytes that they send") {
   const Trace trace = gathering();
   DeviceSheet sheet;
   sheet.name = "slow";

@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("every field of a front is in its schema, and nothing else") {
+TEST_CASE("the schema of fronts has exactly the fields of a front") {
   testing::check_fields(FrontRecord{}, testing::SchemaPlace("front"), "front", {"schema"});
 }
 

@@ -28,7 +28,7 @@ FrontRecord sample_record() {
   return record;
 }
 
-TEST_CASE("a front is read as it was written") {
+TEST_CASE("a front reads back unchanged") {
   const Json json = front_to_json(sample_record());
   CHECK(front_to_json(front_from_json(json)) == json);
   FrontRecord unanswered = sample_record();
@@ -61,7 +61,7 @@ TEST_CASE("a front is read as it was written") {
   }
 }
 
-TEST_CASE("points that offload say what is on the host, and what copies take") {
+TEST_CASE("offloading points give their host bytes and copy times") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   SearchSpace space;
   space.optimizer = OptimizerModel::kNothing;
@@ -87,7 +87,7 @@ TEST_CASE("points that offload say what is on the host, and what copies take") {
   CHECK_THROWS_WITH(front_from_json(broken), Catch::Contains("must be above 0 bytes"));
 }
 
-TEST_CASE("a front has none beside the plan without regions where that is another one") {
+TEST_CASE("a front has a separate none only if none differs from the plan without regions") {
   CHECK_FALSE(front_to_json(sample_record()).contains("none"));
   const Trace trace = testing::toy_sharded();
   const Profile profile = testing::made_up_profile(trace, 1);
@@ -107,7 +107,7 @@ TEST_CASE("a front has none beside the plan without regions where that is anothe
                     Catch::Contains("does not match the hash of its plan"));
 }
 
-TEST_CASE("points say how many kernels they launch again, if the profile knows") {
+TEST_CASE("points count relaunched kernels if the profile has counts") {
   const Json unknown = front_to_json(sample_record());
   for (const Json& point : unknown.at("points")) {
     CHECK(point.at("predicted_recomputed_kernels").is_null());
@@ -144,7 +144,7 @@ FrontRecord measured_sample() {
   return record;
 }
 
-TEST_CASE("a measured front is read as it was written") {
+TEST_CASE("a measured front reads back unchanged") {
   const Json json = front_to_json(measured_sample());
   CHECK(front_to_json(front_from_json(json)) == json);
   CHECK(json.at("complete") == false);
@@ -156,7 +156,7 @@ TEST_CASE("a measured front is read as it was written") {
   CHECK(json.at("measurement").at("control_interval") == Json{0.99, 1.02});
 }
 
-TEST_CASE("a front of before measuring has no measured figures, and is complete") {
+TEST_CASE("a front from before measurements is complete without measured figures") {
   Json json = front_to_json(sample_record());
   json.erase("complete");
   json.erase("measurement");
@@ -167,13 +167,13 @@ TEST_CASE("a front of before measuring has no measured figures, and is complete"
   CHECK_FALSE(record.front.points[0].measured);
 }
 
-TEST_CASE("a front's holders at each peak are the peak") {
+TEST_CASE("the holders at each peak of a front sum to the peak") {
   for (const FrontPoint& point : sample_record().front.points) {
     CHECK(point.figures.holders.total() == point.figures.peak);
   }
 }
 
-TEST_CASE("damaged fronts are refused with the place") {
+TEST_CASE("malformed fronts are refused with the place") {
   struct Damage {
     const char* pointer;
     Json value;

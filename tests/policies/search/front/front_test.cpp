@@ -64,7 +64,7 @@ const char* const kKnownPolicies =
     "skip_list([2,3]),attn_only,ops_block,save_mm,save_compute,sac_titan,sac_titan_2024,"
     "segments(2),segments(3)";
 
-TEST_CASE("the plans of a front name what the step hides") {
+TEST_CASE("the plans of a front name the hidden effects of the step") {
   Trace trace = small_llama();
   trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
   FrontSearch search(trace, profile_of(trace), {});
@@ -75,7 +75,7 @@ TEST_CASE("the plans of a front name what the step hides") {
 }
 
 // A plan counts the runs of a scope, so if one run has a region, both have one.
-TEST_CASE("each run of a layer that runs twice is chosen for") {
+TEST_CASE("each run of a layer that runs twice has its own choice") {
   Trace trace = small_llama();
   const std::string first = trace.scopes[trace.blocks[0].scope].path;
   const std::string second = trace.scopes[trace.blocks[1].scope].path;
@@ -109,7 +109,7 @@ TEST_CASE("each run of a layer that runs twice is chosen for") {
   }
 }
 
-TEST_CASE("every known policy has a point that is no worse") {
+TEST_CASE("the front has a point no worse than each known policy") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
@@ -128,7 +128,7 @@ TEST_CASE("every known policy has a point that is no worse") {
   }
 }
 
-TEST_CASE("points are undominated, above their bound, and what the plan's parts add up to") {
+TEST_CASE("points are undominated, above their bound, and sums of their plans' parts") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {});
@@ -174,7 +174,7 @@ void check_budgets(const SearchSpace& space) {
   }
 }
 
-TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed") {
+TEST_CASE("no answer exceeds its budget, and a larger budget gives a higher peak and speed") {
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     CAPTURE(to_string(schedule));
     SearchSpace space;
@@ -184,7 +184,7 @@ TEST_CASE("no answer exceeds its budget, and with the budget grow peak and speed
 }
 
 // The head decides the peak, so holding fewer inputs lowers it. No option holds fewer.
-TEST_CASE("answers know the baselines that no option stands for") {
+TEST_CASE("an answer may be a baseline that no option replaces") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
   const Profile profile = profile_of(trace);
   SearchSpace space;
@@ -205,7 +205,7 @@ TEST_CASE("answers know the baselines that no option stands for") {
   CHECK_FALSE(search.fastest_within({best.figures.peak.count - 1}).has_value());
 }
 
-TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing that takes time") {
+TEST_CASE("a slowdown of zero gives a plan that recomputes only free ops") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {});
@@ -218,7 +218,7 @@ TEST_CASE("a slowdown of nothing is answered with a plan that recomputes nothing
 }
 
 // Layers that do not learn have nothing to recompute, and no plan can take less than no time.
-TEST_CASE("a model that has one plan has no gap, however coarse the search") {
+TEST_CASE("a model with a single plan has no gap, however coarse the search") {
   Trace trace = small_llama();
   Profile profile = profile_of(trace);
   for (const OpId op : trace.ops.ids()) profile.forward[op] = nanoseconds(1);
@@ -236,8 +236,7 @@ TEST_CASE("a model that has one plan has no gap, however coarse the search") {
 
 // Each block gathers 64 bytes. The peak is in the backward of the last block. There, `none` holds
 // only the 64 bytes that this block has gathered.
-TEST_CASE(
-    "where blocks gather their parameters, none is the policy's plan and not what holds them") {
+TEST_CASE("none is the policy's plan if blocks gather their parameters") {
   const Trace trace = testing::toy_sharded();
   const Profile profile = profile_of(trace);
   const Plan none = resolve_none(trace);
@@ -270,7 +269,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("where no block gathers parameters, none is the plan without regions") {
+TEST_CASE("none is the plan without regions if no block gathers parameters") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {}, resolve_none(trace));
@@ -282,12 +281,12 @@ TEST_CASE("where no block gathers parameters, none is the plan without regions")
 
 // The front of 3 points below (10, 10) covers 27 of 100: 4 to 10 by 8 to 10 is 12; 6 to 10 by 5 to
 // 8 is 12; 9 to 10 by 2 to 5 is 3. (7, 9) is dominated, and (12, 1) is beyond the reference.
-TEST_CASE("hypervolume adds up rectangles") {
+TEST_CASE("hypervolume is a sum of rectangles") {
   CHECK(hypervolume_ratio({{9, 2}, {4, 8}, {12, 1}, {7, 9}, {6, 5}}, {10, 10}) == Approx(0.27));
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);
 }
 
-TEST_CASE("spread points are the ends, then what adds most") {
+TEST_CASE("spread points are both ends and then the points that add most") {
   const std::vector<PlanePoint> front = {{0, 100}, {1, 50}, {50, 49}, {99, 48}, {100, 0}};
   CHECK(spread_points(front, 2) == std::vector<std::size_t>{0, 4});
   CHECK(spread_points(front, 3) == std::vector<std::size_t>{0, 1, 4});

@@ -46,7 +46,7 @@ std::vector<std::size_t> anchors_of(const Front& front) {
   return choose_anchors(plane);
 }
 
-TEST_CASE("anchors are both ends and the knee") {
+TEST_CASE("the anchors are both ends and the knee") {
   CHECK(choose_anchors({{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}}) ==
         std::vector<std::size_t>{0, 2, 4});
   // A straight line has no knee, so the middle is chosen.
@@ -57,7 +57,7 @@ TEST_CASE("anchors are both ends and the knee") {
 
 // Two points are left. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but its time is
 // only 8 from the knee's. (12, 60) adds (20 - 12) * (100 - 60) = 320, at a distance of 30.
-TEST_CASE("a point is run for the area that it adds and for how little is known of it") {
+TEST_CASE("the next measured point adds the most area and information") {
   const std::vector<PlanePoint> front = {{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}};
   CHECK(choose_measured(front, 3) == std::vector<std::size_t>{0, 2, 4});
   CHECK(choose_measured(front, 4) == std::vector<std::size_t>{0, 1, 2, 4});
@@ -65,7 +65,7 @@ TEST_CASE("a point is run for the area that it adds and for how little is known 
   CHECK(choose_measured(front, 99) == std::vector<std::size_t>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("calibration finds the line, and scales alone where the anchors show none") {
+TEST_CASE("calibration fits a line, or only a scale if the anchors show no line") {
   const StepCalibration line = calibrate({100, 110, 130}, {205, 225, 265});
   CHECK(line.slope == Approx(2));
   CHECK(line.offset_ns == Approx(5));
@@ -77,7 +77,7 @@ TEST_CASE("calibration finds the line, and scales alone where the anchors show n
   CHECK(falling.slope == Approx(2));
 }
 
-TEST_CASE("a device that is the profile scaled leaves no error, and nobody loses") {
+TEST_CASE("a device that scales the profile gives no errors and no losers") {
   Front front = predicted_front("full,save_mm,nth_first(2)");
   run_all(front);
   weigh_measurement(front, anchors_of(front), std::array<double, 2>{0.99, 1.01});
@@ -94,7 +94,7 @@ TEST_CASE("a device that is the profile scaled leaves no error, and nobody loses
   for (const FrontPoint& point : front.points) CHECK(point.measured->lost_to.empty());
 }
 
-TEST_CASE("errors are of those that calibration has not seen") {
+TEST_CASE("errors are computed without the points used for calibration") {
   Front front = predicted_front("full,save_mm");
   run_all(front);
   const std::vector<std::size_t> anchors = anchors_of(front);
@@ -111,7 +111,7 @@ TEST_CASE("errors are of those that calibration has not seen") {
   CHECK_FALSE(slow.is_anchor);
 }
 
-TEST_CASE("a point that loses when measured says to whom, beyond noise alone") {
+TEST_CASE("a measured point loses to another only by more than noise") {
   Front front = predicted_front("full");
   run_all(front);
   MeasuredFigures& loser = *front.points[2].measured;
@@ -123,7 +123,7 @@ TEST_CASE("a point that loses when measured says to whom, beyond noise alone") {
   CHECK(front.points[2].measured->lost_to.empty());
 }
 
-TEST_CASE("a front is behind a baseline when measured only by more than the control strays") {
+TEST_CASE("a measured front is behind a baseline only by more than the control varies") {
   Front front = predicted_front("save_mm");
   run_all(front);
   FrontPoint& baseline = front.baselines[0].point;
@@ -138,7 +138,7 @@ TEST_CASE("a front is behind a baseline when measured only by more than the cont
   CHECK_FALSE(front.measurement->is_behind_when_measured());
 }
 
-TEST_CASE("a run that failed has a status and no part in the figures") {
+TEST_CASE("a failed run has a status and does not enter the figures") {
   Front front = predicted_front("full");
   run_all(front);
   const std::vector<std::size_t> anchors = anchors_of(front);
@@ -153,7 +153,7 @@ TEST_CASE("a run that failed has a status and no part in the figures") {
   CHECK(front.points[1].measured->lost_to.empty());
 }
 
-TEST_CASE("arguments do not part a family") {
+TEST_CASE("a policy's family does not depend on its arguments") {
   CHECK(family_of("nth_first(2)") == "nth_first");
   CHECK(family_of("none") == "none");
 }

@@ -37,7 +37,7 @@ double rising(std::int64_t load) {
 double hill(std::int64_t load) { return 100 - std::abs(static_cast<double>(load) - 37); }
 double level(std::int64_t) { return 5; }
 
-TEST_CASE("the largest load that fits and the best one are found, whatever the limit") {
+TEST_CASE("the search finds the largest load and the best load for any limit") {
   for (std::int64_t limit = 1; limit <= 80; ++limit) {
     CAPTURE(limit);
     std::multiset<std::int64_t> asked;
@@ -50,13 +50,13 @@ TEST_CASE("the largest load that fits and the best one are found, whatever the l
   }
 }
 
-TEST_CASE("where more is better the largest is best, and where all is equal the smallest") {
+TEST_CASE("the best load is the largest if more is better, and the smallest if all are equal") {
   std::multiset<std::int64_t> asked;
   CHECK(find_largest_load(1, 1000, device(777, rising, &asked)).best == 777);
   CHECK(find_largest_load(3, 1000, device(777, level, &asked)).best == 3);
 }
 
-TEST_CASE("up to sixteen loads are all tried") {
+TEST_CASE("a range of up to sixteen loads is tried completely") {
   std::multiset<std::int64_t> asked;
   const LoadsRecord found = find_largest_load(5, 20, device(99, hill, &asked));
   CHECK(found.tried.size() == 16);
@@ -64,7 +64,7 @@ TEST_CASE("up to sixteen loads are all tried") {
   CHECK(found.tried.back().load == 20);
 }
 
-TEST_CASE("if the least does not fit nothing is largest, and nothing else is asked") {
+TEST_CASE("if the smallest load does not fit nothing else is tried") {
   std::multiset<std::int64_t> asked;
   const LoadsRecord found = find_largest_load(4, 64, device(3, hill, &asked));
   CHECK_FALSE(found.largest.has_value());
@@ -73,8 +73,7 @@ TEST_CASE("if the least does not fit nothing is largest, and nothing else is ask
   CHECK(asked.size() == 1);
 }
 
-TEST_CASE(
-    "a search that is stopped keeps what it knows, and not the answer that it was stopped in") {
+TEST_CASE("a stopped search keeps finished answers and drops the interrupted one") {
   for (std::size_t answered = 0; answered < 12; ++answered) {
     CAPTURE(answered);
     std::multiset<std::int64_t> asked;
@@ -94,7 +93,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("one load alone is its own answer") {
+TEST_CASE("a range of one load gives that load") {
   std::multiset<std::int64_t> asked;
   const LoadsRecord found = find_largest_load(7, 7, device(9, hill, &asked));
   CHECK(found.largest == 7);

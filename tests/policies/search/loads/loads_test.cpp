@@ -34,11 +34,11 @@ LoadsRecord sample_loads() {
   return record;
 }
 
-TEST_CASE("every field of loads is in its schema, and nothing else") {
+TEST_CASE("the schema of loads has exactly the fields of loads") {
   testing::check_fields(LoadsRecord{}, testing::SchemaPlace("loads"), "loads", {"schema"});
 }
 
-TEST_CASE("loads are read as they were written") {
+TEST_CASE("loads read back unchanged") {
   const Json json = loads_to_json(sample_loads());
   CHECK(validate(json).value_or("valid") == "valid");
   CHECK(loads_to_json(loads_from_json(json)) == json);
@@ -47,7 +47,7 @@ TEST_CASE("loads are read as they were written") {
   CHECK(json.at("tried").at(2).at("saves").is_null());
 }
 
-TEST_CASE("damaged loads are refused with the place") {
+TEST_CASE("malformed loads are refused with the place") {
   struct Damage {
     const char* pointer;
     Json value;

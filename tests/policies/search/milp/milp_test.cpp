@@ -129,7 +129,7 @@ MixProblem problem_of(const Json& model) {
   return problem;
 }
 
-TEST_CASE("save sets mixed over layers are as fast as the optima of integer programs", "[golden]") {
+TEST_CASE("mixed save sets are as fast as the optima of integer programs", "[golden]") {
   const Json optima = read_optima();
   CHECK(optima.at("models").size() == 16);
   int num_infeasible = 0;

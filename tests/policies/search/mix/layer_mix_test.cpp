@@ -203,7 +203,7 @@ std::int64_t time_of(const MixProblem& problem, const std::vector<int>& mix) {
   return time;
 }
 
-TEST_CASE("the front of mixes is that of all assignments") {
+TEST_CASE("the front of mixes equals the front of all assignments") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {5, 2, seed % 2 == 0, seed % 3 == 0});
@@ -218,7 +218,7 @@ TEST_CASE("the front of mixes is that of all assignments") {
   }
 }
 
-TEST_CASE("the front of mixes that offload is that of all assignments") {
+TEST_CASE("the front of offloading mixes equals the front of all assignments") {
   int num_offloading = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
@@ -242,7 +242,7 @@ TEST_CASE("the front of mixes that offload is that of all assignments") {
   CHECK(num_offloading > 20);  // bringing offloaded values back raises the peak
 }
 
-TEST_CASE("the bound is below every mix, and meets the front at its ends") {
+TEST_CASE("the bound is below every mix and meets the front at its ends") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {});
@@ -256,7 +256,7 @@ TEST_CASE("the bound is below every mix, and meets the front at its ends") {
   }
 }
 
-TEST_CASE("a thinned front admits what it misses") {
+TEST_CASE("a thinned front states how much it may miss") {
   int num_gaps = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
@@ -302,7 +302,7 @@ TEST_CASE("the order rule gives the lowest peak of all permutations") {
   }
 }
 
-TEST_CASE("readable order never raises the peak of layers of several kinds") {
+TEST_CASE("readable order never raises the peak of mixed kinds of layers") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);
     const MixProblem problem = random_problem(seed, {6, 2, true, false});
@@ -318,7 +318,7 @@ TEST_CASE("readable order never raises the peak of layers of several kinds") {
 // There are three layers. Keeping costs 10 bytes, recomputing 1 byte and 5 ns, and both take 12 in
 // backward. All recomputed gives 1 + 1 + 12 = 14, and the head is below that at 3 + 2 = 5. Keeping
 // the last layer adds nothing to what is held when its own backward starts.
-TEST_CASE("the last layer is never recomputed where the head does not bind") {
+TEST_CASE("the last layer is never recomputed unless the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{10}, Bytes{12}, {}, nanoseconds(0), 1},
                     {Bytes{1}, Bytes{12}, {}, nanoseconds(5), 1}}};
@@ -333,7 +333,7 @@ TEST_CASE("the last layer is never recomputed where the head does not bind") {
 
 // One region for two layers holds one byte for both, and recomputes both at once: 20. The head
 // needs more than that anyway.
-TEST_CASE("a larger recompute working set is free where the head binds") {
+TEST_CASE("a larger recompute working set is free if the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{1}, Bytes{12}, {}, nanoseconds(5), 1},
                     {Bytes{1}, Bytes{20}, {}, nanoseconds(10), 2}}};
@@ -345,7 +345,7 @@ TEST_CASE("a larger recompute working set is free where the head binds") {
   CHECK(front.points[0].peak == Bytes{51});
 }
 
-TEST_CASE("hull options keep the ends, and lose little") {
+TEST_CASE("hull options keep the ends and lose little") {
   std::vector<LayerOption> options = {{Bytes{0}, Bytes{10}, {}, nanoseconds(100), 1},
                                       {Bytes{5}, Bytes{10}, {}, nanoseconds(60), 1},
                                       {Bytes{6}, Bytes{10}, {}, nanoseconds(50), 1},

@@ -109,7 +109,7 @@ void check_against_all(const RegionGraph& graph, const SaveSetCosts& costs) {
 }
 
 // Without these properties, the agreement above would prove little.
-TEST_CASE("random blocks have all that makes save sets hard") {
+TEST_CASE("random blocks have every property that makes save sets hard") {
   int num_several_outputs = 0;
   int num_views = 0;
   int num_in_place = 0;
@@ -140,7 +140,7 @@ TEST_CASE("random blocks have all that makes save sets hard") {
   CHECK(most_own == kMaxOps);
 }
 
-TEST_CASE("the block front is that of all save sets on demand") {
+TEST_CASE("the block front equals the front of all save sets on demand") {
   int num_blocks = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(400); ++seed) {
     CAPTURE(seed);
@@ -152,7 +152,7 @@ TEST_CASE("the block front is that of all save sets on demand") {
   CHECK(num_blocks > 50);
 }
 
-TEST_CASE("the block front is that of all save sets under whole_region") {
+TEST_CASE("the block front equals the front of all save sets under whole_region") {
   for (std::uint32_t seed = 0; seed < testing::num_seeds(1500); ++seed) {
     CAPTURE(seed);
     const std::optional<RegionGraph> graph = random_block(seed);
@@ -188,14 +188,14 @@ std::chrono::nanoseconds most_time_kept(const std::vector<std::int64_t>& bytes,
 // The ops with 5, 22 and 26 bytes, 53 in total, save 2 + 27 + 28 = 57. The ops with 25, 22 and 26
 // bytes do not fit, because they have 73. See PyTorch's issue 197871: its knapsack in linear memory
 // finds less, and exceeds its budget in other cases.
-TEST_CASE("no answer exceeds its budget, and the best that fits is found") {
+TEST_CASE("the best answer within the budget is found and never exceeds it") {
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 72) == nanoseconds(57));
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 0) == nanoseconds(0));
   CHECK(most_time_kept({25, 5, 22, 26}, {25, 2, 27, 28}, 78) == nanoseconds(82));
 }
 
 // Backward demands a (4 bytes) and b (8). The next region holds b anyway.
-TEST_CASE("what somebody else holds is kept for nothing") {
+TEST_CASE("keeping a value that another holder keeps costs nothing") {
   TraceBuilder build("free", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId a = build.call("aten::silu", {x}, {4}, {{}, {0}});
@@ -218,7 +218,7 @@ TEST_CASE("what somebody else holds is kept for nothing") {
 }
 
 // 2^25 + 1 is 2^25 in float32.
-TEST_CASE("an op of little time is not lost beside one of much") {
+TEST_CASE("the time of a short op is not lost in the sum with a long op") {
   constexpr std::int64_t kMuch = std::int64_t{1} << 25;
   CHECK(most_time_kept({8, 1}, {kMuch, 1}, 9) == nanoseconds(kMuch + 1));
 }

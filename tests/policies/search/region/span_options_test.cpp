@@ -143,7 +143,7 @@ Profile profile_of(const Trace& trace, std::uint32_t seed) {
   return seed / 12 % 2 == 0 ? profile : testing::with_equal_times(trace, std::move(profile));
 }
 
-TEST_CASE("any mix of options of a random model needs what the step needs", "[property]") {
+TEST_CASE("any mix of options of a random model is priced as its step", "[property]") {
   std::size_t num_mixes = 0;
   std::size_t most_regions = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
@@ -202,7 +202,7 @@ void check_offloaded_mixes(const Trace& trace, const Profile& profile, const Sea
   });
 }
 
-TEST_CASE("any mix of options that offload needs what the step needs", "[property]") {
+TEST_CASE("any mix of offloading options is priced as its step", "[property]") {
   OffloadedMixes seen;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
     CAPTURE(seed);
@@ -240,7 +240,7 @@ Trace without_adds(Trace trace) {
 }
 
 // With many tokens, activations decide where the peak is. With few, gathered parameters decide it.
-TEST_CASE("a mix of regions of several blocks needs what the step needs, on any number of ranks") {
+TEST_CASE("any mix of regions over several blocks is priced as its step for any number of ranks") {
   for (const std::int64_t tokens : {32, 256}) {
     CAPTURE(tokens);
     check_segments(

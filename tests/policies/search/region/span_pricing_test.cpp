@@ -161,7 +161,7 @@ Bytes peak_of_backward(const StepPrediction& step) {
                   step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
 }
 
-TEST_CASE("pieces of random plans hold, need and cost what the step does") {
+TEST_CASE("parts of random plans are priced as their step") {
   int num_cases = 0;
   for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
     const Trace trace =
@@ -189,7 +189,7 @@ TEST_CASE("pieces of random plans hold, need and cost what the step does") {
 
 // Builds four blocks of one op, which saves its input and its output. Each result is thus saved
 // twice, and the block that made it releases it last.
-TEST_CASE("what two neighbours save is held until the earlier one's backward") {
+TEST_CASE("tensors saved by two neighbours are held until backward of the earlier one") {
   TraceBuilder builder("neighbours");
   ValueId x = builder.outside({64, 64}, "float32", /*needs_grad=*/true);
   for (int layer = 0; layer < 4; ++layer) {

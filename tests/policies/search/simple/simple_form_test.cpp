@@ -87,7 +87,7 @@ std::vector<SimpleCase> simple_cases() {
   return cases;
 }
 
-TEST_CASE("a simple plan has two groups of layers at most, and keeps no view and no cast") {
+TEST_CASE("a simple plan has at most two groups of layers and keeps no view or cast") {
   for (const SimpleCase& each : simple_cases()) {
     CAPTURE(each.trace.model, to_string(each.space.schedule));
     SimpleSearch search(each.trace, each.profile, each.space);
@@ -141,7 +141,7 @@ TEST_CASE("no policy of the simple form is better than the best simple plan") {
 }
 
 // Eight ops of a block can be kept, which gives 256 lists for all layers.
-TEST_CASE("every save list over whole blocks is tried") {
+TEST_CASE("the simple search tries every save list over whole blocks") {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = profile_by_bytes(trace);
   SimpleSearch search(trace, profile, {});
@@ -170,7 +170,7 @@ TEST_CASE("every save list over whole blocks is tried") {
   }
 }
 
-TEST_CASE("the exact front is never behind the best simple plan") {
+TEST_CASE("the exact front is never worse than the best simple plan") {
   for (const SimpleCase& each : simple_cases()) {
     CAPTURE(each.trace.model, to_string(each.space.schedule));
     SimpleSearch simple(each.trace, each.profile, each.space);
@@ -192,7 +192,7 @@ TEST_CASE("the exact front is never behind the best simple plan") {
   }
 }
 
-TEST_CASE("layers that were measured apart have one list all the same") {
+TEST_CASE("layers with different measured times still share one save list") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64});
   const Profile profile = testing::made_up_profile(trace, 1);
   SimpleSearch simple(trace, profile, {});
@@ -204,7 +204,7 @@ TEST_CASE("layers that were measured apart have one list all the same") {
   CHECK(point->step_time == profile.step_time() + point->figures.recompute);
 }
 
-TEST_CASE("no simple plan is below the lowest, and none is faster than keeping everything") {
+TEST_CASE("lowest() has the lowest peak and no plan is faster than keeping everything") {
   const Trace trace = testing::toy_llama({.layers = 3, .tokens = 64});
   const Profile profile = profile_by_bytes(trace);
   SimpleSearch search(trace, profile, {});

@@ -41,7 +41,7 @@ Plan own_types(const Trace& trace) {
   return plan;
 }
 
-TEST_CASE("known policies in words") {
+TEST_CASE("known policies are described in words") {
   CHECK(words_of("none") == "layers 0-3: keep all");
   CHECK(words_of("full") == "layers 0-3: recompute all");
   CHECK(words_of("first_n(2)") == "layers 0, 1: recompute all; 2, 3: keep all");
@@ -49,7 +49,7 @@ TEST_CASE("known policies in words") {
   CHECK(words_of("nth_first(2)") == "layers 0, 2: recompute all; 1, 3: keep all");
 }
 
-TEST_CASE("gathered parameters are said in words, held or not") {
+TEST_CASE("the text says whether gathered parameters are held") {
   const Trace trace = testing::toy_sharded();
   const auto words = [&](const std::string& policy) {
     return saves_text(plan_of(policy, trace), trace);
@@ -68,7 +68,7 @@ TEST_CASE("gathered parameters are said in words, held or not") {
         "layers 0-3: keep gathered parameters; 0-3 in segments of 2");
 }
 
-TEST_CASE("what all layers keep is said once, and what some keep more with those layers") {
+TEST_CASE("shared saves are named once, and further saves with their layers") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
   for (RegionType& type : plan.types) save(type, "rematch::attention", {1});
@@ -79,7 +79,7 @@ TEST_CASE("what all layers keep is said once, and what some keep more with those
         "attention::mm#3");
 }
 
-TEST_CASE("ops that are all kept have no number, and layers without a kept op are told apart") {
+TEST_CASE("fully kept ops have no number, and layers without kept ops are distinguished") {
   const Trace trace = testing::toy_llama();
   Plan plan = own_types(trace);
   for (const int layer : {1, 2}) save(plan.types[layer], "aten::mm", {1, 2, 3, 4, 5});
@@ -88,7 +88,7 @@ TEST_CASE("ops that are all kept have no number, and layers without a kept op ar
 }
 
 // The first of two kept products becomes a cast, which leaves three products in attention.
-TEST_CASE("casts that are kept are said, not named") {
+TEST_CASE("kept casts are mentioned without a name") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);
@@ -101,7 +101,7 @@ TEST_CASE("casts that are kept are said, not named") {
   CHECK(saves_text(plan, trace) == "layers 0-3: keep attention::mm#1; 0-3 also casts");
 }
 
-TEST_CASE("segments are counted, and each of their layers says what it keeps itself") {
+TEST_CASE("segments are counted, and each of their layers lists its own saves") {
   const Trace trace = testing::toy_llama();
   CHECK(words_of("segments(2)") == "layers 0-3: recompute all; 0-3 in segments of 2");
   Plan plan = plan_of("segments(2)", trace);
@@ -114,7 +114,7 @@ TEST_CASE("segments are counted, and each of their layers says what it keeps its
         "layers 1, 3: keep attention::attention; 0, 2: recompute all; 0-3 in segments of 2");
 }
 
-TEST_CASE("a layer that is cut names its regions") {
+TEST_CASE("a layer with several regions names them") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);
   const PlannedRegion block = plan.regions.at(1);
@@ -125,7 +125,7 @@ TEST_CASE("a layer that is cut names its regions") {
   CHECK(saves_text(plan, trace) == "layers 0-3: recompute all; regions of 1: attention, ffn");
 }
 
-TEST_CASE("lists of blocks are named where there are several") {
+TEST_CASE("block lists are named if there are several") {
   Trace trace = testing::toy_llama();
   for (TracedBlock& block : trace.blocks) {
     if (block.index < 2) continue;
