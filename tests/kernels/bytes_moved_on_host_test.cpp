@@ -77,7 +77,7 @@ TEST_CASE("silu_mul reads each input once and writes each output once") {
 }
 
 // Cosine and sine are float32, read once for each pair of each head.
-TEST_CASE("rope reads the tables for every head") {
+TEST_CASE("rope reads the tables for each head") {
   constexpr std::size_t kPairs = 16;
   constexpr std::size_t kHeads = 4;
   constexpr std::size_t kNum = kBatchRows * kHeads * 2 * kPairs;
@@ -92,7 +92,7 @@ TEST_CASE("rope reads the tables for every head") {
 
 // Forward reads x twice and the weight once. Backward reads x and the gradient once and the weight
 // twice.
-TEST_CASE("rms_norm's backward keeps its rows and their sums in registers") {
+TEST_CASE("the backward of rms_norm keeps rows and sums in registers") {
   Buffer<Element16> x(kSize), weight(kWidth), y(kSize), grad(kSize), grad_x(kSize),
       grad_weight(kWidth);
   Buffer<float> partial(num_blocks() * kWidth);

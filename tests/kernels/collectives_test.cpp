@@ -42,7 +42,7 @@ void run_all(at::Device device) {
 
 }  // namespace
 
-TEST_CASE("collectives run the same ops on meta, without a group, and give the same layouts") {
+TEST_CASE("collectives on meta run the same ops without a group, with the same layouts") {
   std::vector<OpSeen> on_cpu;
   {
     const SlowGroup group(kGroup);
@@ -57,7 +57,7 @@ TEST_CASE("collectives run the same ops on meta, without a group, and give the s
   }
 }
 
-TEST_CASE("a collective's result is there when it returns") {
+TEST_CASE("a collective's result is complete when the call returns") {
   const SlowGroup group(kGroup);  // completes its collectives late
   const at::Tensor x = at::arange(4, at::TensorOptions().dtype(at::kFloat));
   const at::Tensor all = collectives::all_gather(x, kWorld, kGroup);
@@ -65,13 +65,13 @@ TEST_CASE("a collective's result is there when it returns") {
 }
 
 // In the first exchange 1 + 3 rows arrive and 2 + 2 rows are sent.
-TEST_CASE("an uneven exchange on meta has the rows that come") {
+TEST_CASE("an uneven exchange on meta has as many rows as arrive") {
   const at::Tensor x = at::empty({4, 5}, at::TensorOptions().device(at::kMeta));
   CHECK(collectives::all_to_all(x, {1, 3}, {2, 2}, kGroup).sizes() == at::IntArrayRef{4, 5});
   CHECK(collectives::all_to_all(x, {0, 9}, {4, 0}, kGroup).sizes() == at::IntArrayRef{9, 5});
 }
 
-TEST_CASE("what the real ops refuse is refused on meta") {
+TEST_CASE("arguments that the real ops refuse are refused on meta") {
   const at::Tensor x = at::empty({3, 4}, at::TensorOptions().device(at::kMeta));
   CHECK_THROWS_WITH(collectives::reduce_scatter(x, 2, kGroup),
                     Catch::Contains("2 ranks do not divide dimension 0 of [3, 4]"));
@@ -79,7 +79,7 @@ TEST_CASE("what the real ops refuse is refused on meta") {
                     Catch::Contains("the input must be contiguous"));
 }
 
-TEST_CASE("sums in place on meta leave the tensors as they are") {
+TEST_CASE("an in-place sum on meta leaves its tensors unchanged") {
   const at::Tensor x = at::empty({3, 4}, at::TensorOptions().device(at::kMeta));
   const auto* storage = x.storage().unsafeGetStorageImpl();
   collectives::all_reduce_in_place({x}, collectives::Reduction::kMean, kGroup);

@@ -226,7 +226,7 @@ double seconds_of(const Timed& kernel) {
   return least / kLaunches;
 }
 
-TEST_CASE("the fused kernels' share of the card's bandwidth", "[.bandwidth]") {
+TEST_CASE("the table of memory bandwidth used by the fused kernels", "[.bandwidth]") {
   REMATCH_NEEDS_GPU();
   const auto card = cuda_device();
   const DeviceSheet* const sheet = sheet_of_card(card->name);
@@ -244,7 +244,7 @@ TEST_CASE("the fused kernels' share of the card's bandwidth", "[.bandwidth]") {
   }
 }
 
-TEST_CASE("every kernel whose bandwidth is measured launches and is timed", "[device]") {
+TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]") {
   REMATCH_NEEDS_CUDA();
   Workspace memory;
   std::vector<Timed> kernels = silu_muls(memory, {64, 512});
@@ -262,7 +262,7 @@ TEST_CASE("every kernel whose bandwidth is measured launches and is timed", "[de
 
 // The copies must exceed a cache of 128 MiB, so that it cannot keep a launch's tensors until they
 // are used again.
-TEST_CASE("launches at the models' shapes move more than caches hold", "[device]") {
+TEST_CASE("the launches at the models' shapes move more bytes than caches hold", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::vector<std::string> names;
   for (const Group& group : kernels_of_models()) {

@@ -82,7 +82,7 @@ void check_case(const Case& which, at::ScalarType dtype, double tolerance) {
   }
 }
 
-TEST_CASE("fused ops on CUDA agree with the CPU's, and repeat their bits", "[gpu]") {
+TEST_CASE("fused ops on CUDA agree with the CPU and are deterministic", "[gpu]") {
   REMATCH_NEEDS_GPU();
   for (const Case& which : cases()) {
     check_case(which, at::kFloat, 2e-5);

@@ -81,7 +81,8 @@ double worst(const Elements<T>& found, const Formula& formula) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-TEMPLATE_TEST_CASE("silu_mul's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
+TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul compute its values", "", float, double,
+                   __nv_bfloat16) {
   for (const auto& [size, shifted] :
        std::vector<std::pair<std::size_t, bool>>{{4000, false}, {4000, true}, {301, false}}) {
     CAPTURE(size, shifted);
@@ -108,7 +109,7 @@ TEMPLATE_TEST_CASE("silu_mul's CUDA kernels make its values", "", float, double,
 
 // Two batches of three tokens. x's heads are two head widths apart, like those of a packed
 // projection.
-TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv_bfloat16) {
+TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
   constexpr std::int64_t kTokens = 3;
   constexpr std::int64_t kHeads = 5;
@@ -144,7 +145,8 @@ TEMPLATE_TEST_CASE("rope's CUDA kernel turns each pair", "", float, double, __nv
 
 // Tests more rows than one block of partial sums has, with gaps between rows. The widths give a
 // thread one access, two, three, and so many that it keeps no row in registers.
-TEMPLATE_TEST_CASE("rms_norm's CUDA kernels make its values", "", float, double, __nv_bfloat16) {
+TEMPLATE_TEST_CASE("the CUDA kernels of rms_norm compute its values", "", float, double,
+                   __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;
   constexpr std::size_t kRows = 70;
   for (const std::size_t width : {304, 301, 2056, 5000, 1101}) {
@@ -241,7 +243,7 @@ void check_modulate(std::size_t width) {
         }) <= 1);
 }
 
-TEST_CASE("modulate's CUDA kernels make its values") {
+TEST_CASE("the CUDA kernels of modulate compute its values") {
   for (const std::size_t width : {std::size_t{304}, std::size_t{301}}) {
     check_modulate<float, float>(width);
     check_modulate<double, double>(width);
@@ -252,7 +254,8 @@ TEST_CASE("modulate's CUDA kernels make its values") {
 
 // The 900 classes are split into chunks of 600 and 300, or of 601 and 299. Rows of the odd chunks
 // are not divisible into vectors.
-TEMPLATE_TEST_CASE("cross-entropy's CUDA kernels make its values over chunks", "", float, double) {
+TEMPLATE_TEST_CASE("the CUDA kernels of cross-entropy compute its values in chunks", "", float,
+                   double) {
   constexpr std::size_t kRows = 5;
   constexpr std::size_t kClasses = 900;
   const std::int64_t target[kRows] = {0, 599, 600, 601, 899};

@@ -93,14 +93,14 @@ Tensors leaves(const Case& shape, at::DeviceType device = at::kCPU) {
   return result;
 }
 
-TEST_CASE("attention keeps to what fused ops keep to") {
+TEST_CASE("attention satisfies the checks of fused ops") {
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.causal);
     check_op(op_case(shape));
   }
 }
 
-TEST_CASE("composed attention keeps to the same, and is another kernel") {
+TEST_CASE("composed attention satisfies the same checks with a different kernel") {
   const WithBackend math(AttentionBackend::kMath);
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.causal);
@@ -124,7 +124,7 @@ std::string names_of(c10::DeviceType device, c10::ScalarType dtype) {
   return names;
 }
 
-TEST_CASE("a device has the backends that take the dtype, and their names lead back to them") {
+TEST_CASE("a device lists the backends for a dtype, and names parse to backends") {
   CHECK(names_of(at::kCPU, at::kBFloat16) == "flash math ");
   CHECK(names_of(at::kCUDA, at::kFloat) == "efficient math ");
   CHECK(names_of(at::kCUDA, at::kBFloat16) == "flash cudnn efficient math ");
@@ -134,7 +134,7 @@ TEST_CASE("a device has the backends that take the dtype, and their names lead b
   CHECK_FALSE(attention_backend_from_string("xformers").has_value());
 }
 
-TEST_CASE("outputs and gradients have the bits of LibTorch's own flash op") {
+TEST_CASE("outputs and gradients are bitwise equal to those of LibTorch's flash op") {
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.dtype);
     const Tensors inputs = leaves(shape);
@@ -154,7 +154,7 @@ TEST_CASE("outputs and gradients have the bits of LibTorch's own flash op") {
   }
 }
 
-TEST_CASE("on meta, the statistics are laid out as on the CPU") {
+TEST_CASE("the statistics have the same layout on meta as on the CPU") {
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.tokens, shape.dtype, shape.transposed);
     const Tensors inputs = leaves(shape);
@@ -168,7 +168,7 @@ TEST_CASE("on meta, the statistics are laid out as on the CPU") {
   }
 }
 
-TEST_CASE("shapes that do not fit are refused by name") {
+TEST_CASE("the error for mismatched shapes names the argument") {
   const at::Tensor q = at::randn({1, 4, 8, 16});
   CHECK_THROWS_WITH(
       attention(q, at::randn({1, 3, 8, 16}), at::randn({1, 3, 8, 16}), true),

@@ -35,7 +35,7 @@ class DeterministicMode {
   }
 };
 
-TEST_CASE("on sm_90 LibTorch chooses cuDNN in bfloat16, and flash where bits are to repeat",
+TEST_CASE("on sm_90 LibTorch chooses cuDNN in bfloat16, and flash in deterministic mode",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const std::int64_t key_heads : {8, 2}) {
@@ -51,7 +51,7 @@ TEST_CASE("on sm_90 LibTorch chooses cuDNN in bfloat16, and flash where bits are
   use_attention_backend(kFlash);
 }
 
-TEST_CASE("the first attention op asks LibTorch where the choice is its, and all take that",
+TEST_CASE("the first attention op lets LibTorch choose, and later ops keep that choice",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   use_attention_backend(kMath);

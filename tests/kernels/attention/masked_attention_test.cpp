@@ -37,14 +37,14 @@ void check_masked(bool same_bits_for_any_threads) {
   }
 }
 
-TEST_CASE("masked attention keeps to what fused ops keep to") { check_masked(true); }
+TEST_CASE("masked attention satisfies the checks of fused ops") { check_masked(true); }
 
-TEST_CASE("composed masked attention keeps to the same") {
+TEST_CASE("composed masked attention satisfies the same checks") {
   const WithBackend math(AttentionBackend::kMath);
   check_masked(false);
 }
 
-TEST_CASE("a key that the mask hides has no gradient and no influence") {
+TEST_CASE("a masked key has no gradient and no influence") {
   const at::Tensor q = input(1, 2, 4, 8);
   const at::Tensor k = input(1, 2, 3, 8);
   const at::Tensor v = input(1, 2, 3, 8);
@@ -58,7 +58,7 @@ TEST_CASE("a key that the mask hides has no gradient and no influence") {
   CHECK(at::equal(std::get<0>(masked_attention(q, k, v, mask)), out));
 }
 
-TEST_CASE("masked attention refuses what does not fit") {
+TEST_CASE("masked attention refuses mismatched shapes") {
   const at::Tensor q = at::randn({1, 4, 8, 16});
   const at::Tensor mask = at::randn({1, 1, 1, 8});
   CHECK_THROWS_WITH(masked_attention(q, q, q, at::randn({1, 1, 1, 7})),

@@ -40,7 +40,7 @@ OpCase linear_cross_entropy_case(std::int64_t tokens, std::int64_t width, std::i
 
 // Tests one class, one chunk, and several chunks with a remainder. A chunk has at least 256
 // classes.
-TEST_CASE("linear_cross_entropy keeps to what fused ops keep to") {
+TEST_CASE("linear_cross_entropy satisfies the checks of fused ops") {
   for (const auto& sizes :
        std::vector<std::vector<std::int64_t>>{{1, 1, 1}, {5, 3, 7}, {9, 16, 300}, {2100, 4, 600}}) {
     CAPTURE(sizes);
@@ -48,7 +48,7 @@ TEST_CASE("linear_cross_entropy keeps to what fused ops keep to") {
   }
 }
 
-TEST_CASE("large logits do not overflow, whichever chunk they are in") {
+TEST_CASE("large logits do not overflow in any chunk") {
   for (const std::int64_t largest : {3, 599}) {
     at::Tensor weight = at::zeros({600, 1});
     weight[largest][0] = 1e4;
@@ -58,7 +58,7 @@ TEST_CASE("large logits do not overflow, whichever chunk they are in") {
   }
 }
 
-TEST_CASE("linear_cross_entropy never holds the whole logits") {
+TEST_CASE("linear_cross_entropy never allocates the whole logits") {
   install_counting_allocators();
   const std::int64_t tokens = 4096;
   const std::int64_t classes = 8192;
@@ -72,7 +72,7 @@ TEST_CASE("linear_cross_entropy never holds the whole logits") {
   CHECK(peak.count - before.count < tokens * classes * std::int64_t{sizeof(float)} / 8);
 }
 
-TEST_CASE("linear_cross_entropy refuses what does not fit") {
+TEST_CASE("linear_cross_entropy refuses mismatched shapes") {
   const at::Tensor x = at::randn({3, 8});
   const at::Tensor weight = at::randn({5, 8});
   const at::Tensor target = at::zeros({3}, at::TensorOptions().dtype(at::kLong));

@@ -32,7 +32,7 @@ Tensors random_inputs(std::int64_t batch, std::int64_t tokens, std::int64_t widt
   return {random({batch, tokens, width}), random({batch, 1, width}), random({batch, 1, width})};
 }
 
-TEST_CASE("modulate keeps to what fused ops keep to") {
+TEST_CASE("modulate satisfies the checks of fused ops") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1}, {3, 5, 7}, {2, 4, 16}, {2, 70, 33}, {1, 130, 96}}) {
     CAPTURE(sizes);
@@ -41,7 +41,7 @@ TEST_CASE("modulate keeps to what fused ops keep to") {
 }
 
 // In Wan all inputs are float32, and the result has the dtype of the model's linears.
-TEST_CASE("modulate narrows float32 to bfloat16") {
+TEST_CASE("modulate rounds float32 to bfloat16") {
   const OpCase op = modulate_case(random_inputs(2, 40, 21), /*narrow=*/true);
   check_one_op(op);
   check_composition(op, at::kFloat, 1e-2);
@@ -49,13 +49,13 @@ TEST_CASE("modulate narrows float32 to bfloat16") {
   check_bits(op, at::kFloat);
 }
 
-TEST_CASE("modulate takes chunks of one table, and a transposed x") {
+TEST_CASE("modulate accepts chunks of one table, and a transposed x") {
   const Tensors table = at::chunk(random({3, 6, 24}), 6, /*dim=*/1);
   check_op(
       modulate_case({random({3, 24, 5}).transpose(1, 2), table[1], table[4]}, /*narrow=*/false));
 }
 
-TEST_CASE("modulate refuses what does not fit") {
+TEST_CASE("modulate refuses mismatched shapes") {
   const at::Tensor x = at::randn({2, 5, 8});
   const at::Tensor table = at::randn({2, 1, 8});
   CHECK_THROWS_WITH(fused::modulate(x, table, at::randn({2, 5, 8}), at::kFloat),

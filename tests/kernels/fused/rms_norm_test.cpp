@@ -39,7 +39,7 @@ OpCase rms_norm_case(at::Tensor x, bool has_weight) {
 
 // Tests widths below, at and between vector lengths, and more rows than one block of partial sums
 // has.
-TEST_CASE("rms_norm keeps to what fused ops keep to") {
+TEST_CASE("rms_norm satisfies the checks of fused ops") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1}, {5, 1}, {3, 7}, {2, 4, 16}, {70, 33}, {2, 50, 96}}) {
     for (const bool has_weight : {true, false}) {
@@ -49,19 +49,19 @@ TEST_CASE("rms_norm keeps to what fused ops keep to") {
   }
 }
 
-TEST_CASE("rms_norm takes slices and transposes") {
+TEST_CASE("rms_norm accepts slices and transposes") {
   check_op(rms_norm_case(random({6, 40}).narrow(1, 3, 24), true));
   check_op(rms_norm_case(random({24, 6}).t(), true));
 }
 
-TEST_CASE("rms_norm of nothing is nothing, and its weight's gradient 0") {
+TEST_CASE("rms_norm of an empty tensor is empty and gives its weight a zero gradient") {
   const at::Tensor x = at::zeros({0, 8}).requires_grad_(true);
   const at::Tensor weight = at::randn({8}).requires_grad_(true);
   fused::rms_norm(x, weight, kEps).sum().backward();
   CHECK(at::equal(weight.grad(), at::zeros({8})));
 }
 
-TEST_CASE("rms_norm refuses what does not fit") {
+TEST_CASE("rms_norm refuses mismatched shapes") {
   const at::Tensor x = at::randn({3, 8});
   CHECK_THROWS_WITH(fused::rms_norm(x, at::randn({7}), kEps), Catch::Contains("must be [8]"));
   CHECK_THROWS_WITH(fused::rms_norm(x, at::randn({8}).to(at::kDouble), kEps),

@@ -48,7 +48,7 @@ OpCase rope_case(const at::Tensor& x, const Table& table) {
 
 // Tests numbers of pairs below, at and between vector lengths. The last case has one head over all
 // pairs, as in LTX.
-TEST_CASE("rope keeps to what fused ops keep to") {
+TEST_CASE("rope satisfies the checks of fused ops") {
   for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
            {1, 1, 1, 2}, {2, 5, 3, 6}, {1, 7, 2, 16}, {2, 9, 4, 128}, {2, 11, 1, 90}}) {
     CAPTURE(sizes);
@@ -56,12 +56,12 @@ TEST_CASE("rope keeps to what fused ops keep to") {
   }
 }
 
-TEST_CASE("rope takes parts of heads, transposes and expanded heads") {
+TEST_CASE("rope accepts slices of heads, transposes and expanded heads") {
   check_op(rope_case(random({2, 5, 3, 40}).narrow(3, 24, 16), random_table(5, 8)));
   check_op(rope_case(random({2, 3, 5, 16}).transpose(1, 2), random_table(5, 8)));
 }
 
-TEST_CASE("a turn and the turn back are nothing, and lengths stay") {
+TEST_CASE("rope preserves lengths and its backward inverts the rotation") {
   const at::Tensor x = at::randn({2, 6, 3, 32}).requires_grad_(true);
   const Table table = random_table(6, 16);
   const at::Tensor turned = fused::rope(x, table.cosine, table.sine);
@@ -70,7 +70,7 @@ TEST_CASE("a turn and the turn back are nothing, and lengths stay") {
   CHECK((x.grad() - x).abs().max().item<float>() < 1e-5);
 }
 
-TEST_CASE("rope refuses what does not fit") {
+TEST_CASE("rope refuses mismatched shapes") {
   const at::Tensor x = at::randn({2, 6, 3, 32});
   const Table table = random_table(6, 16);
   CHECK_THROWS_WITH(fused::rope(x, table.cosine, random_table(5, 16).sine),

@@ -21,7 +21,7 @@ OpCase silu_mul_case(const at::Tensor& gate, const at::Tensor& up) {
           /*saved_before=*/2};
 }
 
-TEST_CASE("silu_mul keeps to what fused ops keep to") {
+TEST_CASE("silu_mul satisfies the checks of fused ops") {
   for (const auto& sizes :
        std::vector<std::vector<std::int64_t>>{{1}, {3, 7}, {2, 4, 16}, {300, 131}}) {
     CAPTURE(sizes);
@@ -29,11 +29,11 @@ TEST_CASE("silu_mul keeps to what fused ops keep to") {
   }
 }
 
-TEST_CASE("silu_mul takes slices and transposes") {
+TEST_CASE("silu_mul accepts slices and transposes") {
   check_op(silu_mul_case(random({6, 40}).narrow(1, 3, 24), random({24, 6}).t()));
 }
 
-TEST_CASE("silu_mul keeps its limits where the exponential overflows") {
+TEST_CASE("silu_mul has the right limits where the exponential overflows") {
   const auto of = [](double gate) {
     return fused::silu_mul(at::full({5}, gate), at::full({5}, 2.0))[4].item<double>();
   };
@@ -41,7 +41,7 @@ TEST_CASE("silu_mul keeps its limits where the exponential overflows") {
   CHECK(std::abs(of(-1e4)) < 1e-30);
 }
 
-TEST_CASE("silu_mul refuses what does not fit") {
+TEST_CASE("silu_mul refuses mismatched shapes") {
   CHECK_THROWS_WITH(fused::silu_mul(at::randn({3, 8}), at::randn({8})),
                     Catch::Contains("the same shape and dtype") && Catch::Contains("[3, 8]"));
   CHECK_THROWS_WITH(fused::silu_mul(at::randn({8}), at::randn({8}).to(at::kDouble)),
