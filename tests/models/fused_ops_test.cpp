@@ -48,7 +48,7 @@ double norm_of(const at::Tensor& x) {
 // Fused ops round once, while the composition rounds at each op, and they sum in another order. The
 // tolerance in float32 is 1e-6 for the loss, and 1e-4 of its norm for each gradient. The elements
 // of bfloat16 are 2^-9 apart, so there the tolerances are 5e-3 and 6e-2.
-TEST_CASE("fused ops give the loss and gradients of ATen's within a tolerance") {
+TEST_CASE("fused ops give the loss and gradients of ATen's ops within a tolerance") {
   for (const std::string& preset : testing::small_presets()) {
     for (const bool wide : {true, false}) {
       const std::string dtype = wide ? "float32" : "bfloat16";
@@ -66,7 +66,7 @@ TEST_CASE("fused ops give the loss and gradients of ATen's within a tolerance") 
   }
 }
 
-TEST_CASE("fused models have the same bits every time") {
+TEST_CASE("fused models are deterministic") {
   for (const std::string& preset : testing::small_presets()) {
     CAPTURE(preset);
     const Step first = step(preset, "bfloat16", 1);
@@ -78,7 +78,7 @@ TEST_CASE("fused models have the same bits every time") {
   }
 }
 
-TEST_CASE("each model runs the fused ops it has a use for, and none of what they replace") {
+TEST_CASE("each model runs its fused ops, and no ops that they replace") {
   const std::map<std::string, std::vector<std::string>> expected = {
       {"llama_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},
       {"moe_small", {"rms_norm", "rope", "silu_mul", "linear_cross_entropy"}},

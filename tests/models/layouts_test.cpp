@@ -150,7 +150,7 @@ TEST_CASE("padding of a shard is zero") {
 
 // A linear that is split by outputs must sum the gradient of its input. A linear that is split by
 // inputs must sum its output.
-TEST_CASE("tensor parallel layers run two reductions each way") {
+TEST_CASE("tensor parallel layers run two reductions in each direction") {
   for (const int rank : {0, 1}) {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=2", kLlama}, rank));
     CHECK(collectives_of(ops.forward) == Counts{{kReduce, 4}, {kWait, 4}});
@@ -171,7 +171,7 @@ TEST_CASE("tensor parallel video blocks sum the squares of norms over all heads"
 
 // The head gathers the rows that the last block scatters. Backward gathers the gradient of the
 // embedding.
-TEST_CASE("sequence parallel layers gather and share out in place of that") {
+TEST_CASE("sequence parallel layers gather and scatter instead of reducing") {
   for (const int rank : {0, 3}) {
     const StepOps ops = step_on_meta(spec_of({"llama_small", "tp=4,sp", kLlama}, rank));
     CHECK(collectives_of(ops.forward) == Counts{{kGather, 5}, {kScatter, 4}, {kWait, 9}});
@@ -181,7 +181,7 @@ TEST_CASE("sequence parallel layers gather and share out in place of that") {
 
 // The text is whole on every rank, and norms over all heads see all tokens. Their collectives
 // therefore remain sums. Backward has one more sum, for the modulation that all blocks read.
-TEST_CASE("sequence parallel video blocks gather and share out, and sum norms and text") {
+TEST_CASE("sequence parallel video blocks gather and scatter, and sum norms and text") {
   for (const char* preset : {"wan_small", "ltx_small"}) {
     for (const std::int64_t batch : {1, 2}) {
       CAPTURE(preset, batch);
@@ -195,7 +195,7 @@ TEST_CASE("sequence parallel video blocks gather and share out, and sum norms an
   }
 }
 
-TEST_CASE("attention exchanges queries, keys, values and results over ulysses, text not") {
+TEST_CASE("ulysses exchanges queries, keys, values and results, but not text") {
   for (const char* preset : {"llama_small", "wan_small", "ltx_small"}) {
     CAPTURE(preset);
     std::map<std::string, std::int64_t> dimensions = {{"layers", 3}};
@@ -207,7 +207,7 @@ TEST_CASE("attention exchanges queries, keys, values and results over ulysses, t
 
 // Embedding, two blocks and head each gather their shards with one collective. In llama these
 // scopes have 1, 9, 9 and 2 weights.
-TEST_CASE("each scope's shards are gathered by one collective, and their gradients shared out") {
+TEST_CASE("one collective gathers each scope's shards, and one scatters their gradients") {
   const StepOps ops = step_on_meta(spec_of({"llama_small", "fsdp=64", {{"layers", 2}}}, 63));
   CHECK(collectives_of(ops.forward) == Counts{{kGatherShards, 4}, {kWait, 21}});
   CHECK(collectives_of(ops.backward) == Counts{{kScatterShards, 4}, {kWait, 21}});
@@ -224,7 +224,7 @@ TEST_CASE("frozen shards are gathered without gradients") {
 
 // Forward exchanges three things: counts, rows to the experts, and rows back. Counts have no
 // gradient.
-TEST_CASE("experts' rows are exchanged three times forward and twice backward") {
+TEST_CASE("experts' rows are exchanged three times in forward and twice in backward") {
   for (const char* layout : {"ep=2", "ep=3,balanced_routing"}) {
     const StepOps ops =
         step_on_meta(spec_of({"moe_small", layout, {{"layers", 4}, {"tokens", 96}}}, 1));
@@ -233,7 +233,7 @@ TEST_CASE("experts' rows are exchanged three times forward and twice backward") 
   }
 }
 
-TEST_CASE("every rank of a layout runs the same ops and gets every gradient") {
+TEST_CASE("each rank of a layout runs the same ops and gets every gradient") {
   for (const LayoutCase& which : small_cases()) {
     CAPTURE(which.preset, which.layout);
     const auto world = static_cast<int>(world_size(spec_of(which, 0)));
@@ -245,7 +245,7 @@ TEST_CASE("every rank of a layout runs the same ops and gets every gradient") {
 }
 
 // Wide matrices are cut into 64 pieces, the weights of norms into 8.
-TEST_CASE("a rank of a world of 64 holds a sixty-fourth of a model of 70 billion parameters") {
+TEST_CASE("one of 64 ranks holds a sixty-fourth of a model with 70 billion parameters") {
   const LayoutCase which{"llama3_70b", "tp=8,sp,fsdp=8", {}};
   const auto elements = [](const Model& model) {
     std::int64_t count = 0;

@@ -155,7 +155,7 @@ TEST_CASE("CPU and meta run the same ops with the same layouts") {
   }
 }
 
-TEST_CASE("parameters are named once, and are the same objects after a step") {
+TEST_CASE("each parameter has one name and remains the same object after a step") {
   for (const std::string& preset : testing::small_presets()) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const auto model = make_model(spec, at::kCPU);
@@ -173,7 +173,7 @@ TEST_CASE("parameters are named once, and are the same objects after a step") {
   }
 }
 
-TEST_CASE("a model is the same every time it is made") {
+TEST_CASE("making a model twice gives the same model") {
   for (const std::string& preset : testing::small_presets()) {
     const ModelSpec spec = spec_of(preset, {{"layers", 2}});
     const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
@@ -184,7 +184,7 @@ TEST_CASE("a model is the same every time it is made") {
 }
 
 // tests/models/scope/names_test.cpp covers scopes that open only on several ranks.
-TEST_CASE("models open the scopes of scope/names.h, all of them and no others") {
+TEST_CASE("models open exactly the scopes of scope/names.h") {
   std::set<std::string> opened;
   for (const Shape& shape : shapes()) {
     const ModelSpec spec = spec_of(shape.preset, shape.overrides);
@@ -197,7 +197,8 @@ TEST_CASE("models open the scopes of scope/names.h, all of them and no others") 
   CHECK(opened == std::set<std::string>(scope_names::kAll.begin(), scope_names::kAll.end()));
 }
 
-TEST_CASE("scopes open as embed, blocks by index, head, loss, and name the parts of a block") {
+TEST_CASE(
+    "the top-level scopes are embed, blocks by index, head, loss, and blocks open their parts") {
   const std::vector<std::string> order = {"embed", "blocks.0", "blocks.1", "head", "loss"};
   const std::map<std::string, std::vector<std::string>> parts = {
       {"llama_small",
@@ -231,7 +232,7 @@ TEST_CASE("scopes open as embed, blocks by index, head, loss, and name the parts
   }
 }
 
-TEST_CASE("full-size models are made on meta in no time and no memory") {
+TEST_CASE("a full-size model on meta takes almost no time and memory") {
   struct Size {
     const char* preset;
     double billions;

@@ -67,7 +67,7 @@ Ends train(const ModelSpec& spec, std::int64_t num_steps, double learning_rate) 
 
 }  // namespace
 
-TEST_CASE("a small Llama learns from context: it ends below the text's unigram entropy") {
+TEST_CASE("a small Llama learns from context and ends below the text's unigram entropy") {
   const ModelSpec spec = spec_of(
       "llama_small", {{"layers", 2}, {"dim", 64}, {"ffn", 176}, {"batch", 8}, {"tokens", 32}});
   const Ends loss = train(spec, kNumSteps, 3e-3);
@@ -76,7 +76,7 @@ TEST_CASE("a small Llama learns from context: it ends below the text's unigram e
   CHECK(loss.last < unigram_byte_entropy(shipped_text()));
 }
 
-TEST_CASE("a small DiT uses its input: it ends below the best constant predictor") {
+TEST_CASE("a small DiT learns from its input and ends below the best constant predictor") {
   const ModelSpec spec = spec_of(
       "wan_small",
       {{"layers", 2}, {"dim", 64}, {"ffn", 128}, {"batch", 8}, {"tokens", 32}, {"text_tokens", 4}});

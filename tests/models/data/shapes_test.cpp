@@ -21,7 +21,7 @@ ModelSpec small_spec(std::int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("a batch has the shapes that the model wants, on meta too") {
+TEST_CASE("a batch has the shapes that the model needs, also on meta") {
   const ModelSpec spec = small_spec(2);
   for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kMeta)}) {
     const Batch batch = make_shape_data(spec, 1, device)->batch(0);
@@ -34,7 +34,7 @@ TEST_CASE("a batch has the shapes that the model wants, on meta too") {
   }
 }
 
-TEST_CASE("a step's shapes depend on seed and step alone") {
+TEST_CASE("the data of a step depends only on the seed and the step") {
   const ModelSpec spec = small_spec(2);
   const auto data = make_shape_data(spec, 1, at::kCPU);
   const auto again = make_shape_data(spec, 1, at::kCPU);
@@ -50,7 +50,7 @@ TEST_CASE("a step's shapes depend on seed and step alone") {
   }
 }
 
-TEST_CASE("each video holds one shape of one colour, which moves by one place a frame") {
+TEST_CASE("each video shows one coloured shape that moves by one place per frame") {
   const auto data = make_shape_data(small_spec(1), 1, at::kCPU);
   for (std::int64_t step = 0; step < 20; ++step) {
     CAPTURE(step);
@@ -73,7 +73,7 @@ TEST_CASE("each video holds one shape of one colour, which moves by one place a 
   }
 }
 
-TEST_CASE("the text names what the video shows") {
+TEST_CASE("the text describes the video") {
   const auto data = make_shape_data(small_spec(16), 1, at::kCPU);
   const Batch batch = data->batch(0);
   for (std::int64_t left = 0; left < 16; ++left) {
@@ -90,7 +90,7 @@ TEST_CASE("the text names what the video shows") {
   }
 }
 
-TEST_CASE("noise is near a standard normal, and flow time inside (0, 1)") {
+TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)") {
   const Batch batch = make_shape_data(small_spec(64), 3, at::kCPU)->batch(0);
   const at::Tensor noise = batch.tensors[1];  // 73728 random numbers
   CHECK(noise.mean().item<double>() == Approx(0.0).margin(0.02));

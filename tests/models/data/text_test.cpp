@@ -36,14 +36,14 @@ TEST_CASE("the shipped text is a few hundred KiB of plain ASCII prose") {
 
 // Two equally frequent bytes give an entropy of ln 2. One byte with share 1/2 and two with share
 // 1/4 give 1.5 ln 2.
-TEST_CASE("unigram entropy is that of the byte counts") {
+TEST_CASE("unigram entropy is the entropy of the byte counts") {
   CHECK(unigram_byte_entropy("abab") == Approx(std::log(2.0)));
   CHECK(unigram_byte_entropy("aabc") == Approx(1.5 * std::log(2.0)));
   CHECK(unigram_byte_entropy("aaaa") == 0.0);
   CHECK(unigram_byte_entropy(shipped_text()) == Approx(3.0134).epsilon(1e-4));
 }
 
-TEST_CASE("windows are stretches of the text, and targets are the next bytes") {
+TEST_CASE("windows are slices of the text, and targets are the next bytes") {
   std::string text;
   for (int i = 0; i < 256; ++i) text.push_back(static_cast<char>(i));  // byte i has value i
   const auto data = make_text_data(small_spec(3, 5), text, 7, at::kCPU);
@@ -57,7 +57,7 @@ TEST_CASE("windows are stretches of the text, and targets are the next bytes") {
   }
 }
 
-TEST_CASE("a step's batch depends on seed and step alone") {
+TEST_CASE("a step's batch depends only on the seed and the step") {
   const std::string text(shipped_text().substr(0, 10'000));
   const ModelSpec spec = small_spec(2, 64);
   const auto data = make_text_data(spec, text, 1, at::kCPU);
@@ -73,7 +73,7 @@ TEST_CASE("a step's batch depends on seed and step alone") {
 }
 
 // A text that is exactly one window long has only one place to start.
-TEST_CASE("the shortest text is one window and its last target") {
+TEST_CASE("the shortest valid text has one window and its last target") {
   const Batch batch = make_text_data(small_spec(2, 3), "abcd", 1, at::kCPU)->batch(0);
   CHECK(values(batch.tensors.at(0)) == std::vector<std::int64_t>{97, 98, 99, 97, 98, 99});
   CHECK_THROWS_WITH(make_text_data(small_spec(2, 3), "abc", 1, at::kCPU),
@@ -81,7 +81,7 @@ TEST_CASE("the shortest text is one window and its last target") {
                     "or fewer tokens");
 }
 
-TEST_CASE("a missing, unreadable or empty file is one line that names it") {
+TEST_CASE("the error for a missing, unreadable or empty file is one line with its path") {
   const ModelSpec spec = small_spec(1, 4);
   CHECK_THROWS_WITH(make_data(spec, "/no/such/file", 1, at::kCPU),
                     "data file '/no/such/file' cannot be read: No such file or directory");

@@ -20,14 +20,14 @@ const std::map<std::string, std::int64_t> kReducedDeepseek = {
 
 }  // namespace
 
-TEST_CASE("DeepSeek's loss and gradients are those of a plain one in double") {
+TEST_CASE("DeepSeek's loss and gradients equal those of plain code in double") {
   check_against_plain_language(spec_of("deepseek_small", kReducedDeepseek));
   std::map<std::string, std::int64_t> as_wide = kReducedDeepseek;
   as_wide["value_dim"] = 18;  // as wide as the query heads, so values need no padding
   check_against_plain_language(spec_of("deepseek_small", as_wide));
 }
 
-TEST_CASE("latent attention is one attention op a block") {
+TEST_CASE("latent attention runs one attention op per block") {
   const ModelSpec spec = spec_of("deepseek_small", kReducedDeepseek);
   const auto model = make_model(spec, at::kCPU);
   OpStream stream;
@@ -45,7 +45,7 @@ TEST_CASE("latent attention is one attention op a block") {
 // The table has 64 dimensions. Pair i makes 4096 * 10000^(-i / 32) / (2 pi) turns in the old
 // context: 32 turns at i = 10.5, and one turn at i = 22.5. So pairs up to 10 keep their frequency,
 // and pairs from 23 on are 40 times slower.
-TEST_CASE("the table is stretched as YaRN says") {
+TEST_CASE("the rotary table is stretched by the formula of YaRN") {
   const RotaryTable table = make_yarn_table(3, 64, at::kCPU);
   const auto angle = [&](std::int64_t pair) {
     return std::atan2(table.sine[2][0][pair].item<double>(),

@@ -18,7 +18,7 @@ ModelSpec reduced(const Dimensions& more) {
 
 }  // namespace
 
-TEST_CASE("Llama's loss and gradients are those of a plain one in double") {
+TEST_CASE("Llama's loss and gradients equal those of plain code in double") {
   check_against_plain_language(reduced({}));
   check_against_plain_language(reduced({{"tied", 1}}));
 }
@@ -32,7 +32,7 @@ TEST_CASE("a tied head has no weight of its own") {
             .size() == 29);
 }
 
-TEST_CASE("frozen first layers: the rest has the loss and the gradients it has without") {
+TEST_CASE("freezing the first layers does not change the loss or the other gradients") {
   check_against_plain_language(reduced({{"frozen_layers", 1}}));
   const auto model = make_model(reduced({{"frozen_layers", 1}}), at::kMeta);
   CHECK(model->parameters().size() == 9 + 2);
@@ -43,7 +43,7 @@ TEST_CASE("frozen first layers: the rest has the loss and the gradients it has w
 }
 
 // Each block has 7 linears, and each adapter has 2 matrices.
-TEST_CASE("low-rank adapters alone learn, as if added to their frozen weights") {
+TEST_CASE("only the low-rank adapters train, as if added to their frozen weights") {
   check_against_plain_language(reduced({{"adapter_rank", 3}}));
   const auto model = make_model(reduced({{"adapter_rank", 3}}), at::kMeta);
   CHECK(model->parameters().size() == 2 * 7 * 2);

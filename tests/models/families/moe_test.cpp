@@ -38,7 +38,7 @@ std::vector<std::string> ops_of(const Mixture& mixture, const at::Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("the MoE's loss and gradients are those of a plain one in double") {
+TEST_CASE("the MoE's loss and gradients equal those of plain code in double") {
   check_against_plain_language(spec_of("moe_small", kReducedMoe));
   std::map<std::string, std::int64_t> top_1 = kReducedMoe;
   top_1["top_k"] = 1;
@@ -46,7 +46,7 @@ TEST_CASE("the MoE's loss and gradients are those of a plain one in double") {
   check_against_plain_language(spec_of("moe_small", top_1));
 }
 
-TEST_CASE("every n-th block has experts, the others a feed-forward") {
+TEST_CASE("every n-th block has experts, and the others have a feed-forward") {
   const auto model = make_model(spec_of("moe_small", {{"layers", 6}, {"moe_every", 3}}), at::kMeta);
   std::set<std::string> names;
   for (const NamedTensor& parameter : model->parameters()) names.insert(parameter.name);
@@ -61,7 +61,7 @@ TEST_CASE("every n-th block has experts, the others a feed-forward") {
 }
 
 // Equal tokens all go to the same experts, so the other experts get no tokens.
-TEST_CASE("ops and shapes do not depend on where tokens go") {
+TEST_CASE("ops and shapes do not depend on the routing") {
   const ModelSpec spec = spec_of("moe_small", kReducedMoe);
   const OneMixture one(spec);
   const at::Tensor spread = at::rand({66, 64});
@@ -69,7 +69,7 @@ TEST_CASE("ops and shapes do not depend on where tokens go") {
   CHECK(ops_of(one.mixture, spread) == ops_of(one.mixture, alike));
 }
 
-TEST_CASE("tokens that all go to the same experts leave the others a gradient of zero") {
+TEST_CASE("experts without tokens get a zero gradient") {
   const ModelSpec spec = spec_of("moe_small", kReducedMoe);
   const OneMixture one(spec);
   const at::Tensor alike = at::full({66, 64}, 0.5);
@@ -82,7 +82,7 @@ TEST_CASE("tokens that all go to the same experts leave the others a gradient of
   }
 }
 
-TEST_CASE("every expert of the small models gets tokens from the first step") {
+TEST_CASE("each expert of the small models gets tokens from the first step") {
   for (const char* preset : {"moe_small", "deepseek_small"}) {
     const ModelSpec spec = spec_of(preset, {});
     const auto model = make_model(spec, at::kCPU);

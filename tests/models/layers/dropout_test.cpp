@@ -9,7 +9,7 @@
 
 using namespace rematch;
 
-TEST_CASE("dropout of nothing is its input, and draws nothing") {
+TEST_CASE("dropout with rate zero returns its input and draws nothing") {
   at::manual_seed(1);
   const at::Tensor state = at::detail::getDefaultCPUGenerator().get_state();
   const at::Tensor x = at::ones({8});
@@ -18,7 +18,7 @@ TEST_CASE("dropout of nothing is its input, and draws nothing") {
 }
 
 // With 40000 draws the dropped fraction has a standard deviation of 0.0023.
-TEST_CASE("dropout drops its share and scales the rest, in gradients alike") {
+TEST_CASE("dropout drops its share and scales the rest, also in gradients") {
   at::manual_seed(1);
   const at::Tensor x = at::ones({200, 200}).requires_grad_(true);
   const at::Tensor y = dropout(x, 0.3);

@@ -9,7 +9,7 @@
 using namespace rematch;
 
 // Expects the first outputs of SplitMix64 for seed 0, and FNV's published test vectors.
-TEST_CASE("the hashes are the published ones") {
+TEST_CASE("the hashes equal the published ones") {
   CHECK(splitmix64(0) == 0xE220A8397B1DCDAFULL);
   CHECK(splitmix64(0x9E3779B97F4A7C15ULL) == 0x6E789E6AA1B965F4ULL);
   CHECK(fnv1a64("") == 0xCBF29CE484222325ULL);
@@ -25,7 +25,7 @@ TEST_CASE("units are exact multiples of 2^-23 in [-1, 1)") {
 
 // The expected values were computed in Python: splitmix64((fnv1a64(name) + i) mod 2^64) >> 40,
 // minus 2^23, times 2^-23, then in float32.
-TEST_CASE("parameters have the bits that the formula gives in another language") {
+TEST_CASE("parameters are bitwise equal to the formula in another language") {
   Parameters parameters(at::kFloat, at::kCPU);
   const at::Tensor weight =
       parameters.add("blocks.3.attention.wq.weight", {2, 3}, uniform_by_fan_in(3));
@@ -43,7 +43,7 @@ TEST_CASE("parameters have the bits that the formula gives in another language")
   CHECK(parameters.list()[1].tensor.is_same(norm));
 }
 
-TEST_CASE("bfloat16 parameters are the float32 ones, rounded") {
+TEST_CASE("bfloat16 parameters are the rounded float32 ones") {
   Parameters wide(at::kFloat, at::kCPU);
   Parameters narrow(at::kBFloat16, at::kCPU);
   const at::Tensor expected = wide.add("w", {100}, uniform_by_fan_in(7)).value().to(at::kBFloat16);
@@ -52,7 +52,7 @@ TEST_CASE("bfloat16 parameters are the float32 ones, rounded") {
 
 // A uniform variable in [-a, a] has mean 0 and mean square a^2 / 3. With 100000 draws the error is
 // a few tenths of a percent.
-TEST_CASE("values fill their range evenly") {
+TEST_CASE("values are uniform in their range") {
   const at::Tensor values = at::empty({100'000});
   fill_by_hash(values, "name", uniform_by_fan_in(4));  // a = 0.5
   CHECK(values.abs().max().item<float>() <= 0.5F);
@@ -60,14 +60,14 @@ TEST_CASE("values fill their range evenly") {
   CHECK(values.pow(2).mean().item<float>() == Approx(0.25 / 3).epsilon(0.01));
 }
 
-TEST_CASE("parameters on meta have shape and no data") {
+TEST_CASE("parameters on meta have a shape but no data") {
   Parameters parameters(at::kFloat, at::kMeta);
   const at::Tensor weight = parameters.add("w", {1'000'000, 1'000'000}, uniform_by_fan_in(1));
   CHECK(weight.is_meta());
   CHECK(weight.requires_grad());
 }
 
-TEST_CASE("a tensor that cannot be filled is refused by name") {
+TEST_CASE("the error for a tensor that cannot be filled names it") {
   CHECK_THROWS_WITH(
       fill_by_hash(at::empty({2}, at::TensorOptions().dtype(at::kLong)), "w", near_one()),
       Catch::Contains("unsupported dtype Long for w"));

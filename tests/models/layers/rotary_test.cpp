@@ -23,7 +23,7 @@ TEST_CASE("frequencies fall from 1 towards 1 / theta") {
   CHECK(rotary_frequencies(0, 1e4).empty());
 }
 
-TEST_CASE("the table lays the axes' pairs one after the other") {
+TEST_CASE("the table lists the pairs of one axis after the other") {
   const RotaryTable table = make_rotary_table({{{0, 5}, {1.0}}, {{3, 2}, {0.5, 0.25}}}, at::kCPU);
   REQUIRE(table.cosine.sizes() == at::IntArrayRef({2, 1, 3}));
   const double angles[] = {0.0, 1.5, 0.75, 5.0, 1.0, 0.5};
@@ -34,7 +34,7 @@ TEST_CASE("the table lays the axes' pairs one after the other") {
 }
 
 // Computes the same rotation as a product of complex numbers.
-TEST_CASE("pairs turn as complex numbers do") {
+TEST_CASE("pairs rotate like complex numbers") {
   const RotaryTable table =
       make_rotary_table({{{0, 1, 2, 7}, rotary_frequencies(6, 100.0)}}, at::kCPU);
   const at::Tensor x = at::randn({2, 4, 3, 6});
@@ -47,7 +47,7 @@ TEST_CASE("pairs turn as complex numbers do") {
             .equal(apply_rotary(narrow.to(at::kFloat), table).to(at::kBFloat16)));
 }
 
-TEST_CASE("a table on meta has shape and no data") {
+TEST_CASE("a table on meta has a shape but no data") {
   const RotaryTable table = make_rotary_table({{{0, 1}, {1.0, 2.0}}}, at::kMeta);
   CHECK(table.sine.is_meta());
   CHECK(table.sine.sizes() == at::IntArrayRef({2, 1, 2}));

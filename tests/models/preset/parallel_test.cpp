@@ -39,7 +39,7 @@ std::string refusal(std::string_view preset, std::string_view layout, Dimensions
 
 }  // namespace
 
-TEST_CASE("a layout is read and written in one order") {
+TEST_CASE("a layout is printed in one order, whatever order it was given in") {
   CHECK(parsed("tp=2,sp,fsdp=4") == Dimensions{{"tp", 2}, {"sp", 1}, {"fsdp", 4}});
   CHECK(layout_text(parsed("fsdp=4,sp,tp=2")) == "tp=2,sp,fsdp=4");
   CHECK(layout_text(parsed("balanced_routing,ep=4,ulysses=2")) ==
@@ -47,7 +47,7 @@ TEST_CASE("a layout is read and written in one order") {
   CHECK(layout_text({{"layers", 3}}).empty());
 }
 
-TEST_CASE("a layout that cannot be read is refused with what is allowed") {
+TEST_CASE("the error for a malformed layout says what is allowed") {
   CHECK(parse_refusal("tp=2,fspd=4") == "layout has an unknown part 'fspd'; did you mean 'fsdp'?");
   CHECK(parse_refusal("tp") ==
         "layout: 'tp' is not a number of ranks; write tp=N with N from 1 to 4096");
@@ -63,7 +63,7 @@ TEST_CASE("a layout that cannot be read is refused with what is allowed") {
   }
 }
 
-TEST_CASE("a layout is part of a spec's dimensions, and sizes of one are not") {
+TEST_CASE("a layout is part of a spec's dimensions, except for sizes of one") {
   const ModelSpec plain = spec_of("llama_small", "tp=1");
   CHECK(plain.dimensions == std::get<ModelSpec>(make_spec("llama_small", {})).dimensions);
   CHECK(world_size(plain) == 1);
@@ -79,7 +79,7 @@ TEST_CASE("a layout is part of a spec's dimensions, and sizes of one are not") {
 }
 
 // With tp=2,ulysses=2,fsdp=3, rank 7 is 1 x 4 + 1 x 2 + 1: position 1 along every axis.
-TEST_CASE("tp varies fastest among ranks, fsdp slowest") {
+TEST_CASE("tp varies fastest among ranks, and fsdp slowest") {
   ModelSpec spec = spec_of("llama_small", "tp=2,ulysses=2,fsdp=3", {{"kv_heads", 4}});
   spec.rank = 7;
   const std::vector<RankGroup> groups = rank_groups(spec);
@@ -95,7 +95,7 @@ TEST_CASE("tp varies fastest among ranks, fsdp slowest") {
   CHECK(groups[2].position == 1);
 }
 
-TEST_CASE("the groups of an option cut the world into disjoint parts that agree") {
+TEST_CASE("the groups of an option divide the world into disjoint parts") {
   ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2");
   std::map<std::string, std::set<std::vector<int>>> parts;
   for (spec.rank = 0; spec.rank < world_size(spec); ++spec.rank) {
@@ -109,7 +109,7 @@ TEST_CASE("the groups of an option cut the world into disjoint parts that agree"
   CHECK(parts.at("fsdp").size() == 6);
 }
 
-TEST_CASE("ranks of tp and ulysses share a batch; ranks of ep and fsdp each have their own") {
+TEST_CASE("ranks of tp and ulysses share a batch; each rank of ep and fsdp has its own") {
   ModelSpec spec = spec_of("moe_small", "ulysses=2,ep=3,fsdp=2");
   CHECK(data_ranks(spec) == 6);
   std::map<std::int64_t, int> ranks_with;
@@ -119,7 +119,7 @@ TEST_CASE("ranks of tp and ulysses share a batch; ranks of ep and fsdp each have
   for (const auto& [index, count] : ranks_with) CHECK(count == 2);
 }
 
-TEST_CASE("what a layout does not divide is refused with the numbers") {
+TEST_CASE("the error for an indivisible size gives the numbers") {
   CHECK(refusal("llama_small", "tp=3") == "tp 3 does not divide heads 4");
   CHECK(refusal("llama_small", "tp=4") == "tp 4 does not divide kv_heads 2");
   CHECK(refusal("llama_small", "tp=2", {{"ffn", 351}}) == "tp 2 does not divide ffn 351");
@@ -136,7 +136,7 @@ TEST_CASE("what a layout does not divide is refused with the numbers") {
         "routes");
 }
 
-TEST_CASE("a layout that a model cannot do is refused") {
+TEST_CASE("a layout that a model does not support is refused") {
   CHECK(refusal("llama_small", "sp") ==
         "sp needs tp: it splits the tokens over tp's ranks; write tp=2,sp");
   CHECK(refusal("llama_small", "ep=2") ==

@@ -24,7 +24,7 @@ std::string reject(std::string_view preset, const std::map<std::string, std::int
 
 }  // namespace
 
-TEST_CASE("every preset makes a spec that has each dimension of its family, in range") {
+TEST_CASE("every preset makes a valid spec with each dimension of its family") {
   REQUIRE(presets().size() == 15);
   for (const PresetEntry& entry : presets()) {
     CAPTURE(entry.name);
@@ -43,33 +43,33 @@ TEST_CASE("every preset makes a spec that has each dimension of its family, in r
   }
 }
 
-TEST_CASE("a model that does not exist is refused with the nearest one") {
+TEST_CASE("the error for an unknown model suggests the nearest one") {
   CHECK(reject("wan_smal", {}) == "unknown model 'wan_smal'; did you mean 'wan_small'?");
   CHECK(reject("", {}).starts_with("unknown model ''"));
 }
 
-TEST_CASE("a dimension that the family lacks is refused with the nearest one") {
+TEST_CASE("the error for an unknown dimension suggests the nearest one") {
   CHECK(reject("wan_small", {{"kv_heads", 2}})
             .starts_with("model 'wan_small' has no dimension 'kv_heads'"));
   CHECK(reject("llama_small", {{"layer", 2}}) ==
         "model 'llama_small' has no dimension 'layer'; did you mean 'layers'?");
 }
 
-TEST_CASE("a value out of range is refused with the range") {
+TEST_CASE("the error for a value out of range gives the range") {
   CHECK(reject("llama_small", {{"layers", 0}}) ==
         "layers 0 is out of range; allowed are 1 to 10000");
   CHECK(reject("llama_small", {{"layers", -3}}).starts_with("layers -3 is out of range"));
   CHECK(reject("llama_small", {{"vocab", 255}}).find("256 to") != std::string::npos);
 }
 
-TEST_CASE("dimensions that do not fit each other are refused") {
+TEST_CASE("contradictory dimensions are refused") {
   CHECK(reject("llama_small", {{"heads", 5}}) == "heads 5 does not divide dim 128");
   CHECK(reject("llama_small", {{"kv_heads", 3}}) == "kv_heads 3 does not divide heads 4");
   CHECK(reject("llama_small", {{"dim", 12}}).starts_with("dim / heads = 3 is odd"));
   CHECK(reject("wan_small", {{"freq_dim", 63}}).starts_with("freq_dim 63 is odd"));
 }
 
-TEST_CASE("an option that is off is as if it did not exist") {
+TEST_CASE("an option that is off does not appear in the spec") {
   const ModelSpec plain = accept("llama_small", {});
   CHECK(accept("llama_small", {{"dropout_percent", 0}, {"adapter_rank", 0}}).dimensions ==
         plain.dimensions);
@@ -82,14 +82,14 @@ TEST_CASE("an option that is off is as if it did not exist") {
             .starts_with("model 'wan_small' has no dimension 'adapter_rank'"));
 }
 
-TEST_CASE("frozen layers and adapters that do not fit are refused") {
+TEST_CASE("contradictory frozen layers and adapters are refused") {
   CHECK(reject("llama_small", {{"frozen_layers", 9}}) == "frozen_layers 9 is more than layers 8");
   CHECK(reject("llama_small", {{"frozen_layers", 1}, {"adapter_rank", 4}})
             .find("cannot be combined") != std::string::npos);
   accept("llama_small", {{"frozen_layers", 8}});
 }
 
-TEST_CASE("experts and latent heads that do not fit are refused") {
+TEST_CASE("contradictory experts and latent heads are refused") {
   for (const char* preset : {"moe_small", "deepseek_small"}) {
     CHECK(reject(preset, {{"experts", 4}, {"top_k", 5}}) == "top_k 5 is more than experts 4");
     CHECK(reject(preset, {{"expert_ffn", 20}}).starts_with("expert_ffn 20 is not a multiple of 8"));
@@ -101,7 +101,7 @@ TEST_CASE("experts and latent heads that do not fit are refused") {
   CHECK(reject("deepseek_small", {{"dense_layers", 7}}) == "dense_layers 7 is more than layers 6");
 }
 
-TEST_CASE("families are spelt one way") {
+TEST_CASE("each family has one spelling") {
   for (const ModelFamily family : model_families()) {
     CHECK(from_string<ModelFamily>(to_string(family)) == family);
   }
@@ -111,14 +111,14 @@ TEST_CASE("families are spelt one way") {
   CHECK_FALSE(trains_on_text(ModelFamily::kLtx));
 }
 
-TEST_CASE("a dtype other than the two is refused") {
+TEST_CASE("a dtype other than float32 and bfloat16 is refused") {
   CHECK(reject("llama_small", {}, "float16") ==
         "unknown dtype 'float16'; allowed are float32, bfloat16");
   const auto spec = make_spec("llama_small", {}, "bfloat16");
   CHECK(std::get<ModelSpec>(spec).dtype == "bfloat16");
 }
 
-TEST_CASE("tokens alone choose a grid near a cube; a grid alone gives tokens") {
+TEST_CASE("tokens alone give a grid close to a cube; a grid alone gives tokens") {
   struct Grid {
     std::int64_t tokens, frames, height, width;
   };
@@ -141,7 +141,7 @@ TEST_CASE("tokens that contradict the grid are refused") {
 
 // The grid has 1 + 76 / 4 = 20 frames, height 480 / 16 = 30 and width 832 / 16 = 52, so 31200
 // tokens. At 720p the grid is 20 x 45 x 80.
-TEST_CASE("a video's pixels give the patched latent grid") {
+TEST_CASE("a video's pixels give its grid of latent patches") {
   using Dimensions = std::map<std::string, std::int64_t>;
   const auto grid = std::get<Dimensions>(video_dimensions("77x480x832", kWan));
   CHECK(grid == Dimensions{{"frames", 20}, {"height", 30}, {"width", 52}});
@@ -152,7 +152,7 @@ TEST_CASE("a video's pixels give the patched latent grid") {
 
 // The grid has 1 + 80 / 8 = 11 frames, height 512 / 32 = 16 and width 768 / 32 = 24, so 4224
 // tokens.
-TEST_CASE("LTX's autoencoder makes fewer tokens of a video") {
+TEST_CASE("LTX's autoencoder makes fewer tokens from a video") {
   using Dimensions = std::map<std::string, std::int64_t>;
   const auto grid = std::get<Dimensions>(video_dimensions("81x512x768", ModelFamily::kLtx));
   CHECK(grid == Dimensions{{"frames", 11}, {"height", 16}, {"width", 24}});
@@ -163,7 +163,7 @@ TEST_CASE("LTX's autoencoder makes fewer tokens of a video") {
   CHECK(std::get<Rejected>(text).message.find("trains on text") != std::string::npos);
 }
 
-TEST_CASE("a video that is none is refused") {
+TEST_CASE("an impossible video is refused") {
   for (const char* text :
        {"", "77", "77x480", "77x480x832x1", "77x480x", "x480x832", "77x-480x832", "77*480*832",
         "77x480x832 ", "0x480x832", "77x480x99999999999999999999"}) {

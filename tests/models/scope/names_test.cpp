@@ -32,7 +32,7 @@ std::vector<std::string> all_names() {
   return {scope_names::kAll.begin(), scope_names::kAll.end()};
 }
 
-TEST_CASE("the table of scopes in the README lists the constants in their order") {
+TEST_CASE("the table of scopes in the README lists the constants in order") {
   std::string readme = text_of(testing::in_tree("models/README.md"));
   const std::size_t begin = readme.find("\n## Scope names\n");
   REQUIRE(begin != std::string::npos);
@@ -40,7 +40,7 @@ TEST_CASE("the table of scopes in the README lists the constants in their order"
   CHECK(found_in(readme, std::regex("\n\\| `([a-z_]+)` \\|")) == all_names());
 }
 
-TEST_CASE("every constant is in the list of all names, once") {
+TEST_CASE("the list of all names contains each constant once") {
   const std::string header = text_of(testing::in_tree("models/scope/names.h"));
   CHECK(found_in(header, std::regex("string_view k[A-Za-z]+ = \"([a-z_]+)\"")) == all_names());
   const std::vector<std::string> names = all_names();
@@ -49,7 +49,7 @@ TEST_CASE("every constant is in the list of all names, once") {
 
 // Reads the sources, because a test that runs all models misses the scopes that need ranks or rare
 // options.
-TEST_CASE("models name their scopes by constants, never by literals") {
+TEST_CASE("models name their scopes only by constants") {
   const std::regex opens_scope("\\bScope \\w+\\((\\S[^,)]*)");
   int scopes = 0;
   for (const auto& entry :
