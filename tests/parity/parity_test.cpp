@@ -157,7 +157,7 @@ using Hashes = std::map<std::string, std::string>;
 
 }  // namespace
 
-TEST_CASE("presets, initial weights and data are Python's to the bit", "[parity]") {
+TEST_CASE("presets, initial weights and data are bitwise equal to Python's", "[parity]") {
   for (const std::string& name : kGoldenFiles) {
     CAPTURE(name);
     const Json golden = read_golden(name);
@@ -175,7 +175,7 @@ TEST_CASE("presets, initial weights and data are Python's to the bit", "[parity]
   }
 }
 
-TEST_CASE("whole_region executes the ops that torch.utils.checkpoint executes", "[parity]") {
+TEST_CASE("whole_region executes the same ops as torch.utils.checkpoint", "[parity]") {
   for_each_policy([](Subject& subject, const std::string& policy, const Json& expected) {
     CHECK(subject.run(policy).executed_ops == expected.at("executed_ops").get<Counts>());
   });
@@ -184,7 +184,7 @@ TEST_CASE("whole_region executes the ops that torch.utils.checkpoint executes", 
 // The engine frees a region's dead saves when the region's backward starts. Python keeps them to
 // the end of the region. The peak lies in the backward of one region, so the whole difference is
 // that region's dead saves. Llama's down projection is a dead save if matmuls are kept.
-TEST_CASE("whole_region holds the bytes that torch.utils.checkpoint holds", "[parity]") {
+TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parity]") {
   bool saw_dead_saves = false;
   for_each_policy([&](Subject& subject, const std::string& policy, const Json& expected) {
     const Measured measured = subject.run(policy);
@@ -214,7 +214,7 @@ Counts without_views(Counts counts) {
 // Each policy is remat(save=[...]). Bytes are equal after forward and after backward. The peak is
 // equal on Llama. On Wan torch_remat's is higher in most cases. Not every byte of the difference
 // is explained, so the test only requires that the engine's peak is not higher.
-TEST_CASE("saved regions run the ops and hold the bytes of torch_remat", "[parity]") {
+TEST_CASE("saved regions run the same ops and hold the same bytes as torch_remat", "[parity]") {
   for (const std::string& name : kGoldenFiles) {
     const Json golden = read_golden(name);
     Subject subject(golden);
@@ -234,7 +234,7 @@ TEST_CASE("saved regions run the ops and hold the bytes of torch_remat", "[parit
   }
 }
 
-TEST_CASE("loss and gradients have Python's bits", "[parity]") {
+TEST_CASE("loss and gradients are bitwise equal to Python's", "[parity]") {
   if (const auto difference = fingerprint_difference()) {
     WARN(*difference << "\nbits of loss and gradients: skipped");
     return;
