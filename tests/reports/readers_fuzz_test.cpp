@@ -73,7 +73,7 @@ bool is_read_both_ways(const std::string& text) {
   return !as_document.empty();
 }
 
-TEST_CASE("a report read point by point is what its whole document says", "[property]") {
+TEST_CASE("a report read point by point equals the whole document", "[property]") {
   Json sample = sample_report_json();
   sample["points"].push_back(sample["points"][0]);
   sample["points"].back()["policy"] = "alias";

@@ -26,7 +26,7 @@ PointRecord on_ranks(const std::string& policy, std::int64_t recomputed) {
 
 // A step has 16 collectives in forward, 15 in backward and 1 after it. 8 more are repeated. Each
 // has 1 MiB.
-TEST_CASE("collectives of a step and their bytes are rows, and the phase and kind explain them") {
+TEST_CASE("collectives per step and their bytes are rows, explained by phase and kind") {
   const CompareRecord record = compare(on_ranks("full", 0), on_ranks("full", 8));
   const MetricRecord& issued = metric_of(record, Metric::kCollectives);
   CHECK(issued.base == 32);
@@ -44,7 +44,7 @@ TEST_CASE("collectives of a step and their bytes are rows, and the phase and kin
   CHECK(why.parts[0].share_ratio == Approx(1));
 }
 
-TEST_CASE("as many collectives of other kinds are different, and fail where counts must hold") {
+TEST_CASE("equally many collectives of other kinds are different, and fail on counts") {
   PointRecord other = on_ranks("full", 8);
   for (auto* counts : {&other.ranks->collectives, &other.ranks->collective_bytes}) {
     auto& forward = counts->at(at(Phase::kForward));
@@ -61,7 +61,7 @@ TEST_CASE("as many collectives of other kinds are different, and fail where coun
   CHECK(record.failed_on == std::vector<std::string>{"counts"});
 }
 
-TEST_CASE("reports with other numbers of steps issue as many collectives in a step") {
+TEST_CASE("collectives are compared per step if the numbers of steps differ") {
   PointRecord longer = on_ranks("full", 8);
   longer.ranks->counted_steps *= 3;
   for (auto* counts : {&longer.ranks->collectives, &longer.ranks->collective_bytes}) {
@@ -74,7 +74,7 @@ TEST_CASE("reports with other numbers of steps issue as many collectives in a st
   CHECK(metric_of(record, Metric::kCollectiveBytes).verdict == CompareVerdict::kSame);
 }
 
-TEST_CASE("the rank with the highest peak is named where it is another one") {
+TEST_CASE("the rank with the highest peak is named if it changed") {
   PointRecord other = on_ranks("full", 8);
   std::swap(other.ranks->ranks[0].peak_allocated, other.ranks->ranks[1].peak_allocated);
   other.ranks->worst_rank = 0;
@@ -86,7 +86,7 @@ TEST_CASE("the rank with the highest peak is named where it is another one") {
         "0's own peak differs");
 }
 
-TEST_CASE("another peak of a rank that is not the highest is a difference") {
+TEST_CASE("a different peak of a lower rank is a difference") {
   PointRecord other = on_ranks("full", 8);
   *other.ranks->ranks[0].peak_allocated = *other.ranks->ranks[0].peak_allocated - kMiB;
   const CompareRecord record = compare(on_ranks("full", 8), other);
@@ -99,7 +99,7 @@ TEST_CASE("another peak of a rank that is not the highest is a difference") {
         std::vector<std::string>{"ranks.ranks"});
 }
 
-TEST_CASE("points on one rank have no collectives, and the table has no column for them") {
+TEST_CASE("points on one rank have no collectives and the table has no such column") {
   PointRecord alone = sample_point();
   alone.steps.pop_back();
   const CompareRecord record = compare(alone, alone);
@@ -107,7 +107,7 @@ TEST_CASE("points on one rank have no collectives, and the table has no column f
   CHECK_THAT(render_compare(record, TableFormat::kText), !Catch::Contains("collectives"));
 }
 
-TEST_CASE("the comparison of two reports on ranks is the approved one", "[golden]") {
+TEST_CASE("the comparison of two reports on ranks equals the approved file", "[golden]") {
   const CompareRecord record = compare(report_of({on_ranks("none", 0), on_ranks("full", 8)}),
                                        report_of({on_ranks("none", 0), on_ranks("full", 16)}));
   testing::check_golden("compare/ranks.txt", render_compare(record, TableFormat::kText));

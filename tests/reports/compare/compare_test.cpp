@@ -21,7 +21,7 @@ using testing::scaled;
 using testing::slower_report;
 using testing::timed_point;
 
-TEST_CASE("points that only one report has, or that failed, are listed and never compared") {
+TEST_CASE("points in only one report and failed points are listed, never compared") {
   const CompareRecord record = compare(base_report(), slower_report());
   REQUIRE(record.rows.size() == 3);
   REQUIRE(record.missing.size() == 1);
@@ -36,7 +36,7 @@ TEST_CASE("points that only one report has, or that failed, are listed and never
   CHECK_THAT(record.failed[0].reason, Catch::Contains("20 MiB"));
 }
 
-TEST_CASE("a policy that resolves to another plan is still the same policy") {
+TEST_CASE("a policy that resolves to a different plan is still the same policy") {
   PointRecord changed = sample_point("full");
   changed.identity.plan_sha256 = std::string(64, 'c');
   const CompareRecord record = compare(sample_point("full"), changed);
@@ -48,7 +48,7 @@ TEST_CASE("a policy that resolves to another plan is still the same policy") {
   CHECK(compare(sample_point("full"), larger).rows.empty());
 }
 
-TEST_CASE("a compare record's JSON fits its schema, reads back and is the approved one",
+TEST_CASE("the JSON of a compare record fits its schema, reads back and equals the approved file",
           "[golden]") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower, FailOn::kLoss};
@@ -61,7 +61,7 @@ TEST_CASE("a compare record's JSON fits its schema, reads back and is the approv
   testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
 }
 
-TEST_CASE("a compare record whose row has other metrics than its floors is refused by path") {
+TEST_CASE("the error for rows with other metrics than the floors gives the path") {
   const Json json = compare_to_json(compare(base_report(), slower_report()));
   const auto refusal = [&](const char* pointer) {
     Json broken = json;
@@ -76,7 +76,7 @@ TEST_CASE("a compare record whose row has other metrics than its floors is refus
 
 // Has rows of every verdict, names that are long or mean something in markup, kernels, points that
 // only one side has, and another version.
-TEST_CASE("a page of a comparison") {
+TEST_CASE("the page of a comparison") {
   Report base = base_report();
   Report candidate = slower_report();
   const auto [below, above] = points_with_kernels();

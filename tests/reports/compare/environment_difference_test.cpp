@@ -13,7 +13,7 @@ using testing::base_report;
 using testing::compare;
 using testing::sample_provenance;
 
-TEST_CASE("a different environment is named") {
+TEST_CASE("the differing environment settings are named") {
   Report other = base_report();
   other.provenance.environment.libtorch_version = "2.12.0";
   other.provenance.environment.hostname = "elsewhere";
@@ -24,8 +24,7 @@ TEST_CASE("a different environment is named") {
   CHECK_THAT(record.verdict, Catch::Contains("libtorch_version unknown and 2.12.0"));
 }
 
-TEST_CASE(
-    "a variable that changes bits or bytes, or a clock that one side does not know, differs") {
+TEST_CASE("a variable that changes bits or bytes, or a clock unknown on one side, differs") {
   using Differences = std::vector<NamedDifference>;
   const auto differences = [](const std::function<void(Environment&)>& change) {
     Provenance other = sample_provenance();
@@ -64,7 +63,7 @@ TEST_CASE(
 
 // A merged report's own environment holds only what its points' environments have in common. A
 // member that differs is unknown there, so it would differ from each of them.
-TEST_CASE("points of merged reports are held against those of their own environment") {
+TEST_CASE("points of a merged report are compared in their own environment") {
   const auto merged = [](const std::string& first, const std::string& second) {
     Report report;
     for (const std::string& version : {first, second}) {

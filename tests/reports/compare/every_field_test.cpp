@@ -152,7 +152,7 @@ void add_paths(const Json& json, const std::string& path, std::vector<std::strin
 
 }  // namespace
 
-TEST_CASE("no value of a report changes without a word", "[property]") {
+TEST_CASE("every changed value of a report is mentioned", "[property]") {
   const Report base = trained_report();
   const Json whole = report_to_json(base);
   const std::string equal = said_of(base, whole);
@@ -193,7 +193,7 @@ TEST_CASE("no value of a report changes without a word", "[property]") {
 
 // Each listed path must still exist. Otherwise the path could hide a field that is added there
 // later.
-TEST_CASE("what may change in silence is there and gives its reason") {
+TEST_CASE("values that may change in silence exist and have a reason") {
   const Json whole = report_to_json(trained_report());
   for (const Silent& silent : kSilent) {
     CAPTURE(silent.path);

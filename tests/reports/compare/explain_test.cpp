@@ -28,7 +28,7 @@ double share_of(const ExplanationRecord& explanation, const std::string& name) {
 }  // namespace
 
 // full is 1000 us slower; the attention of its recompute takes 950 of them.
-TEST_CASE("what a difference consists of is said, with its share") {
+TEST_CASE("a difference is split into its parts, with their shares") {
   const CompareRecord record = compare(base_report(), slower_report());
   const ComparedRow& full = record.rows[1];
   REQUIRE(full.explanations.size() == 4);
@@ -42,7 +42,7 @@ TEST_CASE("what a difference consists of is said, with its share") {
 }
 
 // The peak grows by 100 MiB: gradients by 147, parameters by 3, and activations shrink by 50.
-TEST_CASE("parts stand by their size whichever way they moved, and small ones are not named") {
+TEST_CASE("parts are sorted by absolute size, and small ones are not named") {
   const auto mib = [](std::int64_t count) { return Bytes{count * kMiB.count}; };
   PointRecord base = sample_point("full");
   PointRecord candidate = base;
@@ -59,7 +59,7 @@ TEST_CASE("parts stand by their size whichever way they moved, and small ones ar
              Catch::StartsWith("147 % of the ") && Catch::EndsWith(", -50 % saved activations"));
 }
 
-TEST_CASE("a difference in kernels is said by phase and class, and fails where counts must hold") {
+TEST_CASE("differing kernels are listed by phase and class, and fail on counts") {
   PointRecord other = sample_point();
   other.kernels->count[at(Phase::kRecompute)] = {{"attention_forward", 16}};
   other.kernels->count[at(Phase::kForward)]["unknown"] = 0;
@@ -76,7 +76,7 @@ TEST_CASE("a difference in kernels is said by phase and class, and fails where c
   CHECK(kernels.parts[1].share_ratio == Approx(-2.0 / 14));
 }
 
-TEST_CASE("where kernels were timed, a difference in time is said by kernel class") {
+TEST_CASE("where kernels were timed, a time difference is explained by kernel class") {
   const auto [base, candidate] = points_with_kernels();
   const CompareRecord record = compare(base, candidate);
   const ExplanationRecord& time = record.rows[0].explanations.at(0);
@@ -93,7 +93,7 @@ TEST_CASE("where kernels were timed, a difference in time is said by kernel clas
                                "fill kernels in recompute, -20 % matmul kernels in forward"));
 }
 
-TEST_CASE("kernels that overlap, cannot be trusted or take equal times do not explain by a rest") {
+TEST_CASE("overlapping, unreliable or equal kernel times give no explanation by a remainder") {
   auto [base, candidate] = points_with_kernels();
   candidate.time->phases["backward"] += std::chrono::microseconds(1000);
   const auto by = [&] { return compare(base, candidate).rows[0].explanations.at(0); };

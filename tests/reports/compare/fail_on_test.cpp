@@ -11,7 +11,7 @@ using testing::kBase;
 using testing::slower_report;
 using testing::timed_point;
 
-TEST_CASE("what to fail on is found in the verdicts") {
+TEST_CASE("conditions of --fail-on are found in the verdicts") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower, FailOn::kPeak,    FailOn::kCounts,
                       FailOn::kLoss,   FailOn::kMissing, FailOn::kFailed};
@@ -23,7 +23,7 @@ TEST_CASE("what to fail on is found in the verdicts") {
         std::vector<std::string>{"counts", "loss", "missing"});
 }
 
-TEST_CASE("what was not compared is not passed") {
+TEST_CASE("metrics that were not compared do not pass") {
   CompareSettings settings;
   const auto open = [&](FailOn what, const PointRecord& base, const PointRecord& candidate) {
     settings.fail_on = {what};
@@ -73,7 +73,7 @@ TEST_CASE("what was not compared is not passed") {
 
 // Rounds of 7 to 48 ms are compared with rounds of 10 ms. The ratio may be less than half or up to
 // eight.
-TEST_CASE("a time that may be slower for all that its noise lets be told is not passed") {
+TEST_CASE("a time that noise cannot rule out as slower does not pass") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
   const PointRecord base = timed_point("full", kBase);
@@ -98,7 +98,7 @@ TEST_CASE("a time that may be slower for all that its noise lets be told is not 
   CHECK(open({7000, 48000, 18000, 18000}).empty());
 }
 
-TEST_CASE("a point that the base finished and the candidate did not leaves what it is open") {
+TEST_CASE("a point that only the base finished leaves its conditions undecided") {
   using testing::report_of;
   const Report base = report_of({timed_point("none", kBase), timed_point("full", kBase)});
   const auto open = [&](const Report& left, const Report& right, FailOn what) {
@@ -122,7 +122,7 @@ TEST_CASE("a point that the base finished and the candidate did not leaves what 
   }
 }
 
-TEST_CASE("a failed point that the base lacks is found, and reports without points tell nothing") {
+TEST_CASE("a failed point that the base lacks is found, and empty reports decide nothing") {
   using testing::report_of;
   CompareSettings settings;
   settings.fail_on = {FailOn::kFailed};

@@ -58,7 +58,7 @@ double reports_with_alarm(int num_reports, int num_rows, double slowdown,
 
 }  // namespace
 
-TEST_CASE("a time is called different only beyond its noise and the floor") {
+TEST_CASE("times differ only beyond their noise and the floor") {
   CHECK(time_verdict(kBase, scaled(1.0)) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.1)) == CompareVerdict::kSlower);
   CHECK(time_verdict(scaled(1.1), kBase) == CompareVerdict::kFaster);
@@ -69,7 +69,7 @@ TEST_CASE("a time is called different only beyond its noise and the floor") {
   CHECK(time_verdict({}, {200}) == CompareVerdict::kNotMeasured);
 }
 
-TEST_CASE("a difference below either floor is none") {
+TEST_CASE("a difference below either floor does not count") {
   CompareSettings percent;
   percent.floors[Metric::kStepTime] = {0.2, 0};
   CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
@@ -93,7 +93,7 @@ TEST_CASE("a difference below either floor is none") {
 
 // The ratio and spread are the same in 1 and in 300 rows. The p-value of a row is multiplied by the
 // number of rows.
-TEST_CASE("many rows need surer differences") {
+TEST_CASE("more rows require stronger evidence for a difference") {
   const std::vector<double> noisy = {100, 102, 98, 101};
   const std::vector<double> slower = {110, 112, 108, 111};
   CHECK(time_verdict(noisy, slower) == CompareVerdict::kSlower);
@@ -122,7 +122,7 @@ TEST_CASE("reports of identical runs raise a false alarm at most once in a hundr
   CHECK(reports_with_alarm(100, 1, 1.2, normal) > 0.9);
 }
 
-TEST_CASE("counts are compared for one step, and by op where the sums are equal") {
+TEST_CASE("counts are compared per step, and by op if the sums are equal") {
   PointRecord longer = sample_point();
   longer.counts->counted_steps *= 3;
   for (auto& phase : longer.counts->by_op) {
@@ -149,7 +149,7 @@ TEST_CASE("counts are compared for one step, and by op where the sums are equal"
   CHECK(metric_of(record, Metric::kRecomputedOps).verdict == CompareVerdict::kSame);
 }
 
-TEST_CASE("kernels are compared for one step, by class where the sums are equal, if they count") {
+TEST_CASE("kernels are compared per step, by class if the sums are equal, and only if counted") {
   PointRecord other = sample_point();
   const auto kernels_of = [&](const PointRecord& candidate) {
     return metric_of(compare(sample_point(), candidate), Metric::kKernelCount);
@@ -172,7 +172,7 @@ TEST_CASE("kernels are compared for one step, by class where the sums are equal,
   CHECK(kernels_of(other).verdict == CompareVerdict::kNotMeasured);
 }
 
-TEST_CASE("losses are compared by their bits, at every step") {
+TEST_CASE("losses are compared bitwise, at every step") {
   const PointRecord base = finite_point();
   PointRecord other = base;
   other.steps[0].loss_bits = "0x3fc00001";

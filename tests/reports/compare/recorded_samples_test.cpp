@@ -136,7 +136,7 @@ double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int
 
 }  // namespace
 
-TEST_CASE("on recorded samples, run's A/A control lets one equal arm in a hundred pass for another",
+TEST_CASE("on recorded samples, run's A/A control calls one equal arm in a hundred different",
           "[property]") {
   for (const Recording& recording : recordings()) {
     REQUIRE(recording.slots.size() >= 16);
@@ -148,7 +148,7 @@ TEST_CASE("on recorded samples, run's A/A control lets one equal arm in a hundre
   }
 }
 
-TEST_CASE("on recorded samples, compare calls at most one report of equal runs in a hundred wrong",
+TEST_CASE("on recorded samples, compare misjudges at most one report of equal runs in a hundred",
           "[property]") {
   for (const Recording& recording : recordings()) {
     for (const int num_rows : {1, 14}) {
@@ -159,7 +159,7 @@ TEST_CASE("on recorded samples, compare calls at most one report of equal runs i
   }
 }
 
-TEST_CASE("prints the false alarms on recorded samples, and what is found of a real slowdown",
+TEST_CASE("prints the false alarms on recorded samples, and the detected share of real slowdowns",
           "[.rates]") {
   for (const Recording& recording : recordings()) {
     for (const double slowdown : {1.0, 1.1, 1.5, 3.0}) {

@@ -8,7 +8,7 @@ namespace rematch {
 using testing::arm_of;
 using testing::kLosses;
 
-TEST_CASE("T0 passes equal bits and names the first step and tensor that differ") {
+TEST_CASE("T0 passes equal bits, or names the first step and tensor that differ") {
   const LossArm reference = arm_of({kLosses});
   CHECK(check_bitwise(reference, reference).verdict == GateVerdict::kPass);
   struct Case {
@@ -29,7 +29,7 @@ TEST_CASE("T0 passes equal bits and names the first step and tensor that differ"
   }
 }
 
-TEST_CASE("T0 is refused where the reference does not repeat itself") {
+TEST_CASE("T0 is refused if the reference is not reproducible") {
   const LossArm reference = arm_of({kLosses, {5, 4, 3, 2.5F}});
   const CheckRecord check = check_bitwise(arm_of({{5, 4, 3, 1}}), reference);
   CHECK(check.verdict == GateVerdict::kInconclusive);
@@ -39,7 +39,7 @@ TEST_CASE("T0 is refused where the reference does not repeat itself") {
   CHECK(check_bitwise(arm_of({{5, 4, 3, 1}}), once).verdict == GateVerdict::kInconclusive);
 }
 
-TEST_CASE("T0 does not pass what was not recorded or not run to the end") {
+TEST_CASE("T0 does not pass values that are missing or unfinished") {
   const LossArm reference = arm_of({kLosses});
   CHECK(check_bitwise(arm_of({{5, 4, 3}}), reference).verdict == GateVerdict::kInconclusive);
   CHECK(check_bitwise(arm_of({{}}), reference).verdict == GateVerdict::kInconclusive);
@@ -63,7 +63,7 @@ TEST_CASE("T0 does not pass what was not recorded or not run to the end") {
   }
 }
 
-TEST_CASE("T0 wants the reference's bits of every run of the candidate") {
+TEST_CASE("T0 requires the reference's bits in every run of the candidate") {
   const CheckRecord check =
       check_bitwise(arm_of({kLosses, kLosses, {5, 4, 3, 1}}), arm_of({kLosses}));
   CHECK(check.verdict == GateVerdict::kFail);

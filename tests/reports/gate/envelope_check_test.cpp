@@ -9,7 +9,7 @@ using testing::arm_of;
 
 // The reference's runs differ by at most 0.25, so the envelope reaches 0.5 from the nearest of
 // them.
-TEST_CASE("T1 allows twice what three runs of the reference differ by") {
+TEST_CASE("T1 allows twice the difference between three runs of the reference") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   CHECK(check_envelope(arm_of({{5, 4.75F}}), reference).verdict == GateVerdict::kPass);
   const CheckRecord outside = check_envelope(arm_of({{5, 4.8125F}}), reference);
@@ -33,7 +33,7 @@ TEST_CASE("T1 allows twice what three runs of the reference differ by") {
 
 // The envelope is 0.25 times 2.4 for four runs: 0.6. The runs are 0, 0.5, 0.625 and 0 from the
 // nearest reference run.
-TEST_CASE("T1 holds every run of the candidate against the reference and names the furthest") {
+TEST_CASE("T1 compares every run of the candidate and names the furthest") {
   const LossArm reference = arm_of({{5, 4}, {5, 4.25F}, {5, 4.125F}});
   const CheckRecord outside =
       check_envelope(arm_of({{5, 4}, {5, 4.75F}, {5, 4.875F}, {5, 4.25F}}), reference);

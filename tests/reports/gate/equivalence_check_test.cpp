@@ -9,7 +9,7 @@ using testing::arm_of;
 using testing::kLosses;
 
 // Runs differ from their mean by 0.01. The check uses the mean over the last two of four steps.
-TEST_CASE("T2 tests mean losses over the last steps, with four runs on both sides") {
+TEST_CASE("T2 compares mean losses over the last steps, with four runs on both sides") {
   const auto arm = [](float shift) {
     std::vector<std::vector<float>> runs;
     for (const float own : {-0.01F, 0.0F, 0.0F, 0.01F}) {
@@ -29,7 +29,7 @@ TEST_CASE("T2 tests mean losses over the last steps, with four runs on both side
 }
 
 // Losses of 1, 2 and 3 have a mean of 2.5 over the last two steps. No run varies.
-TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
+TEST_CASE("T2 decides by the margin alone if no run varies") {
   const LossArm reference = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
   const LossArm other = arm_of({{1, 2, 4}, {1, 2, 4}, {1, 2, 4}, {1, 2, 4}});
   const CheckRecord equal = check_equivalence(reference, reference, std::nullopt, 2);
@@ -42,7 +42,7 @@ TEST_CASE("T2 knows that nothing is left to chance where no run varies") {
 }
 
 // The reference's runs differ from their mean by at most 0.01, the candidate's fourth run by 50.
-TEST_CASE("T2 does not widen its margin for a candidate with a run astray") {
+TEST_CASE("T2 does not widen its margin if one run of the candidate is an outlier") {
   const LossArm reference = arm_of({{3, 2.99F}, {3, 3.0F}, {3, 3.0F}, {3, 3.01F}});
   const LossArm astray = arm_of({{3, 3}, {3, 3.01F}, {3, 2.99F}, {3, 50}});
   const CheckRecord check = check_equivalence(astray, reference, std::nullopt, 1);

@@ -42,7 +42,7 @@ const Runs kReferences = {{5, 4}, {5, 4.25F}, {5, 4.125F}, {5, 4.0625F}};
 
 // The same numbers in a report and in files must give the same results, because the checks share
 // their code.
-TEST_CASE("curves are held to the limits that the runs of a report are held to") {
+TEST_CASE("curves have the same limits as the runs of a report") {
   for (const float loss : {4.F, 4.3F, 4.74F, 4.76F, 9.F}) {
     CAPTURE(loss);
     const Runs references = {{50, 4}, {50, 4.25F}, {50, 4.125F}, {50, 4.0625F}};
@@ -77,7 +77,7 @@ TEST_CASE("curves are held to the limits that the runs of a report are held to")
 }
 
 // Step 20 of mine1 is 0.75 from the nearest reference, 4.25. Two runs are allowed 2.2 times 0.25.
-TEST_CASE("a curve outside is named with its step, line and column") {
+TEST_CASE("the error for a curve outside names its step, line and column") {
   const GateRecord record =
       gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
   CHECK(record.verdict == GateVerdict::kFail);
@@ -86,7 +86,7 @@ TEST_CASE("a curve outside is named with its step, line and column") {
                                "of 4 reference runs; allowed is 0.55"));
 }
 
-TEST_CASE("curves whose steps are not the reference's prove nothing") {
+TEST_CASE("curves with steps that the reference lacks prove nothing") {
   const auto base = curves_of("base", {{5, 4, 3}, {5, 4, 3}, {5, 4, 3}});
   auto shorter = curves_of("mine", {{5, 4}});
   shorter[0].empty.push_back({30, 4});
@@ -108,7 +108,7 @@ TEST_CASE("curves whose steps are not the reference's prove nothing") {
   }
 }
 
-TEST_CASE("curves without a step in common are no gate at all") {
+TEST_CASE("curves without a common step are an error") {
   auto shifted = curves_of("mine", {{5, 4}});
   for (LossPoint& point : shifted[0].points) point.step += 5;
   const auto base = curves_of("base", {{5, 4}});
@@ -120,7 +120,7 @@ TEST_CASE("curves without a step in common are no gate at all") {
   CHECK(std::holds_alternative<NoCommonSteps>(gate_curves(base, {base[0], shifted[0]}, {})));
 }
 
-TEST_CASE("a loss that is not finite fails in a candidate and leaves a reference no measure") {
+TEST_CASE("a loss that is not finite fails a candidate, and in a reference leaves no limit") {
   const auto base = curves_of("base", {{5, 4}, {5, 4}, {5, 4}});
   auto broken = base;
   broken[1].points[1].loss = std::nullopt;
@@ -135,7 +135,7 @@ TEST_CASE("a loss that is not finite fails in a candidate and leaves a reference
 }
 
 // Two runs differ by 0.25, twice that is 0.5, and the mean loss falls by 0.89.
-TEST_CASE("a reference that does not fall passes nothing and still fails what differs") {
+TEST_CASE("a reference that does not fall passes nothing, but still fails differences") {
   struct Case {
     Runs references;
     const char* reason;  // empty: the curves pass
@@ -170,7 +170,7 @@ TEST_CASE("a reference that does not fall passes nothing and still fails what di
   }
 }
 
-TEST_CASE("every check of curves asks for a loss that falls by more than it allows") {
+TEST_CASE("each check of curves requires a loss that falls by more than its tolerance") {
   const auto base = curves_of("base", {{5, 4}, {5, 4}, {5, 4}, {5, 4}});
   GateSettings settings;
   settings.loss = LossTier::kEquivalence;
@@ -186,7 +186,7 @@ TEST_CASE("every check of curves asks for a loss that falls by more than it allo
   CHECK(checks[1].verdict == GateVerdict::kPass);
 }
 
-TEST_CASE("the record of gated curves fits its schema and reads back") {
+TEST_CASE("a record of gated curves fits its schema and reads back") {
   const GateRecord record =
       gate_of(curves_of("mine", {{5, 4.0625F}}), curves_of("base", kReferences));
   const Json json = gate_to_json(record);

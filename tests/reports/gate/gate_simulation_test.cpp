@@ -132,7 +132,7 @@ double at_most(double rate) {
 }  // namespace
 
 // Checks the figure of Note [A loss that falls], for one run whose loss scatters and does not fall.
-TEST_CASE("scatter is taken for a loss that falls in at most 4 % of references") {
+TEST_CASE("at most 4 % of references that only scatter count as falling") {
   constexpr int kReferences = 4000;
   const auto scatter = [](std::mt19937& bits) { return std::exponential_distribution<>()(bits); };
   for (const std::size_t num_steps : {8U, 20U, 100U, 500U}) {
@@ -152,7 +152,7 @@ TEST_CASE("scatter is taken for a loss that falls in at most 4 % of references")
 }
 
 // The loss is smooth, or scatters by a tenth of its fall, like the loss of small batches.
-TEST_CASE("a loss that falls is seen however few steps its curve has") {
+TEST_CASE("a falling loss is recognized even in curves of few steps") {
   std::mt19937 bits(5);
   for (const std::size_t num_steps : {2U, 3U, 5U, 8U, 20U, 100U, 1000U}) {
     for (const double scatter : {0.0, 0.1}) {
@@ -183,7 +183,7 @@ TEST_CASE("T1 fails an equal candidate in at most 0.5 % with three reference run
 }
 
 // The furthest of several runs counts, and the factor grows with the number of runs.
-TEST_CASE("T1 fails an equal candidate no more often where all of its runs are held to it") {
+TEST_CASE("T1 fails an equal candidate no more often if all of its runs are checked") {
   for (const int runs : {4, 8}) {
     CAPTURE(runs);
     CHECK(at_most(simulate_envelope(growing, 3, 0, kGates, runs).failed) <= 0.005);
@@ -193,14 +193,14 @@ TEST_CASE("T1 fails an equal candidate no more often where all of its runs are h
 }
 
 // The promise does not cover noise that is the same in all steps of a run, nor single outliers.
-TEST_CASE("T1 fails more equal candidates where a run's noise is one number or an outlier") {
+TEST_CASE("T1 fails more equal candidates if noise is constant per run or has outliers") {
   CHECK(simulate_envelope(one_number, 4, 0).failed > 0.01);
   CHECK(at_most(simulate_envelope(one_number, 4, 0).failed) <= 0.03);
   CHECK(at_most(simulate_envelope(one_number, 8, 0).failed) <= 0.003);
   CHECK(at_most(simulate_envelope(heavy_tails, 4, 0).failed) <= 0.03);
 }
 
-TEST_CASE("T1 sees a lasting difference of twelve standard deviations of a step") {
+TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a step") {
   CHECK(simulate_envelope(independent, 4, 4, 2000).failed < 0.01);
   CHECK(simulate_envelope(independent, 4, 12, 2000).failed > 0.99);
   CHECK(simulate_envelope(growing, 4, 12, 2000).failed > 0.99);
@@ -219,7 +219,8 @@ TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes
 
 // The noise is 1 and the margin 8, so the margin is the user's. By construction a true difference
 // of the margin passes one time in twenty. A difference of twice the margin never passes.
-TEST_CASE("T2 passes a true difference of the margin one time in twenty, and fails twice it") {
+TEST_CASE(
+    "T2 passes a true difference of the margin one time in twenty, and fails twice the margin") {
   CHECK(std::abs(simulate_equivalence(4, 8, 8).passed - 0.05) < 0.01);
   const Verdicts twice = simulate_equivalence(4, 8, 16);
   CHECK(twice.passed == 0);

@@ -63,7 +63,7 @@ TEST_CASE("T0 between two reports names the gradient that differs") {
   CHECK(first_tensor(1) == "embed.weight");
 }
 
-TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
+TEST_CASE("a loss that is not finite fails in every tier, whether or not bits are equal") {
   const float nan = std::nanf("");
   Report report = report_of({trained_point("full", {5, nan, 3, 2})});
   for (const LossTier each : {LossTier::kBitwise, LossTier::kEnvelope, LossTier::kEquivalence}) {
@@ -74,7 +74,7 @@ TEST_CASE("a loss that is not finite fails in every tier, equal bits or not") {
 }
 
 // The candidate's own run passes each tier. One of its repeats does not.
-TEST_CASE("a repeat of the candidate that is not finite or has no gradients fails every tier") {
+TEST_CASE("a repeat of the candidate without finite losses and gradients fails every tier") {
   const auto four_runs = [](const Steps& last) {
     Report report = report_of({trained_point("full")});
     const std::string key = point_key(report.points[0].identity);
@@ -102,7 +102,7 @@ TEST_CASE("a repeat of the candidate that is not finite or has no gradients fail
   }
 }
 
-TEST_CASE("a repeat of the candidate that did not finish fails where its loss is asked for") {
+TEST_CASE("an unfinished repeat of the candidate fails if its loss is checked") {
   Report report = report_of({trained_point("full")});
   const Report reference = report;
   const std::string key = point_key(report.points[0].identity);
@@ -116,7 +116,7 @@ TEST_CASE("a repeat of the candidate that did not finish fails where its loss is
   CHECK(gate(report, reference, peak).verdict == GateVerdict::kPass);
 }
 
-TEST_CASE("steps that the reference has not run are said to be without a counterpart") {
+TEST_CASE("the reason mentions steps that the reference has not run") {
   const Report reference = report_of({trained_point("full")});
   const auto reason = [&](const std::vector<float>& losses) {
     const GateRecord record =
@@ -147,7 +147,7 @@ TEST_CASE("gradients that are all zero do not count as equal") {
   CHECK_THAT(check_of(none, "gradients").reason, Catch::Contains("head.weight"));
 }
 
-TEST_CASE("within one report points are held against its reference, not against themselves") {
+TEST_CASE("points of one report are compared with its reference, not with themselves") {
   const Report report =
       report_of({trained_point("none"), trained_point("full"), trained_point("attn_only")});
   const GateRecord record =
@@ -167,7 +167,7 @@ TEST_CASE("within one report points are held against its reference, not against 
   CHECK(gate(report, report, against_none).points[0].reference_policy == "none");
 }
 
-TEST_CASE("without a reference of the same training there is no verdict") {
+TEST_CASE("without a reference of the same training the gate is inconclusive") {
   PointRecord other = trained_point("full");
   other.identity.seed = 2;
   const GateRecord record =
@@ -177,7 +177,7 @@ TEST_CASE("without a reference of the same training there is no verdict") {
         GateVerdict::kInconclusive);
 }
 
-TEST_CASE("another environment makes bits inconclusive, never failed or passed") {
+TEST_CASE("bits in a different environment are inconclusive, never failed or passed") {
   Report elsewhere = report_of({trained_point("full", {5, 4, 3, 1})});
   elsewhere.provenance.environment.libtorch_version = "2.12.0";
   const Report reference = report_of({trained_point("full")});
@@ -195,7 +195,7 @@ TEST_CASE("another environment makes bits inconclusive, never failed or passed")
 
 // A merged report's own environment holds only what its parts have in common. If there are two
 // versions, it has none.
-TEST_CASE("a point of a merged report is held against a reference of its own environment") {
+TEST_CASE("points of a merged report are compared with a reference in their environment") {
   const auto merged = [](const std::string& of_none, const std::string& of_full) {
     Report report = report_of(
         {trained_point("none", {5, 4, 3, 1}), trained_point("none"), trained_point("full")});
@@ -217,7 +217,7 @@ TEST_CASE("a point of a merged report is held against a reference of its own env
   CHECK(apart.environment_differences.size() == 1);
 }
 
-TEST_CASE("repeats of the reference are found by their key") {
+TEST_CASE("repeats of the reference are found by key") {
   Report reference = report_of({trained_point("none")});
   const std::string key = point_key(reference.points[0].identity);
   for (const float noise : {0.0F, 0.125F, 0.25F}) {
@@ -234,7 +234,7 @@ TEST_CASE("repeats of the reference are found by their key") {
   CHECK(report_to_json(report_from_json(report_to_json(reference))) == report_to_json(reference));
 }
 
-TEST_CASE("points of the reference that the report lacks are listed and leave the gate open") {
+TEST_CASE("points that only the reference has are listed and make the gate inconclusive") {
   const Report reference = report_of({trained_point("none"), trained_point("full"),
                                       trained_point("attn_only"), sample_oom("save_mm")});
   GateSettings settings = tier(LossTier::kBitwise);
@@ -261,7 +261,7 @@ TEST_CASE("points of the reference that the report lacks are listed and leave th
             .points.size() == 2);
 }
 
-TEST_CASE("a policy that is asked for and in the reference alone is missing from any gate") {
+TEST_CASE("a requested policy that only the reference has is reported as missing") {
   const Report reference = report_of({trained_point("none"), trained_point("full")});
   GateSettings settings;
   settings.max_peak = Bytes{std::int64_t{1} << 30};
@@ -278,7 +278,8 @@ TEST_CASE("a policy that is asked for and in the reference alone is missing from
   CHECK(gate(report, reference, settings).points.size() == 2);
 }
 
-TEST_CASE("a gate record's JSON fits its schema, reads back and is the approved one", "[golden]") {
+TEST_CASE("the JSON of a gate record fits its schema, reads back and equals the approved file",
+          "[golden]") {
   Report reference = report_of({trained_point("none")});
   const std::string key = point_key(reference.points[0].identity);
   for (int run = 0; run < 3; ++run) {

@@ -58,7 +58,7 @@ TEST_CASE("limits on peak, ops and time need no loss") {
   }
 }
 
-TEST_CASE("an op that nothing knows is not proven absent by running 0 times") {
+TEST_CASE("zero executions of an unknown op do not prove its absence") {
   PointRecord own = trained_point("none");
   own.counts->by_op[0]["mine::op"] = 3;
   const auto expect = [&](const std::string& name, std::int64_t executed) {
@@ -108,7 +108,7 @@ TEST_CASE("collectives are expected by kind, and the peak is the worst rank's, w
              Catch::Contains("MiB on rank 1, the highest; allowed are 1 B"));
 }
 
-TEST_CASE("collectives that the plan did not say fail any gate") {
+TEST_CASE("collectives that the plan does not predict fail any gate") {
   PointRecord on_ranks = testing::sample_on_ranks("full", 8);
   CHECK_FALSE(check_prediction(on_ranks));
   on_ranks.ranks->collectives[1]["all_reduce"] += 10;
@@ -147,7 +147,7 @@ PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& ro
 }
 
 // Every other round is slow. Within one run the same cause slowed both arms.
-TEST_CASE("arms are paired within a report, not with another report's reference") {
+TEST_CASE("arms are paired within a report, never across reports") {
   const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const Report both = report_of({none, full.points[0]});
@@ -159,7 +159,7 @@ TEST_CASE("arms are paired within a report, not with another report's reference"
 
 // Two workers wrote into one folder, or two reports were merged. Different starts of the command
 // timed the arms, so no common cause slowed both.
-TEST_CASE("arms of two starts are not paired, nor those of a merged report that names none") {
+TEST_CASE("arms of different or unknown starts are not paired") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
     Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),
@@ -184,7 +184,7 @@ TEST_CASE("arms of two starts are not paired, nor those of a merged report that 
 }
 
 // Without its second round, the third would be paired with the reference's second, and so on.
-TEST_CASE("arms that took turns are not paired where a round has no time") {
+TEST_CASE("alternating arms are not paired if a round has no time") {
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});
   const auto ratio = [&](const std::vector<std::int64_t>& rounds) {
     GateSettings settings;

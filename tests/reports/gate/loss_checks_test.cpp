@@ -10,7 +10,7 @@ namespace rematch {
 
 using testing::arm_of;
 
-TEST_CASE("a plain threshold works alone, says so, and knows its noise if there is some") {
+TEST_CASE("a plain threshold works without other tiers, says so, and gives its noise if known") {
   const CheckRecord alone = check_difference(arm_of({{5, 4.5F}}), arm_of({{5, 4}}), 0.5);
   CHECK(alone.verdict == GateVerdict::kPass);
   CHECK_THAT(alone.reason, Catch::Contains("noise: not measured"));
@@ -24,7 +24,7 @@ TEST_CASE("a plain threshold works alone, says so, and knows its noise if there 
   CHECK(check_difference(arm_of({{5, 4}}), noisy, 1.5).verdict == GateVerdict::kPass);
 }
 
-TEST_CASE("a plain threshold holds for every run of the candidate") {
+TEST_CASE("a plain threshold applies to every run of the candidate") {
   const LossArm candidate = arm_of({{5, 4}, {5, 4.625F}, {5, 4.25F}});
   const CheckRecord outside = check_difference(candidate, arm_of({{5, 4}}), 0.5);
   CHECK(outside.verdict == GateVerdict::kFail);
@@ -34,7 +34,7 @@ TEST_CASE("a plain threshold holds for every run of the candidate") {
                                "of 3 runs); allowed are 0.5"));
 }
 
-TEST_CASE("a reference whose loss is not finite decides nothing, and its record says so") {
+TEST_CASE("a reference with a loss that is not finite decides nothing, and its record says so") {
   const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
   const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
   for (const CheckRecord& check :

@@ -33,7 +33,7 @@ const LossColumns kTensorBoard = {"Step", "Value"};
 
 }  // namespace
 
-TEST_CASE("a loss curve is read from what trainers write") {
+TEST_CASE("loss curves are read in the formats that trainers write") {
   struct Row {
     const char* what;
     std::string text;
@@ -82,7 +82,7 @@ TEST_CASE("every digit of a loss counts") {
   CHECK(*parse("{\"step\":0,\"loss\":0.10000000000000002}").points[0].loss == 0.10000000000000002);
 }
 
-TEST_CASE("a row without a loss is remembered with its line") {
+TEST_CASE("a row without a loss is recorded with its line") {
   const RunLosses curve = parse("step,loss\n0,2.5\n1,\n,\n");
   REQUIRE(curve.empty.size() == 1);
   CHECK(curve.empty[0].step == 1);
@@ -91,7 +91,7 @@ TEST_CASE("a row without a loss is remembered with its line") {
   CHECK(parse("{\"step\": 0, \"loss\": 1}\n{\"step\": 1, \"loss\": null}\n").empty.size() == 1);
 }
 
-TEST_CASE("a loss curve that cannot be read is refused with line and column") {
+TEST_CASE("the error for a malformed loss curve gives the line and column") {
   struct Row {
     std::string text;
     const char* message;

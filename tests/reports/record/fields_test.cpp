@@ -13,12 +13,12 @@ namespace {
 using testing::check_fields;
 using testing::SchemaPlace;
 
-TEST_CASE("every field of a point is in its schema, and nothing else") {
+TEST_CASE("the schema of points has exactly the fields of a point") {
   check_fields(PointRecord{}, SchemaPlace("point").at("/definitions/point"), "point",
                {"key", "model", "plan_sha256", "schedule", "counted_steps", "counts", "ops"});
 }
 
-TEST_CASE("every field around points is in the report's schema, and nothing else") {
+TEST_CASE("the schema of reports has exactly the fields around points") {
   check_fields(Provenance{}, SchemaPlace("point"), "point file",
                {"schema", "fingerprint", "point"});
   const SchemaPlace report("report");
@@ -27,11 +27,11 @@ TEST_CASE("every field around points is in the report's schema, and nothing else
   check_fields(UnmeasuredComparison{}, report.at("/properties/unmeasured/items"), "unmeasured");
 }
 
-TEST_CASE("every field of a compare record is in its schema, and nothing else") {
+TEST_CASE("the schema of compare records has exactly their fields") {
   check_fields(CompareRecord{}, SchemaPlace("compare"), "compare", {"schema"});
 }
 
-TEST_CASE("every field of a gate record is in its schema, and nothing else") {
+TEST_CASE("the schema of gate records has exactly their fields") {
   check_fields(GateRecord{}, SchemaPlace("gate"), "gate", {"schema"});
 }
 

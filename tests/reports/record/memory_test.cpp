@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("the peak of tensors leaves out what libraries hold, where that is known") {
+TEST_CASE("the peak of tensors excludes library memory if it is known") {
   MemoryRecord memory;
   CHECK_FALSE(peak_of_tensors(memory).has_value());
   memory.peak_allocated = Bytes{1024};

@@ -92,7 +92,7 @@ std::string rejection(std::vector<Report> reports) {
 
 }  // namespace
 
-TEST_CASE("two shards become the whole run, in the order it was asked for") {
+TEST_CASE("two shards merge to the whole run in the requested order") {
   const MergedReport both = merged({shard(1), shard(0)});
   CHECK(both.missing.empty());
   REQUIRE(both.report.points.size() == kPolicies.size());
@@ -110,7 +110,7 @@ TEST_CASE("two shards become the whole run, in the order it was asked for") {
   CHECK(validate(report_to_json(both.report)) == std::nullopt);
 }
 
-TEST_CASE("what is written is read again as it was") {
+TEST_CASE("a merged report reads back unchanged") {
   const Report both = merged({shard(0), shard(1)}).report;
   CHECK(bytes_of(report_from_json(report_to_json(both))) == bytes_of(both));
   Json json = report_to_json(both);
@@ -120,7 +120,7 @@ TEST_CASE("what is written is read again as it was") {
   CHECK_THROWS_AS(report_from_json(json), FormatError);
 }
 
-TEST_CASE("the same bytes come out in any order and grouping", "[property]") {
+TEST_CASE("the merged bytes do not depend on order and grouping", "[property]") {
   std::vector<Report> reports = {shard(0), shard(1), single(sample_oom("save_linears")),
                                  single(sample_point("all"), other_machine()),
                                  single(sample_point("none"), other_machine())};
@@ -137,7 +137,7 @@ TEST_CASE("the same bytes come out in any order and grouping", "[property]") {
   }
 }
 
-TEST_CASE("one report merged is itself") {
+TEST_CASE("merging one report changes nothing") {
   const Report report = shard(0);
   CHECK(bytes_of(merged({report}).report) == bytes_of(report));
   CHECK(bytes_of(merged({report, report}).report) == bytes_of(report));
@@ -152,7 +152,7 @@ TEST_CASE("points that no shard measured are missing") {
   CHECK(merged({half.report, shard(1)}).missing.empty());
 }
 
-TEST_CASE("environments that differ are refused by name, or kept apart") {
+TEST_CASE("the error for differing environments names the difference, or they are kept apart") {
   const std::vector<Report> reports = {single(sample_point("none")),
                                        single(sample_point("none"), other_machine())};
   const Result refused = merge_reports(reports, MixedEnvironments::kRefuse);
@@ -171,7 +171,7 @@ TEST_CASE("environments that differ are refused by name, or kept apart") {
   }
 }
 
-TEST_CASE("host names and clocks of the moment may differ") {
+TEST_CASE("host names and current clocks may differ") {
   Provenance other = sample_provenance();
   other.environment.hostname = "elsewhere";
   other.environment.sm_clock_mhz = 1980;
@@ -191,7 +191,7 @@ TEST_CASE("repeats of the reference are kept, and not counted twice") {
   CHECK(losses == std::multiset<double>{0, 1, 1.5, 1.5});
 }
 
-TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
+TEST_CASE("two measurements of a point must agree in every reproducible value") {
   CHECK(rejection({}) == "nothing to merge: give one report or more");
   const auto differing = [](const std::function<void(PointRecord&)>& change) {
     PointRecord other = sample_point("none");
@@ -220,7 +220,7 @@ TEST_CASE("a point measured twice agrees in all that repeats, or is refused") {
 
 // Shard 1's process of the reference was killed. Its points are compared with full, and no other
 // shard has them.
-TEST_CASE("a point that ended ok in one report is kept, whatever became of it in others") {
+TEST_CASE("a point that ended ok in one report is kept, whatever its status in others") {
   const auto ended = [](PointStatus status) {
     PointRecord point = sample_oom("none");
     point.identity = sample_point("none").identity;
@@ -248,14 +248,14 @@ TEST_CASE("a point that ended ok in one report is kept, whatever became of it in
   CHECK(failed.notes.size() == 1);
 }
 
-TEST_CASE("two policies with one plan share a key and stay two points") {
+TEST_CASE("two policies with one plan share a key but stay two points") {
   PointRecord same_plan = sample_point("none");
   same_plan.policy = "skip_list([])";
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);
 }
 
 // There are two sweeps. Each skipped what the other measured or failed at.
-TEST_CASE("what no sweep measured stays named, the same in any order") {
+TEST_CASE("comparisons that no sweep measured stay listed, in an order that inputs do not affect") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;
     return UnmeasuredComparison{none.model, none.dimensions, none.dtype, seed,

@@ -40,7 +40,7 @@ std::size_t occurrences(const std::string& text, const std::string& words) {
 
 // From 0.8 to 1.25 is a factor of 1.6, from 0.4 to 1.64 one of 4.1. Beyond a factor of 2 the
 // interval contains every policy.
-TEST_CASE("an interval that holds every policy is too noisy") {
+TEST_CASE("an interval that contains every policy is too noisy") {
   CHECK_FALSE(is_too_noisy(std::nullopt));
   CHECK_FALSE(is_too_noisy({{0.8, 1.25}}));
   CHECK_FALSE(is_too_noisy({{1.0, 2.0}}));
@@ -49,7 +49,7 @@ TEST_CASE("an interval that holds every policy is too noisy") {
   CHECK(is_too_noisy({{0.0, 1.0}}));
 }
 
-TEST_CASE("noise stands once below the table, with what to do about it") {
+TEST_CASE("noise is mentioned once below the table, with advice") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   CHECK(occurrences(text, "spread by") == 1);
   CHECK(occurrences(text, "idle machine") == 1);
@@ -62,7 +62,7 @@ TEST_CASE("noise stands once below the table, with what to do about it") {
                              "attn_only on_demand, save_mm on_demand and 1 more)"));
 }
 
-TEST_CASE("no noise is told as a percentage that nobody can read") {
+TEST_CASE("excessive noise is described in words, not as a percentage") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   CHECK_THAT(text, Catch::Contains("the two timings of none on_demand differ by more than any "
                                    "policy would: this machine is too noisy for timing."));
@@ -70,7 +70,7 @@ TEST_CASE("no noise is told as a percentage that nobody can read") {
   CHECK(text.find("1.64") == std::string::npos);
 }
 
-TEST_CASE("no name of an enumerator stands in a table's words") {
+TEST_CASE("tables contain no names of enumerators") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   for (const char* name : {"few_rounds", "saved_activations", "recompute_transient"}) {
     CHECK(text.find(name) == std::string::npos);

@@ -20,7 +20,7 @@ using Names = std::vector<std::string>;
 
 // kv_tokens has as many values as tokens and follows from them, so it is no axis. The seed comes
 // last, although it has as many values as the batch.
-TEST_CASE("the axes of a sweep are what varies on its own, the longest first, the seed last") {
+TEST_CASE("a sweep's axes are its independent values, the longest first, the seed last") {
   const Sweep sweep(representative_sweep());
   REQUIRE(sweep.models.size() == 3);
   const SweepModel& llama = sweep.models[0];
@@ -35,7 +35,7 @@ TEST_CASE("the axes of a sweep are what varies on its own, the longest first, th
   CHECK(shape_words(llama, llama.shapes[0]) == "tokens 16, batch 1, seed 0");
 }
 
-TEST_CASE("a comparison that left no points stands with its model, at its place") {
+TEST_CASE("a comparison without points keeps its model and its place") {
   const Sweep sweep(representative_sweep());
   const SweepModel& llama = sweep.models[0];
   REQUIRE(llama.unmeasured.size() == 1);
@@ -48,7 +48,7 @@ TEST_CASE("a comparison that left no points stands with its model, at its place"
 }
 
 // attn_only saves 0.02 of the peak per token: 0.32 at 16 tokens.
-TEST_CASE("ratios of a sweep are to none, and to full where none did not finish") {
+TEST_CASE("ratios of a sweep use none as reference, or full if none did not finish") {
   const Sweep sweep(representative_sweep());
   const std::vector<SweepShape>& shapes = sweep.models[0].shapes;
   CHECK(shapes[0].reference->policy == "none");
@@ -63,7 +63,7 @@ TEST_CASE("ratios of a sweep are to none, and to full where none did not finish"
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 
-TEST_CASE("a report is a sweep where a model has several shapes, or a comparison is missing") {
+TEST_CASE("a report with several shapes of a model or a missing comparison is a sweep") {
   Report one{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   CHECK_FALSE(is_sweep(Sweep(one).models));
   Report two = one;
@@ -77,7 +77,7 @@ TEST_CASE("a report is a sweep where a model has several shapes, or a comparison
   CHECK(is_sweep(Sweep(one).models));
 }
 
-TEST_CASE("schedules of one policy are told apart in a sweep") {
+TEST_CASE("several schedules of one policy are distinguished in a sweep") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
     report.points.push_back(testing::sample_point("full", schedule));

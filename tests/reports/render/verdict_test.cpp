@@ -40,7 +40,7 @@ struct Row {
 
 // Each row starts from a point of attn_only. Per step it recomputes 6 attention forwards and twice
 // as many matmuls. It saves 20 MiB and takes 1.1 times as long as none.
-TEST_CASE("a verdict says what a policy gives and what stands in its way") {
+TEST_CASE("a verdict states the effect of a policy and its obstacles") {
   const std::vector<Row> rows = {
       {"a lower peak at a price", [](auto&, auto&) {}, VerdictKind::kLowersPeak,
        "lowers the peak by 20 % for 10 % more time"},
@@ -201,7 +201,7 @@ TEST_CASE("a verdict says what a policy gives and what stands in its way") {
   }
 }
 
-TEST_CASE("the reference is named as such, and without one nothing is claimed") {
+TEST_CASE("the reference is marked as such, and without a reference there is no claim") {
   const PointRecord none = sample_point("none");
   CHECK(judge_point(none, &none, nullptr).text ==
         "the reference; its peak is in the backward of blocks.7, held by saved activations 40 %, "
@@ -211,7 +211,7 @@ TEST_CASE("the reference is named as such, and without one nothing is claimed") 
   CHECK(judge_point(full, nullptr, &full).kind == VerdictKind::kNoReference);
 }
 
-TEST_CASE("only activations are within a policy's reach, and none of a peak in the optimizer") {
+TEST_CASE("a policy affects only activations, and nothing of a peak in the optimizer") {
   PointRecord point = sample_point();
   CHECK(out_of_reach(*point.memory) == 60_MiB);
   point.memory->holders_at_peak[Holder::kRecomputeTransient] = 5_MiB;

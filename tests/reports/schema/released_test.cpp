@@ -247,7 +247,7 @@ std::string first_loss(const Json& before, const Json& again, const std::string&
 
 }  // namespace
 
-TEST_CASE("every kind of file has its released versions listed") {
+TEST_CASE("every kind of file has a list of released versions") {
   std::vector<std::string> listed;
   for (const Format& format : formats()) listed.push_back(format.kind);
   for (const std::string_view kind : schema_kinds()) {
@@ -256,13 +256,13 @@ TEST_CASE("every kind of file has its released versions listed") {
   }
 }
 
-TEST_CASE("what this build writes is of a listed version") {
+TEST_CASE("this build writes a released version") {
   for (const Format& format : formats()) {
     CHECK(format.sample().at("schema") == "rematch." + format.kind + "/" + format.versions.back());
   }
 }
 
-TEST_CASE("files of every released version are valid, are read, and lose nothing") {
+TEST_CASE("files of every released version are valid, and reading loses nothing") {
   for (const Format& format : formats()) {
     for (const std::string& version : format.versions) {
       CAPTURE(format.kind, version);
@@ -281,7 +281,7 @@ TEST_CASE("files of every released version are valid, are read, and lose nothing
   }
 }
 
-TEST_CASE("a released file with a key missing or of another type is refused with its path") {
+TEST_CASE("the error for a released file with a bad or missing key gives its path") {
   for (const Format& format : formats()) {
     const Json good = read_json_file(fixture(format.kind, format.versions.back()));
     for (const auto& [key, value] : good.items()) {

@@ -42,7 +42,7 @@ TEST_CASE("schemas of reports and points are built in, and are JSON") {
   CHECK_FALSE(schema_text("nonsense"));
 }
 
-TEST_CASE("each committed schema is the one that is built in") {
+TEST_CASE("each committed schema equals the built-in one") {
   for (const std::string_view kind : schema_kinds()) {
     CAPTURE(kind);
     const std::string path =
@@ -51,7 +51,7 @@ TEST_CASE("each committed schema is the one that is built in") {
   }
 }
 
-TEST_CASE("what schemas cannot fit is one line with its path") {
+TEST_CASE("the error for a value that no schema allows is one line with its path") {
   const Json good = report_json();
   REQUIRE(validate(good) == std::nullopt);
   struct Damage {
@@ -88,7 +88,7 @@ TEST_CASE("what schemas cannot fit is one line with its path") {
   }
 }
 
-TEST_CASE("a key that schemas require and a file lacks is named") {
+TEST_CASE("the error for a missing required key names it") {
   for (const char* pointer :
        {"", "/environment", "/points/0", "/points/0/identity", "/points/0/memory", "/points/0/time",
         "/points/0/parity", "/points/0/steps/0", "/points/0/effect", "/points/1/failure"}) {
@@ -127,7 +127,7 @@ TEST_CASE("unknown keys pass, unknown kinds and versions do not") {
 }
 
 // Each file is the good one with a single mistake.
-TEST_CASE("committed bad files are refused in one line that says where") {
+TEST_CASE("committed bad files are refused in one line with the place") {
   CHECK(error_of_file("point.json") == "valid");
   struct Bad {
     const char* file;

@@ -36,7 +36,7 @@ bool holds(const Estimate& estimate, double truth) {
 
 }  // namespace
 
-TEST_CASE("order statistics of small lists are the ones found by hand") {
+TEST_CASE("order statistics of small lists equal those found by hand") {
   CHECK(median({3, 1, 2}) == 2);
   CHECK(median({4, 1, 2, 3}) == 2.5);
   CHECK(median({7}) == 7);
@@ -46,7 +46,7 @@ TEST_CASE("order statistics of small lists are the ones found by hand") {
   CHECK(median_absolute_deviation({1, 1, 2, 2, 4, 6, 9}) == 1);
 }
 
-TEST_CASE("statistics of nothing are refused") {
+TEST_CASE("statistics of an empty list are refused") {
   CHECK_THROWS_AS(median({}), std::invalid_argument);
   CHECK_THROWS_AS(quantile({1}, 1.5), std::invalid_argument);
   CHECK_THROWS_AS(median_over_rounds({}), std::invalid_argument);
@@ -55,7 +55,7 @@ TEST_CASE("statistics of nothing are refused") {
   CHECK_THROWS_AS(paired_ratio({{0}}, {{1}}), std::invalid_argument);
 }
 
-TEST_CASE("all samples equal give a point interval and no noise") {
+TEST_CASE("equal samples give a point interval and no noise") {
   const Rounds rounds(4, std::vector<double>(10, 5.0));
   CHECK(median_over_rounds(rounds) == Estimate{5, Interval{5, 5}});
   CHECK(paired_ratio(rounds, rounds) == Estimate{1, Interval{1, 1}});
@@ -90,21 +90,21 @@ TEST_CASE("stalls and lucky samples do not move the median") {
         1.5 * (clean.interval->high - clean.interval->low));
 }
 
-TEST_CASE("one slow process of seven does not move the median by more than the others spread") {
+TEST_CASE("one slow process in seven moves the median by no more than the spread") {
   std::mt19937_64 generator(2);
   Rounds rounds = measure({}, 7, 20, generator);
   for (double& sample : rounds[2]) sample *= 1.5;
   CHECK(median_over_rounds(rounds).value == Approx(100).epsilon(0.02));
 }
 
-TEST_CASE("rounds far apart give no time below zero") {
+TEST_CASE("distant rounds give no negative time") {
   const Estimate estimate = median_over_rounds({{10}, {70}, {190}});
   REQUIRE(estimate.interval);
   CHECK(estimate.interval->low == 0);
   CHECK(estimate.interval->high > 190);
 }
 
-TEST_CASE("a difference of times may be below zero, and lies within its interval") {
+TEST_CASE("a difference of times may be negative, and is inside its interval") {
   const Estimate gain = median_difference_over_rounds({{-40}, {-35}, {-30}});
   CHECK(gain.value == -35);
   REQUIRE(gain.interval);
@@ -113,7 +113,7 @@ TEST_CASE("a difference of times may be below zero, and lies within its interval
 }
 
 // Each round climbs from 100 to 120. The first third's median is about 103, the last third's 117.
-TEST_CASE("drift is the last third over the first and is named") {
+TEST_CASE("drift is the ratio of the last third to the first and is named") {
   Rounds rising;
   for (int round = 0; round < 3; ++round) {
     std::vector<double> samples;
@@ -129,7 +129,7 @@ TEST_CASE("drift is the last third over the first and is named") {
   CHECK_FALSE(drift({{1, 2, 3, 4, 5}}));
 }
 
-TEST_CASE("steady noise is not called drift and a wide spread is called noisy") {
+TEST_CASE("steady noise is not drift and a wide spread is noise") {
   std::mt19937_64 generator(3);
   for (int trial = 0; trial < 100; ++trial) {
     CAPTURE(trial);
@@ -148,7 +148,7 @@ TEST_CASE("a drift too small to matter is not named, however little noise there 
 }
 
 // All medians are 100, so only the steps within rounds can show the noise.
-TEST_CASE("steps that spread within each process are noisy though the processes agree") {
+TEST_CASE("steps that vary within each process are noisy even if processes agree") {
   const std::vector<double> wide = {100, 60, 140, 80, 120};
   const QualityReport report = judge_quality({wide, wide, wide});
   CHECK(report.verdict == Quality::kNoisy);
@@ -157,7 +157,7 @@ TEST_CASE("steps that spread within each process are noisy though the processes 
 
 // Resampling an arm whose rounds are all equal changes nothing, so all noise comes from the other
 // arm. The result is the same as if each of its rounds were divided by the constant.
-TEST_CASE("the ratio to an arm without noise is known as well as the other arm is") {
+TEST_CASE("the ratio to an arm without noise has only the other arm's noise") {
   const Rounds noisy = {{99}, {104}, {100}, {97}};
   const Rounds constant = {{50}, {50}, {50}, {50}};
   const Estimate apart = ratio_of_medians(noisy, constant);
@@ -169,7 +169,7 @@ TEST_CASE("the ratio to an arm without noise is known as well as the other arm i
 }
 
 // Round i of both arms ran in the same minute. Minutes differ by up to a factor of two.
-TEST_CASE("taking turns cancels what slows both arms") {
+TEST_CASE("alternating cancels slowdowns that affect both arms") {
   std::mt19937_64 generator(4);
   std::uniform_real_distribution<double> minute(1, 2);
   Rounds first = measure({100, 0, 0.005}, 6, 15, generator);
@@ -185,7 +185,7 @@ TEST_CASE("taking turns cancels what slows both arms") {
   CHECK(judge_ratio(ratio_of_medians(second, first)) == RatioVerdict::kUnsure);
 }
 
-TEST_CASE("a verdict needs its interval whole on one side of the floor") {
+TEST_CASE("a verdict needs the whole interval on one side of the floor") {
   struct Row {
     Estimate ratio;
     double floor;
@@ -210,7 +210,7 @@ TEST_CASE("a verdict needs its interval whole on one side of the floor") {
   }
 }
 
-TEST_CASE("the floor grows with what an A/A control shows and never shrinks") {
+TEST_CASE("the floor grows with the A/A control and never shrinks") {
   CHECK(floor_of_control({1, Interval{0.999, 1.001}}) == kSmallestDifference);
   CHECK(floor_of_control({1.02, Interval{0.99, 1.05}}) == Approx(0.05));
   CHECK(floor_of_control({0.9, Interval{0.8, 1.01}}) == Approx(0.25));
@@ -224,7 +224,7 @@ TEST_CASE("the same samples give the same interval") {
 }
 
 // The oracle draws each of the n^n resamples. Steps do not vary, so a round equals its median.
-TEST_CASE("the bootstrap is that over all resamples") {
+TEST_CASE("the bootstrap equals the one over all resamples") {
   const std::vector<double> values = {100, 101, 103, 90, 104.5, 99};
   constexpr double kStudent[] = {12.706, 4.303, 3.182, 2.776, 2.571};
   for (std::size_t size = 2; size <= values.size(); ++size) {
@@ -257,7 +257,8 @@ TEST_CASE("the bootstrap is that over all resamples") {
 // A 95 % interval that contains the truth in fewer experiments promises too much. One that always
 // contains it is useless, so its width is bounded as well. Student's interval of a mean of n normal
 // round medians is 2 t s / sqrt(n). For a median it is up to 1.25 times as wide.
-TEST_CASE("the interval holds the truth in about 95 of 100 simulated experiments", "[property]") {
+TEST_CASE("the interval contains the truth in about 95 of 100 simulated experiments",
+          "[property]") {
   struct Row {
     int num_rounds;
     double widest;  // mean width allowed, in round standard deviations
@@ -280,8 +281,7 @@ TEST_CASE("the interval holds the truth in about 95 of 100 simulated experiments
   }
 }
 
-TEST_CASE("arms that run the same code are called different less than once in a hundred",
-          "[property]") {
+TEST_CASE("equal arms are called different less than once in a hundred", "[property]") {
   for (const int num_rounds : {2, 3, 5, 8}) {
     CAPTURE(num_rounds);
     std::mt19937_64 generator(7);
@@ -307,7 +307,7 @@ TEST_CASE("on a quiet machine equal arms are called the same", "[property]") {
   CHECK(sames > 190);
 }
 
-TEST_CASE("a true difference of 10 % is found by four turns", "[property]") {
+TEST_CASE("four alternating rounds detect a true difference of 10 %", "[property]") {
   std::mt19937_64 generator(8);
   int found = 0;
   for (int experiment = 0; experiment < 200; ++experiment) {

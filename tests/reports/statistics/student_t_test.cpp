@@ -10,7 +10,7 @@
 namespace rematch {
 
 // The values come from tables of F.
-TEST_CASE("a ratio of variances is as rare as the tables of F say") {
+TEST_CASE("the tail of a ratio of variances equals the tables of F") {
   CHECK(variance_ratio_tail(9.2766, 3, 3) == Approx(0.05).epsilon(1e-3));
   CHECK(variance_ratio_tail(141.11, 3, 3) == Approx(0.001).epsilon(1e-3));
   CHECK(variance_ratio_tail(3.5644, 8, 20) == Approx(0.01).epsilon(1e-3));
@@ -21,7 +21,7 @@ TEST_CASE("a ratio of variances is as rare as the tables of F say") {
 }
 
 // Two-sided 5 % and 1 % points of printed tables, given here as one-sided tails.
-TEST_CASE("Student's quantiles are those of the printed table") {
+TEST_CASE("Student's quantiles equal the printed table") {
   CHECK(student_t_quantile(0.025, 1) == Approx(12.706).margin(0.001));
   CHECK(student_t_quantile(0.025, 3) == Approx(3.182).margin(0.001));
   CHECK(student_t_quantile(0.005, 6) == Approx(3.707).margin(0.001));
@@ -32,7 +32,7 @@ TEST_CASE("Student's quantiles are those of the printed table") {
 
 // With one degree it is Cauchy's distribution, whose tail is 1/2 - atan(t) / pi. With two degrees
 // the tail is (1 - t / sqrt(2 + t^2)) / 2.
-TEST_CASE("tails agree with the closed forms of one and two degrees, near 0 and far out as well") {
+TEST_CASE("tails agree with the closed forms for one and two degrees, near 0 and far out") {
   const double pi = std::acos(-1.0);
   for (const double t : {0.0, 1e-8, 0.1, 1.0, 3.0, 30.0, 1e4}) {
     CAPTURE(t);
@@ -45,7 +45,7 @@ TEST_CASE("tails agree with the closed forms of one and two degrees, near 0 and 
 
 // The means are 3 and 1. The squared errors are 1/3 (variance 1, three values) and 1 (variance 2,
 // two values).
-TEST_CASE("Welch's difference is the one found by hand") {
+TEST_CASE("Welch's difference equals the one found by hand") {
   const MeanDifference difference = welch_difference({2, 3, 4}, {0, 2});
   CHECK(difference.difference == Approx(2));
   CHECK(difference.error == Approx(std::sqrt(4.0 / 3)));
@@ -62,7 +62,7 @@ TEST_CASE("a difference inside the margin is no evidence, one without noise outs
 }
 
 // 0.01 * 4, 0.02 * 3, 0.03 * 2 (no smaller than the one before), 0.5 * 1.
-TEST_CASE("Holm multiplies by the rows that are left and never lets a later row be surer") {
+TEST_CASE("Holm multiplies by the number of remaining rows, and p-values never decrease") {
   const std::vector<double> adjusted = holm_adjusted({0.5, 0.03, 0.01, 0.02});
   CHECK(adjusted[2] == Approx(0.04));
   CHECK(adjusted[3] == Approx(0.06));
@@ -72,7 +72,7 @@ TEST_CASE("Holm multiplies by the rows that are left and never lets a later row 
   CHECK(holm_adjusted({}).empty());
 }
 
-TEST_CASE("a true null is rejected as often as the p-value says", "[property]") {
+TEST_CASE("a true null is rejected as often as the p-value predicts", "[property]") {
   std::mt19937_64 generator(3);
   std::normal_distribution<double> normal;
   for (const std::size_t size : {2U, 4U, 8U}) {

@@ -72,7 +72,7 @@ std::string error_of(const Json& json) {
 
 }  // namespace
 
-TEST_CASE("a report read from its file is the report that was written") {
+TEST_CASE("a report reads back from its file unchanged") {
   const testing::ScratchFolder folder;
   const Report report = sample_report();
   write_json_file(folder.file("report.json"), report_to_json(report));
@@ -89,8 +89,7 @@ TEST_CASE("a report read from its file is the report that was written") {
   CHECK(report_to_json(read) == json);
 }
 
-TEST_CASE(
-    "what a predicted peak leaves out is kept, and written only where it leaves something out") {
+TEST_CASE("the note of a predicted peak is kept and written only if it is not empty") {
   Report report = sample_report();
   CHECK_FALSE(report_to_json(report)["points"][0]["memory"].contains("predicted_peak_note"));
   report.points[0].memory->predicted_peak_note = "temporaries not measured: a bound";
@@ -101,7 +100,7 @@ TEST_CASE(
 }
 
 // The three points have different structures. The second has a key that this build does not know.
-TEST_CASE("a report read from its text, point by point, is the one that its document holds") {
+TEST_CASE("a report read from its text, point by point, equals its document") {
   Json json = report_to_json(sample_report());
   for (const char* policy : {"alias", "another"}) {
     json["points"].push_back(json["points"][0]);
@@ -122,7 +121,7 @@ TEST_CASE("a report read from its text, point by point, is the one that its docu
   CHECK(read(json) == nlohmann::json(json));
 }
 
-TEST_CASE("what appears twice in a point says the same, and a point stands once in a report") {
+TEST_CASE("values that repeat in a point must agree, and a point occurs once in a report") {
   const Json good = report_to_json(sample_report());
   const auto refusal = [&](const char* pointer, const Json& value) {
     Json bad = good;
@@ -146,7 +145,7 @@ TEST_CASE("what appears twice in a point says the same, and a point stands once 
              Catch::Contains("points[1]: repeats points[0], none;"));
 }
 
-TEST_CASE("a damaged text is one line with the file and the path, whatever came before") {
+TEST_CASE("the error for damaged text is one line with the file and the path") {
   Json json = report_to_json(sample_report());
   json["points"][1]["memory"]["parameter_bytes"] = "many";
   CHECK(error_of_text(json.dump()) ==
@@ -166,7 +165,7 @@ TEST_CASE("a damaged text is one line with the file and the path, whatever came 
   CHECK_THAT(error_of_text(json.dump()), Catch::Contains("file.json: key \"points\" is missing"));
 }
 
-TEST_CASE("a report without the later keys is read, and its fingerprint stays") {
+TEST_CASE("a report without newer keys is read and keeps its fingerprint") {
   Json json = report_to_json(sample_report());
   for (const char* name :
        {"cuda_driver", "multiprocessors", "power_limit_mw", "sm_clock_most_mhz", "ecc", "mig",
@@ -196,7 +195,7 @@ TEST_CASE("a report without the later keys is read, and its fingerprint stays") 
   CHECK(read.points[0].memory->holders_by_phase.empty());
 }
 
-TEST_CASE("a report that says blocks for rounds is read") {
+TEST_CASE("a report that says blocks instead of rounds is read") {
   Report report = sample_report();
   report.points[0].time->quality->verdict = "few_rounds";
   report.points[0].time->device_state->round_repeats = 2;
@@ -211,7 +210,7 @@ TEST_CASE("a report that says blocks for rounds is read") {
   CHECK(read.points[0].time->device_state->round_repeats == 2);
 }
 
-TEST_CASE("a device's state without the later key is read, and it is not made up") {
+TEST_CASE("a device's state without the newer key is read, and the value stays absent") {
   Json json = report_to_json(sample_report());
   json["points"][0]["time"]["device_state"].erase("round_repeats");
   CHECK(validate(json) == std::nullopt);
@@ -220,7 +219,7 @@ TEST_CASE("a device's state without the later key is read, and it is not made up
   CHECK(report_to_json(read)["points"][0]["time"]["device_state"]["round_repeats"].is_null());
 }
 
-TEST_CASE("a point file read from its file is the one that was written") {
+TEST_CASE("a point file reads back unchanged") {
   const testing::ScratchFolder folder;
   const PointFile file{sample_provenance(), sample_point("attn_only"), {}};
   write_json_file(folder.file("point.json"), point_file_to_json(file));
@@ -231,7 +230,7 @@ TEST_CASE("a point file read from its file is the one that was written") {
   CHECK(point_file_to_json(read) == json);
 }
 
-TEST_CASE("a point with nothing but its identity is written and read") {
+TEST_CASE("a point with only its identity is written and read") {
   PointRecord point;
   point.identity = sample_point().identity;
   point.policy = "none";
@@ -243,7 +242,7 @@ TEST_CASE("a point with nothing but its identity is written and read") {
 }
 
 // Reports from before the key was added do not have it.
-TEST_CASE("a point says how many whole steps came before its figures") {
+TEST_CASE("a point records how many whole steps preceded its figures") {
   Report report = sample_report();
   report.points[0].warm_up_steps = 2;
   const std::string text = report_to_json(report).dump();
@@ -252,7 +251,7 @@ TEST_CASE("a point says how many whole steps came before its figures") {
   CHECK_FALSE(read.points.at(1).warm_up_steps.has_value());
 }
 
-TEST_CASE("what is not finite is null and keeps its bits") {
+TEST_CASE("values that are not finite become null and keep their bits") {
   PointRecord point = sample_point();
   point.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
   point.steps[0].loss_bits = "0x7fc00000";
@@ -264,7 +263,7 @@ TEST_CASE("what is not finite is null and keeps its bits") {
 }
 
 // The key is computed only from the canonical JSON of the identity.
-TEST_CASE("the key depends on every part of the identity and on no measured figure") {
+TEST_CASE("the key depends on every part of the identity, but on no measurement") {
   const PointIdentity identity = sample_point().identity;
   const std::string key = point_key(identity);
   PointRecord measured = sample_point();
@@ -287,7 +286,7 @@ TEST_CASE("the key depends on every part of the identity and on no measured figu
   }
 }
 
-TEST_CASE("the fingerprint leaves out what says which card it is, and nothing that times hang on") {
+TEST_CASE("the fingerprint ignores which card it is, but not what affects times") {
   const Environment environment = sample_provenance().environment;
   const std::string same = fingerprint(environment);
   Environment moved = environment;
@@ -326,7 +325,7 @@ TEST_CASE("the fingerprint leaves out what says which card it is, and nothing th
   }
 }
 
-TEST_CASE("each round of times has the start that timed it, or none has") {
+TEST_CASE("each round of times has its start, or none has") {
   Report report = sample_report();
   TimeRecord& time = *report.points[0].time;
   time.starts.assign(time.samples.size(), "a1");
@@ -341,7 +340,7 @@ TEST_CASE("each round of times has the start that timed it, or none has") {
              Catch::Contains("points[0].time.starts") && Catch::Contains("samples_ns has 2"));
 }
 
-TEST_CASE("keys of a newer minor version are kept at their place") {
+TEST_CASE("keys of a newer minor version keep their place") {
   Json json = report_to_json(sample_report());
   json["schema"] = "rematch.report/1.7";
   json["weather"] = "dry";
@@ -358,7 +357,7 @@ TEST_CASE("keys of a newer minor version are kept at their place") {
   CHECK(nlohmann::json(written) == nlohmann::json(json));
 }
 
-TEST_CASE("a file of another kind or version is refused with what this build reads") {
+TEST_CASE("the error for another kind or version says what this build reads") {
   Json json = report_to_json(sample_report());
   json["schema"] = "rematch.report/2.0";
   CHECK_THAT(error_of(json), Catch::Contains("rematch.report/2.0"));
@@ -367,7 +366,7 @@ TEST_CASE("a file of another kind or version is refused with what this build rea
   CHECK_THAT(error_of(json), Catch::Contains("rematch.point/1.0"));
 }
 
-TEST_CASE("a damaged report is one line with the path of the damage") {
+TEST_CASE("the error for a malformed report is one line with the path") {
   const Json good = report_to_json(sample_report());
   REQUIRE(error_of(good) == "no error");
   struct Damage {
@@ -405,7 +404,7 @@ TEST_CASE("a damaged report is one line with the path of the damage") {
 }
 
 // 300 points are converted to text in several parts.
-TEST_CASE("a report's text is that of its JSON, whatever it holds and however many points") {
+TEST_CASE("a report's text equals that of its JSON for any content and number of points") {
   Report report;
   report.provenance = testing::sample_provenance();
   CHECK(report_to_text(report) == report_to_json(report).dump(2) + "\n");

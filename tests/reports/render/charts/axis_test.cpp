@@ -18,7 +18,7 @@ std::vector<std::string> texts(const Axis& axis) {
 
 }  // namespace
 
-TEST_CASE("bytes get round numbers of MiB, times of milliseconds") {
+TEST_CASE("byte axes have round numbers of MiB, and time axes of milliseconds") {
   const Axis bytes = make_axis(Quantity::kBytes, 0, 38.8 * 1048576, 4);
   CHECK(bytes.unit == "MiB");
   CHECK(texts(bytes) == std::vector<std::string>{"0", "10", "20", "30", "40"});
@@ -27,7 +27,7 @@ TEST_CASE("bytes get round numbers of MiB, times of milliseconds") {
   CHECK(texts(times) == std::vector<std::string>{"40.2", "40.4", "40.6", "40.8", "41.0", "41.2"});
 }
 
-TEST_CASE("a ratio axis has round numbers around one, and powers where they are far apart") {
+TEST_CASE("a ratio axis has round numbers around one, or powers for a wide range") {
   CHECK(texts(make_axis(Quantity::kRatio, 0.97, 1.05, 5)) ==
         std::vector<std::string>{"0.96", "0.98", "1.00", "1.02", "1.04", "1.06"});
   CHECK(texts(make_axis(Quantity::kRatio, 0.4, 3, 5)) ==
@@ -40,7 +40,7 @@ TEST_CASE("a ratio axis has round numbers around one, and powers where they are 
   CHECK_FALSE(axis.holds(-3));
 }
 
-TEST_CASE("every ratio axis is above 0 and holds its range", "[property]") {
+TEST_CASE("each ratio axis is above 0 and includes its range", "[property]") {
   for (std::uint32_t seed = 0; seed < rematch::testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);
@@ -64,7 +64,7 @@ TEST_CASE("every ratio axis is above 0 and holds its range", "[property]") {
   }
 }
 
-TEST_CASE("an interval far beyond the others does not set a range, usual ones do") {
+TEST_CASE("only an interval far beyond the others does not extend the axis") {
   const std::vector<Estimate> usual = {{4, {3.8, 4.2}}, {5, {4.8, 5.2}}, {6, {5.8, 6.2}}};
   CHECK(range_of(usual, 2).low == 3.8);
   CHECK(range_of(usual, 2).high == 6.2);
@@ -75,11 +75,11 @@ TEST_CASE("an interval far beyond the others does not set a range, usual ones do
   CHECK(range_of({{5, {4, 7}}}, 10).high == 7);  // a single interval is not cut off
 }
 
-TEST_CASE("counts have no fractions") {
+TEST_CASE("axes of counts have no fractions") {
   CHECK(texts(make_axis(Quantity::kCount, 0, 2, 8)) == std::vector<std::string>{"0", "1", "2"});
 }
 
-TEST_CASE("equal and not finite ends still make an axis") {
+TEST_CASE("equal ends and infinite ends still give an axis") {
   for (const double value : {0.0, 5.0, 1e12, -3.0, std::nan("")}) {
     for (const Quantity quantity :
          {Quantity::kBytes, Quantity::kDuration, Quantity::kCount, Quantity::kNumber}) {
@@ -91,7 +91,7 @@ TEST_CASE("equal and not finite ends still make an axis") {
   CHECK(make_axis(Quantity::kNumber, 0, std::numeric_limits<double>::infinity(), 5).high > 0);
 }
 
-TEST_CASE("every axis holds its range, in rising ticks and not too many", "[property]") {
+TEST_CASE("each axis includes its range, with rising ticks and not too many", "[property]") {
   for (std::uint32_t seed = 0; seed < rematch::testing::num_seeds(2000); ++seed) {
     CAPTURE(seed);
     std::mt19937_64 random(seed);

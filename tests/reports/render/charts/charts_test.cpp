@@ -103,7 +103,7 @@ TEST_CASE("charts of any figures are finite, inside their pictures, and legible"
   }
 }
 
-TEST_CASE("the charts of a telling report are well made") {
+TEST_CASE("the charts of a representative report are well formed") {
   for (const Picture& picture : every_chart(representative_report())) {
     CAPTURE(picture.title);
     CHECK(flaw(picture) == "");
@@ -112,7 +112,7 @@ TEST_CASE("the charts of a telling report are well made") {
 
 // Two counted steps took 3 ms of matmul kernels and 0.9 ms of attention: 1.5 and 0.45 ms per step.
 // The timed ops' 1.5 ms of matmul, in forward alone, are drawn only without records of a device.
-TEST_CASE("a step's classes are the device's kernels where there are any, else the timed ops") {
+TEST_CASE("a step's classes are the device's kernels if recorded, or else the timed ops") {
   const auto segment = [](const Rows& chart, const std::string& hint) {
     for (const Segment& part : chart.rows.front().segments) {
       if (part.hint == hint) return part.value;
@@ -166,7 +166,7 @@ std::vector<double> numbers_on_axis(const Picture& picture, Anchor anchor) {
   return numbers;
 }
 
-TEST_CASE("an interval of a ratio that leaves the others behind ends in arrows, above 0") {
+TEST_CASE("an outlying interval of a ratio ends in arrows, above 0") {
   const Picture picture =
       draw(ratios_of({{1.1, {{1.0, 1.2}}}, {1.3, {{1.2, 1.4}}}, {1.2, {{-10.0, 50.0}}}}));
   const std::vector<double> axis = numbers_on_axis(picture, Anchor::kMiddle);
@@ -183,7 +183,7 @@ TEST_CASE("an interval of a ratio that leaves the others behind ends in arrows, 
 }
 
 // Medians of 4, 5 and 6 ms. An interval that reaches 25 ms ends in an arrow at both ends.
-TEST_CASE("an interval of a step time that leaves the others behind does not set the axis") {
+TEST_CASE("an outlying interval of a step time does not extend the axis") {
   using std::chrono::microseconds;
   Report report{testing::sample_provenance(), {}, {}};
   for (const int step : {4000, 5000, 6000}) {
@@ -257,7 +257,7 @@ TEST_CASE("a point is dominated only beyond the noise of its time") {
   }));
 }
 
-TEST_CASE("of many points, baselines and the front are kept") {
+TEST_CASE("of many points only baselines and the front are drawn") {
   const Report report = testing::large_report(200);
   const auto comparisons = compare_policies(report);
   const std::vector<ComparedPoint> all = comparisons.front().points;
@@ -270,7 +270,7 @@ TEST_CASE("of many points, baselines and the front are kept") {
 }
 
 // The long name would be cut beside its marker. Two names have room only for small text.
-TEST_CASE("no name of a front is cut, or left out on a narrow screen") {
+TEST_CASE("each name of a front is complete, also on a narrow screen") {
   const Report report = representative_report();
   for (const PolicyComparison& comparison : compare_policies(report)) {
     const std::vector<ComparedPoint> points = comparison.points;
@@ -315,7 +315,7 @@ TEST_CASE("every point of a front is named beside its marker or in the legend") 
   CHECK(num_letters >= 3);
 }
 
-TEST_CASE("bits, not values, make two losses one curve") {
+TEST_CASE("losses share a curve only if their bits are equal") {
   const Report report = representative_report();
   const auto kept = compare_policies(report);
   const Lines chart = losses(kept.front().points);
@@ -325,8 +325,7 @@ TEST_CASE("bits, not values, make two losses one curve") {
 }
 
 // Runs of none start at 5.67, 5.7, 5.71 and 5.74.
-TEST_CASE(
-    "the band of the loss is what runs of the reference differ by, without those that failed") {
+TEST_CASE("the band of the loss spans the runs of the reference, without failed ones") {
   Report report = representative_report();
   report.repeats.push_back(report.repeats.front());
   report.repeats.back().status = PointStatus::kCrash;
@@ -346,7 +345,7 @@ TEST_CASE(
 }
 
 // The band is 0.07 wide and the losses fall from 5.7, so the second panel's axis follows the band.
-TEST_CASE("losses that differ have a second panel of the difference to the reference") {
+TEST_CASE("differing losses have a second panel with the difference to the reference") {
   Report report = representative_report();
   const auto drawn = [&report] {
     const auto kept = compare_policies(report);
@@ -371,7 +370,7 @@ TEST_CASE("losses that differ have a second panel of the difference to the refer
 
 // The policy occurs a second time with another plan, whose losses are 50 higher. The differences
 // must be taken from the repeated run, so that none is far below 0.
-TEST_CASE("losses are held against the run that was repeated, not another of its name") {
+TEST_CASE("losses are compared with the repeated run, not another run of that name") {
   Report report = representative_report();
   PointRecord other = report.points.front();
   other.identity.plan_sha256 = "another plan";
@@ -400,7 +399,7 @@ TEST_CASE("panels of memory share their axis and mark their peaks") {
   CHECK(highest == chart.panels.front().at_least);
 }
 
-TEST_CASE("a name that has room is not cut, in bold either") {
+TEST_CASE("a name that fits is not cut, also in bold") {
   for (const char* policy : {"none", "full"}) {
     const Report report{testing::sample_provenance(), {testing::sample_point(policy)}, {}, {}};
     const auto kept = compare_policies(report);
@@ -408,7 +407,7 @@ TEST_CASE("a name that has room is not cut, in bold either") {
   }
 }
 
-TEST_CASE("a label goes where nothing is, else nowhere") {
+TEST_CASE("a label is placed in free space or left out") {
   const Box bounds{0, 0, 100, 100};
   const auto place = [&](const std::vector<Box>& obstacles) {
     const auto label = place_label(Label{{}, "abc"}, {50, 50}, 5, 1, obstacles, bounds);
@@ -422,7 +421,7 @@ TEST_CASE("a label goes where nothing is, else nowhere") {
   CHECK_FALSE(place({bounds}));
 }
 
-TEST_CASE("a chart that a report cannot fill says what is missing") {
+TEST_CASE("a chart without data says what the report lacks") {
   Report report{testing::sample_provenance(), {testing::sample_oom("full")}, {}};
   const auto comparisons = compare_policies(report);
   for (const std::string& name : chart_names()) {

@@ -41,7 +41,7 @@ bool says(const Picture& picture, const std::string& text) {
          std::any_of(picture.legend.begin(), picture.legend.end(), holds);
 }
 
-TEST_CASE("a measured point appears twice in the picture, and a thin line joins the two") {
+TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   const FrontRecord record = representative_front();
   const Picture picture = drawn(record);
   const std::vector<Marker> marks = markers_with(picture, "point 1");
@@ -59,7 +59,7 @@ TEST_CASE("a measured point appears twice in the picture, and a thin line joins 
   CHECK(says(picture, "Measured, with its 95 % interval"));
 }
 
-TEST_CASE("what was not run, or failed, stands once") {
+TEST_CASE("a point that was not run or failed is drawn once") {
   const Picture picture = drawn(representative_front());
   CHECK(markers_with(picture, "point 2").size() == 1);
   REQUIRE(markers_with(picture, "point 4").size() == 1);
@@ -67,7 +67,7 @@ TEST_CASE("what was not run, or failed, stands once") {
              Catch::Contains("timeout, no result after 10 min"));
 }
 
-TEST_CASE("points that lose when measured are crossed, and no others") {
+TEST_CASE("only points that lose when measured are crossed out") {
   const FrontRecord record = representative_front();
   REQUIRE_FALSE(record.front.points[1].measured->lost_to.empty());
   REQUIRE(record.front.points[3].measured->lost_to.empty());
@@ -83,7 +83,7 @@ TEST_CASE("points that lose when measured are crossed, and no others") {
   CHECK_FALSE(says(drawn(predicted_front()), "Beaten by another"));
 }
 
-TEST_CASE("baselines are squares with their names, and share one at one place") {
+TEST_CASE("baselines are squares with their names, and share a square at the same place") {
   const Picture picture = drawn(predicted_front());
   CHECK(says(picture, "full"));
   CHECK(says(picture, "nth_first(2), first_n(2)"));
@@ -91,7 +91,7 @@ TEST_CASE("baselines are squares with their names, and share one at one place") 
   CHECK(markers_with(picture, "point 0").at(0).kind == MarkerKind::kCircle);
 }
 
-TEST_CASE("a limit is a line where it is near the points, else words") {
+TEST_CASE("a limit is drawn as a line if points are near, or else stated in words") {
   FrontRecord record = predicted_front();
   const auto limit_lines = [](const Picture& picture) {
     return shapes_in<Path>(picture, [](const Path& line) { return line.stroke == Paint::kOrange; })
@@ -109,7 +109,7 @@ TEST_CASE("a limit is a line where it is near the points, else words") {
   CHECK(limit_lines(drawn(record)) == 1);
 }
 
-TEST_CASE("an interval far wider than all steps ends at the frame, and squeezes nothing") {
+TEST_CASE("an interval far wider than all steps ends at the frame, and does not stretch the axis") {
   FrontRecord record = representative_front();
   const double quiet = markers_with(drawn(record), "point 0").at(1).center.y;
   MeasuredFigures& figures = *record.front.points[0].measured;
@@ -162,7 +162,7 @@ TEST_CASE("every point of a searched front has its number beside its marker or i
 }
 
 // The medians are 100 and 104 ms. One of them has an interval of 60 ms to either side.
-TEST_CASE("medians fill the axis of time, and an interval beyond it ends in an arrow") {
+TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arrow") {
   Plane plane{"noisy"};
   plane.spots.resize(2);
   plane.spots[0].measured = Position{1e9, 100e6};
@@ -180,7 +180,7 @@ TEST_CASE("medians fill the axis of time, and an interval beyond it ends in an a
 }
 
 // Three layers recompute everything, two keep attention, three keep all that autograd saves.
-TEST_CASE("what a point keeps is a strip of its layers, a colour for each set of roles") {
+TEST_CASE("a point's saves are a strip of its layers, with a colour for each set of roles") {
   FrontRecord record = predicted_front();
   record.front.points[0].layers = {{"0-2", true, {}, {}},
                                    {"3-4", true, {}, {"attention.core::rematch::attention"}},
@@ -202,14 +202,14 @@ TEST_CASE("what a point keeps is a strip of its layers, a colour for each set of
   CHECK(kept_layers(record, {0, 1}).is_empty());
 }
 
-TEST_CASE("a searched front has no chart but its picture") {
+TEST_CASE("a searched front has only one chart") {
   CHECK(std::holds_alternative<Picture>(draw_chart("front", representative_front())));
   CHECK(std::holds_alternative<Rejected>(draw_chart("memory", representative_front())));
 }
 
 // Regions over two layers name the layer of each op. Casts and norms beside a costly op do not
 // change the colour.
-TEST_CASE("layers with the same costly ops have one colour, whatever else they keep") {
+TEST_CASE("layers with the same costly ops share a colour, whatever else they keep") {
   FrontRecord record = predicted_front();
   const std::vector<std::string> mixed = {"attention_norm::aten::rsqrt",
                                           "attention.core::rematch::attention", "ffn::aten::mm#1"};

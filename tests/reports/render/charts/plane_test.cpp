@@ -38,7 +38,7 @@ FrontPanels random_panels(std::uint32_t seed) {
   return chart;
 }
 
-TEST_CASE("panels of fronts have the same axes, whatever each of them holds") {
+TEST_CASE("panels of fronts have the same axes, whatever their points") {
   FrontPanels chart{
       "Front",
       {{"small", "", {{{0.5, 1.1}, "a", "", true}}}, {"large", "", {{{0.9, 3.0}, "b", "", true}}}},

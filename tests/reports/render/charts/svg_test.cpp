@@ -8,13 +8,13 @@
 
 namespace rematch::chart {
 
-TEST_CASE("markup in text is text") {
+TEST_CASE("markup in text is escaped") {
   CHECK(escape_markup("<b a=\"1\" c='2'>&amp;") ==
         "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;");
   CHECK(escape_markup("\u00e9\n\u2026") == "\u00e9\n\u2026");
 }
 
-TEST_CASE("what markup cannot hold becomes the replacement character") {
+TEST_CASE("characters that markup forbids become the replacement character") {
   const std::string replaced =
       "a\xEF\xBF\xBD"
       "b";
@@ -36,7 +36,7 @@ TEST_CASE("a coordinate that is not finite is refused") {
   }
 }
 
-TEST_CASE("shapes are written with their hints, numbers short") {
+TEST_CASE("shapes are written with their hints and short numbers") {
   Picture picture{"a & b", 100, 50};
   picture.add(Rectangle{{1, 2.04, 11, 12}, Paint::kBlue, "x < y"});
   const std::string svg = to_svg(picture);
@@ -46,7 +46,7 @@ TEST_CASE("shapes are written with their hints, numbers short") {
                                       "class=\"f6\"><title>x &lt; y</title></rect>"));
 }
 
-TEST_CASE("a file has its legend above the picture, a line for each key") {
+TEST_CASE("a file has its legend above the picture, with a line for each key") {
   Picture picture{"", 300, 50};
   picture.legend = {{"first", MarkerKind::kSquare, Paint::kBlue}, {"second"}};
   CHECK_THAT(to_svg_file(picture), Catch::Contains("viewBox=\"-16 -56 332 122\""));
@@ -58,7 +58,7 @@ TEST_CASE("a file has its legend above the picture, a line for each key") {
                       Catch::Contains("www...</text>"));
 }
 
-TEST_CASE("strokes, bars and markers cover what text must not, areas and grid lines do not") {
+TEST_CASE("strokes, bars and markers must not overlap text, but areas and grid lines may") {
   CHECK(covered_by(Rectangle{{0, 0, 4, 4}, Paint::kBlue, ""}).size() == 1);
   CHECK(covered_by(Marker{}).size() == 1);
   CHECK(covered_by(Path{{{0, 0}, {90, 0}}}).size() == 1);
@@ -70,7 +70,7 @@ TEST_CASE("strokes, bars and markers cover what text must not, areas and grid li
   CHECK(covered_by(Label{{0, 0}, "word"}).empty());
 }
 
-TEST_CASE("text that is too wide ends in an ellipsis and then fits") {
+TEST_CASE("text that is too wide is cut with an ellipsis and then fits") {
   CHECK(fit_text("short", 100) == "short");
   for (const double width : {20.0, 40.0, 80.0}) {
     const std::string cut = fit_text("a_policy_with_a_very_long_name", width);

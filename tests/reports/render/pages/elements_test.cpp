@@ -4,7 +4,7 @@
 
 namespace rematch::page {
 
-TEST_CASE("narrow figures that follow each other stand in columns, the folded ones last") {
+TEST_CASE("adjacent narrow figures form columns, with folded ones last") {
   const auto narrow = [](const char* title, Fold fold) {
     return Figure{title, "", "", fold, FigureWidth::kColumn};
   };
@@ -22,7 +22,7 @@ TEST_CASE("narrow figures that follow each other stand in columns, the folded on
                  "<figure id=\"s1-3\"><h3>d</h3>\n</figure>\n"));
 }
 
-TEST_CASE("figures are linked in their order, by names that mean nothing in markup") {
+TEST_CASE("figures are linked in their order, by names without markup") {
   const Part shown{{}, "", "", {{"a", "", ""}, {"<b>", "", ""}}};
   CHECK_THAT(part(shown, "s1"),
              Catch::StartsWith("<p class=\"links\"><a href=\"#s1-0\">a</a>\n<a href=\"#s1-1\">"
@@ -31,7 +31,7 @@ TEST_CASE("figures are linked in their order, by names that mean nothing in mark
 }
 
 // The words are cut after two lines on a phone, but the page contains all of them.
-TEST_CASE("a row's words fold from a hundred letters on") {
+TEST_CASE("a row's text folds if it is longer than a hundred letters") {
   const auto table_of = [](std::size_t num_letters) {
     return grid({{{"name"}}, "", {{{"row"}, std::string(num_letters, 'w'), true}}});
   };
@@ -40,7 +40,7 @@ TEST_CASE("a row's words fold from a hundred letters on") {
   CHECK_THAT(table_of(100), !Catch::Contains("<details"));
 }
 
-TEST_CASE("names break after punctuation alone, and a spread has its sign") {
+TEST_CASE("names break only after punctuation, and a spread has its sign") {
   const std::string name = "a_policy(first=1,second)";
   const std::string text = grid(
       {{{"name"}, {"known to"}}, "", {{{name, "+- 1.0 %"}, ""}, {{name + "_and_more", "1"}, ""}}});
@@ -51,7 +51,7 @@ TEST_CASE("names break after punctuation alone, and a spread has its sign") {
 }
 
 // Tests a row that wraps. A cell without a value needs no title.
-TEST_CASE("a table that wraps on a telephone has the title of each value beside it") {
+TEST_CASE("a table that wraps on a telephone repeats the titles beside the values") {
   const table::Grid table{
       {{"contents"}, {"lowest <peak>"}, {"knee"}}, "", {{{"a", "1 B", "-"}, ""}}};
   const std::string wraps = grid(table, CellTitles::kBesideOnNarrow);
@@ -68,7 +68,7 @@ TEST_CASE("no line breaks between a number and its unit") {
              Catch::Contains("<b>68.0&nbsp;MiB</b><span>-32&nbsp;%</span>"));
 }
 
-TEST_CASE("a picture stands below its legend, whose symbols are text") {
+TEST_CASE("a picture is placed below its legend, whose symbols are text") {
   chart::Picture drawn{"t", 10, 10};
   drawn.legend = {{"why", chart::MarkerKind::kSquare, chart::Paint::kBlue},
                   {"<x>", chart::MarkerKind::kCircle, {}, {}, "a"}};

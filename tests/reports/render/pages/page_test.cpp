@@ -51,13 +51,13 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a page of a report") {
+TEST_CASE("the page of a report") {
   const std::string page = page_of(representative_report());
   testing::keep_page("report.html", page);
   CHECK(unbalanced(page) == "");
 }
 
-TEST_CASE("a page of a measured front and of one that was not run") {
+TEST_CASE("the pages of a measured front and of a front that was not run") {
   const std::string page = render_page(
       {}, {},
       {{"front.json", testing::representative_front()}, {"p.json", testing::predicted_front()}});
@@ -66,19 +66,19 @@ TEST_CASE("a page of a measured front and of one that was not run") {
   CHECK_THAT(page, !Catch::Contains("<script") && Catch::Contains("&lt;script&gt;"));
 }
 
-TEST_CASE("a chart as a file", "[golden]") {
+TEST_CASE("a chart is written to a file", "[golden]") {
   const Report report = representative_report();
   const auto picture =
       chart::draw_chart("front", compare_policies(report).front(), report.provenance.environment);
   testing::check_golden("render/front.svg", to_svg_file(std::get<chart::Picture>(picture)));
 }
 
-TEST_CASE("a telling report as CSV", "[golden]") {
+TEST_CASE("a representative report as CSV", "[golden]") {
   const std::vector<NamedReport> reports = {{"sample.json", representative_report()}};
   testing::check_golden("render/points.csv", render_csv(reports));
 }
 
-TEST_CASE("names that mean something in markup are text everywhere") {
+TEST_CASE("names that contain markup are escaped everywhere") {
   const Report report = representative_report();
   const std::string page = page_of(report);
   CHECK_THAT(page, !Catch::Contains("<script") && !Catch::Contains("<img") &&
@@ -102,7 +102,7 @@ TEST_CASE("the page loads nothing and runs nothing") {
   CHECK_THAT(page, Catch::Contains("default-src 'none'"));
 }
 
-TEST_CASE("every point has a row, failed ones with their reason") {
+TEST_CASE("every point has a row, and failed points have their reason") {
   const Report report = representative_report();
   const std::string page = page_of(report);
   CHECK(count_of(page, "<tbody>") == report.points.size());
@@ -119,7 +119,7 @@ std::vector<std::string> between(const std::string& text, const std::string& bef
   return found;
 }
 
-TEST_CASE("files on one page are told apart by their names, and by their folders if they must") {
+TEST_CASE("files on one page have distinct names, with folders if necessary") {
   const Report report{testing::sample_provenance(), {testing::sample_point("none")}, {}};
   CompareRecord compared;
   compared.base.file = compared.candidate.file = "a.json";
@@ -141,7 +141,7 @@ TEST_CASE("files on one page are told apart by their names, and by their folders
   CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
 }
 
-TEST_CASE("every link of a page leads to a part of it, and every figure has one") {
+TEST_CASE("every link of a page has a target, and every figure has a link") {
   const std::string page = render_page({{"a.json", representative_report()}}, {},
                                        {{"front.json", testing::representative_front()}});
   const std::vector<std::string> anchors = between(page, " id=\"", "\"");
@@ -151,7 +151,7 @@ TEST_CASE("every link of a page leads to a part of it, and every figure has one"
   CHECK((std::set<std::string>(links.begin(), links.end()) == distinct));
 }
 
-TEST_CASE("a page opens with what answers and folds the rest, and a long table with it") {
+TEST_CASE("a page opens with the answers and folds the rest, also a long table") {
   const std::string page = page_of(representative_report());
   const auto is_folded = [](const std::string& text, const std::string& title) {
     return text.find("<summary><h3>" + title + "</h3>") != std::string::npos;
@@ -165,7 +165,7 @@ TEST_CASE("a page opens with what answers and folds the rest, and a long table w
   CHECK(is_folded(page, "Executed matmul ops"));
 }
 
-TEST_CASE("the page's title is what its content answers") {
+TEST_CASE("a page's title states what its content answers") {
   CHECK(between(page_of(representative_report()), "<h1>", "</h1>").front() ==
         "Which activations to keep");
   const std::string compared = render_page({}, {{"c.json", CompareRecord{}}});
@@ -174,7 +174,7 @@ TEST_CASE("the page's title is what its content answers") {
         "Activation checkpointing: Compared: c.json");
 }
 
-TEST_CASE("a page of nothing says so") {
+TEST_CASE("an empty page says so") {
   CHECK_THAT(render_page({{"empty.json", Report{}}}), Catch::Contains("The report has no points."));
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("a page of 500 points stays under 2 MB and shows them all") {
   CHECK_THAT(page, Catch::Contains("Shown: 40 of 500 points"));
 }
 
-TEST_CASE("a page shows 100 points of many, by their own numbers, and every one that was run") {
+TEST_CASE("a page shows at most 100 points by their own numbers, and every measured one") {
   FrontRecord record = testing::predicted_front();
   Front& front = record.front;
   front.points.clear();
@@ -207,7 +207,7 @@ TEST_CASE("a page shows 100 points of many, by their own numbers, and every one 
   CHECK_THAT(page, Catch::Contains("of 1000 points, by the area that they add"));
 }
 
-TEST_CASE("CSV quotes what it must, and defuses formulas") {
+TEST_CASE("CSV quotes where necessary, and defuses formulas") {
   Report report{testing::sample_provenance(), {testing::sample_oom("a,\"b\"")}, {}};
   report.points[0].reason = "=cmd()\nnext";
   const std::vector<NamedReport> reports = {{"r.json", report}};
@@ -240,7 +240,7 @@ TEST_CASE("a CSV line has as many cells as the header") {
   CHECK(num_csv_rows(render_csv(reports)) == 5);
 }
 
-TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minus sign") {
+TEST_CASE("headings, tiles and verdicts are capitalized, and intervals have a plus-minus sign") {
   Report report = testing::representative_report();
   report.points.back().reason = "the median is only known to +- 12 %";
   report.points.back().status = PointStatus::kInvalid;
@@ -261,7 +261,7 @@ TEST_CASE("headings, tiles and verdicts have capitals, and intervals a plus-minu
 
 // Hypervolume is a figure for experts. It is only among the words of the folded baselines, and in a
 // table beside.
-TEST_CASE("no card and no title of a front's page is of hypervolume") {
+TEST_CASE("hypervolume has no card and no title on a front's page") {
   const std::string page = render_page({}, {}, {{"f.json", testing::representative_front()}});
   for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
     for (const std::string& title : between(page, before, "<")) {
@@ -299,7 +299,7 @@ TEST_CASE("CSV has a column for every dimension, setting and commit") {
   CHECK(num_csv_rows(csv) == 2);
 }
 
-TEST_CASE("a searched front as CSV has a line a point and baseline, predicted and measured") {
+TEST_CASE("a searched front as CSV has a line per point and baseline, predicted and measured") {
   std::vector<NamedFront> fronts = {{"f.json", testing::representative_front()}};
   fronts[0].record.ops = "fused";
   fronts[0].record.git_commit = "0123abc";
@@ -347,7 +347,7 @@ CompareRecord two_metrics_and_an_extra() {
   return record;
 }
 
-TEST_CASE("a compare record as CSV has a line a row and metric, and the points left over") {
+TEST_CASE("a compare record as CSV has a line per row and metric, and the uncompared points") {
   const std::vector<NamedCompare> compares = {{"c.json", two_metrics_and_an_extra()}};
   const std::string csv = render_csv(compares);
   CHECK(num_csv_rows(csv) == 3);
@@ -362,7 +362,7 @@ TEST_CASE("a compare record as CSV has a line a row and metric, and the points l
           Catch::Contains(",extra,\"seed 0 in the base, 1 in the candidate\""));
 }
 
-TEST_CASE("a comparison's page draws what differs, and says the rest in a line and a table") {
+TEST_CASE("a comparison's page draws the differences, and states the rest in a line and a table") {
   const std::string page = render_page({}, {{"c.json", two_metrics_and_an_extra()}});
   CHECK_THAT(page, Catch::Contains("The same in every row: peak allocated.") &&
                        !Catch::Contains("<h3>Peak allocated, candidate over base") &&

@@ -26,13 +26,13 @@ std::vector<std::string> all_between(const std::string& text, const std::string&
   return found;
 }
 
-TEST_CASE("a page of a sweep") {
+TEST_CASE("the page of a sweep") {
   const std::string page = sweep_page(testing::representative_sweep());
   testing::keep_page("sweep.html", page);
   CHECK_THAT(page, Catch::StartsWith("<!DOCTYPE html>"));
 }
 
-TEST_CASE("a sweep's page names what failed, was skipped and is missing, with the reason") {
+TEST_CASE("a sweep's page lists failed, skipped and missing comparisons, with the reason") {
   const std::string page = sweep_page(testing::representative_sweep());
   CHECK_THAT(page, Catch::Contains(">skipped<") && Catch::Contains(">failed<") &&
                        Catch::Contains(">not measured<") && Catch::Contains(">oom<"));
@@ -42,7 +42,7 @@ TEST_CASE("a sweep's page names what failed, was skipped and is missing, with th
                        Catch::Contains("tokens 32, batch 2, seed 1"));
 }
 
-TEST_CASE("every link of a sweep's page leads to a part of it, also to what is folded") {
+TEST_CASE("every link of a sweep's page has a target, also in folded parts") {
   for (const Report& report : {testing::representative_sweep(), testing::large_sweep(4)}) {
     const std::string page = sweep_page(report);
     const std::vector<std::string> anchors = all_between(page, " id=\"", "\"");
@@ -84,7 +84,7 @@ TEST_CASE("a page of 500 comparisons opens with an overview and folds each compa
   CHECK_THAT(page, Catch::Contains("Shown: 24 of 100 comparisons"));
 }
 
-TEST_CASE("a cell of a heat map is text with a tint, and its columns lead to the comparisons") {
+TEST_CASE("a cell of a heat map is tinted text, and column titles link to the comparisons") {
   const page::HeatMap map{
       "tokens",
       {{"8", "s1"}, {"<16>", ""}},

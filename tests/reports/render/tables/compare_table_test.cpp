@@ -11,7 +11,7 @@ namespace rematch {
 using testing::compare;
 using testing::timed_point;
 
-TEST_CASE("a change that rounding would hide is told by how much it is, with its unit") {
+TEST_CASE("a change that rounding would hide is printed as a difference with its unit") {
   CompareSettings settings;
   settings.floors[Metric::kStepTime] = {0, 0};
   const PointRecord base = timed_point("none", {100000, 100001, 100002, 100001});
@@ -23,7 +23,8 @@ TEST_CASE("a change that rounding would hide is told by how much it is, with its
   CHECK_THAT(text, Catch::Contains("step time 100 ms to 100 ms (+10.0 us)"));
 }
 
-TEST_CASE("a comment on a pull request leads with the verdict, and both sides have their commits") {
+TEST_CASE(
+    "a comment on a pull request starts with the verdict, and both sides have their commits") {
   CompareRecord record =
       compare(timed_point("full", {10000, 10001}), timed_point("full", {10000, 10001}));
   record.base.file = "base.json";
@@ -42,7 +43,7 @@ TEST_CASE("a comment on a pull request leads with the verdict, and both sides ha
 }
 
 // Rounds of 7 to 48 ms against 10 ms: the ratio is from less than half to eight.
-TEST_CASE("noise of times stands once below the rows, with what to do about it") {
+TEST_CASE("noise of times is mentioned once below the rows, with advice") {
   const std::vector<double> quiet = {10000, 10001, 10002, 10001};
   const CompareRecord noisy =
       compare(timed_point("full", quiet), timed_point("full", {7000, 48000, 18000, 18000}));

@@ -24,7 +24,7 @@ std::size_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_CASE("a front's first line is what was searched: model, dtype, load, device, ranks") {
+TEST_CASE("a front's first line has the model, dtype, load, device, ranks") {
   FrontRecord record = predicted_front();
   record.dimensions["tokens"] = 8192;
   CHECK(setting_words(record) ==
@@ -60,7 +60,7 @@ TEST_CASE("a front's first line is what was searched: model, dtype, load, device
 }
 
 // The peaks are 60, 74, 83, 96, 128 and 160 MiB.
-TEST_CASE("what the device's memory holds leads, and larger rows say that they exceed it") {
+TEST_CASE("the point that fits the device leads, and larger rows say that they exceed its memory") {
   FrontRecord record = predicted_front();
   CHECK(lead_words(record) ==
         "The fastest that fits cpu's 148 MiB, point 4: peak 128 MiB, step 104 ms (+4.0 %): layers "
@@ -78,7 +78,7 @@ TEST_CASE("what the device's memory holds leads, and larger rows say that they e
 
 // Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 do not fit, nor do the
 // baselines none, nth_first(2) and first_n(2).
-TEST_CASE("what is reserved of the device is said, and taken off before a point leads") {
+TEST_CASE("the device's reserve is stated, and subtracted before a point leads") {
   FrontRecord record = predicted_front();
   record.reserve = MemoryReserve{Bytes{8 << 20}, Bytes{16 << 20}, Bytes{24 << 20}, std::nullopt};
   CHECK(lead_words(record).starts_with(
@@ -94,7 +94,7 @@ TEST_CASE("what is reserved of the device is said, and taken off before a point 
              Catch::Contains("No plan fits 90.0 MiB (100 MiB less 10.0 MiB of --reserve)."));
 }
 
-TEST_CASE("the answer to a budget replaces the sentence on the device's memory") {
+TEST_CASE("the answer to a budget replaces the sentence about the device's memory") {
   FrontRecord record = predicted_front();
   record.budget = Bytes{90 << 20};
   CHECK(lead_words(record) == "No plan fits 90.0 MiB.");
@@ -113,7 +113,7 @@ TEST_CASE("the answer to a budget replaces the sentence on the device's memory")
   CHECK(lead_words(record).empty());
 }
 
-TEST_CASE("each point says what it keeps, and the next commands name the point that leads") {
+TEST_CASE("each point lists its saves, and the next commands name the leading point") {
   const FrontRecord record = predicted_front();
   const std::string text = text_of(record, {"out/front.json", ""});
   for (const FrontPoint& point : record.front.points) {
@@ -154,7 +154,7 @@ TEST_CASE("a measured front shows calibrated times, and the profile's in one col
   for (const char* unmeasured : {"122 ms", "104 ms"}) CHECK(times(text, unmeasured) == 0);
 }
 
-TEST_CASE("a measured front on a GPU says what libraries hold besides") {
+TEST_CASE("a measured front on a GPU states the memory of libraries") {
   FrontMeasurement measurement = *calibrated_front().front.measurement;
   CHECK_THAT(measurement_words(measurement), Catch::Contains("to the byte. Step times"));
   measurement.workspace = Bytes{64 << 20};
@@ -162,7 +162,7 @@ TEST_CASE("a measured front on a GPU says what libraries hold besides") {
              Catch::Contains("to the byte, without the 64.0 MiB of libraries' workspaces. Step"));
 }
 
-TEST_CASE("a calibration far from 1 says that the profile is not of this machine's state") {
+TEST_CASE("a calibration far from 1 warns that the profile does not fit the machine's state") {
   FrontRecord record = calibrated_front();
   const std::string warning =
       "Measured steps take 2.93 times the sum of the profile's op times: the profile is stale, "
@@ -184,7 +184,7 @@ TEST_CASE("the next command never runs the plan that keeps everything") {
 
 // 128 MiB and 104 ms are 20 % below and 4 % above the plan without regions. The lowest peak, 60 MiB
 // in 130 ms, is 53 % below and 25 % above this `none`.
-TEST_CASE("rows are compared with none, where gathered parameters that are held cost more") {
+TEST_CASE("rows are compared with none even if another plan holds gathered parameters") {
   FrontRecord record = predicted_front();
   record.front.none = record.front.points[4];
   record.front.none->plan.policy = "none";
@@ -203,7 +203,7 @@ TEST_CASE("rows are compared with none, where gathered parameters that are held 
             .starts_with("checkpointing lowers the peak by up to 53 %, for 25 % more step time"));
 }
 
-TEST_CASE("a step of no time has no ratio, and a family without a margin says nothing of it") {
+TEST_CASE("a step of zero time has no ratio, and a family without a margin omits it") {
   FrontRecord record = testing::representative_front();
   record.front.nothing_recomputed.step_time = {};
   record.front.points[0].measured->step_time = std::chrono::nanoseconds(0);
@@ -215,7 +215,7 @@ TEST_CASE("a step of no time has no ratio, and a family without a margin says no
   CHECK_THAT(text, Catch::Contains("ahead when measured\n"));
 }
 
-TEST_CASE("a stopped search without baselines claims nothing of them") {
+TEST_CASE("a stopped search without baselines makes no claim about baselines") {
   FrontRecord record = predicted_front();
   record.front.is_complete = false;
   record.front.baselines.clear();
@@ -228,7 +228,7 @@ TEST_CASE("the knee is one short line") {
   CHECK(knee_words(predicted_front().front) == "The knee, point 3: peak 96.0 MiB, step 108 ms");
 }
 
-TEST_CASE("words of a plan are cut between words where all layers would fill a screen") {
+TEST_CASE("descriptions of plans are cut between words if all layers would fill a screen") {
   FrontPoint point;
   point.saves = "layers 0-3: keep all";
   CHECK(short_saves(point) == point.saves);

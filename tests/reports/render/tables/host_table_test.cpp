@@ -39,7 +39,7 @@ TEST_CASE("a point that offloads has a row for its host memory") {
   CHECK(timed.rows[0].cells.at(6) == "2.00 ms");
 }
 
-TEST_CASE("a report whose plans keep nothing on the host has no table of it") {
+TEST_CASE("a report whose plans keep nothing on the host has no host table") {
   Report report{testing::sample_provenance(), {}, {}};
   report.points = {testing::sample_point("none")};
   const PolicyComparison comparison = compare_policies(report).at(0);
@@ -47,7 +47,7 @@ TEST_CASE("a report whose plans keep nothing on the host has no table of it") {
   CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Host peak"));
 }
 
-TEST_CASE("host memory is written and read back") {
+TEST_CASE("host memory reads back unchanged") {
   Report report = report_with_host();
   report.points[1].memory->host->exposed_time = std::chrono::nanoseconds(5);
   const Report again = report_from_json(Json::parse(report_to_json(report).dump()));

@@ -38,7 +38,7 @@ std::string text_of(LoadsRecord record) {
   return loads_to_text(record, TableFormat::kText, kWide);
 }
 
-TEST_CASE("loads say which is the largest that fits and which makes the most") {
+TEST_CASE("a table of loads names the largest load that fits and the fastest one") {
   const std::string text = text_of(found_loads());
   CHECK_THAT(text, Catch::Contains("the largest batch that fits is 4; the highest throughput is "
                                    "1500 tokens/s at 2. "));
@@ -50,7 +50,7 @@ TEST_CASE("loads say which is the largest that fits and which makes the most") {
   CHECK_THAT(text_of(all), Catch::Contains("is 8, the largest that was tried;"));
 }
 
-TEST_CASE("rates of one of several ranks say so, and what all make together") {
+TEST_CASE("the rate of one rank is marked as such, and the rate of all ranks is given") {
   const std::string text = text_of(found_loads(8, 8));
   CHECK_THAT(text, Catch::Contains("tokens/s per rank (roofline)"));
   CHECK_THAT(text, Catch::Contains("within 70.0 GiB on each of 8 ranks: "));
@@ -58,7 +58,7 @@ TEST_CASE("rates of one of several ranks say so, and what all make together") {
   CHECK_THAT(text, Catch::Contains("communication by its link, without overlap"));
 }
 
-TEST_CASE("ranks that share a batch make its tokens together") {
+TEST_CASE("ranks that share a batch share one rate") {
   const std::string text = text_of(found_loads(8, 4));
   CHECK_THAT(text, Catch::Contains("tokens/s per 2 ranks (roofline)"));
   CHECK_THAT(text, Catch::Contains("1500 tokens/s per 2 ranks, 6000 over all 8, at 2. "));

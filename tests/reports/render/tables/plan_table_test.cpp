@@ -28,7 +28,7 @@ void check_golden(const std::string& name, const std::string& text) {
 }
 
 // A block keeps its attention and recomputes the rest.
-TEST_CASE("kept ops alone are a line each, under the layers that keep them") {
+TEST_CASE("each kept op has a line under the layers that keep it") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const std::string text = kept_to_text(plan_of("attn_only", trace), trace, "a note", kAllColumns);
   CAPTURE(text);
@@ -41,7 +41,7 @@ TEST_CASE("kept ops alone are a line each, under the layers that keep them") {
              Catch::Contains("kept: nothing\n"));
 }
 
-TEST_CASE("what the step hides is described") {
+TEST_CASE("hidden effects of the step are described") {
   Trace trace = testing::toy_llama({.layers = 2});
   trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{0, 1}}}, {}, {"lib::noisy"}};
   const Plan plan = plan_of("full", trace);
@@ -132,13 +132,13 @@ TEST_CASE("every second matmul is described with its number and parity", "[golde
   check_golden("every_second_matmul.txt", plan_to_text(split, trace, "", kAllColumns));
 }
 
-TEST_CASE("in a narrow terminal the reasons of kept ops go below them") {
+TEST_CASE("in a narrow terminal the reasons of kept ops go on the next line") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const std::string text = kept_to_text(plan_of("attn_only", trace), trace, "", 40);
   CHECK_THAT(text, Catch::Contains("\n    reason "));
 }
 
-TEST_CASE("a plan of another model is not shown") {
+TEST_CASE("printing a plan of another model is refused") {
   const Plan plan = plan_of("full", testing::toy_llama({.layers = 4}));
   const Trace other = testing::toy_llama({.layers = 3});
   CHECK_THROWS_AS(plan_to_text(plan, other, "", kAllColumns), std::invalid_argument);

@@ -23,7 +23,7 @@ PredictedStep step_of(std::int64_t peak_gib) {
   return step;
 }
 
-TEST_CASE("predictions are a table that fits a screen, under a line of what was asked") {
+TEST_CASE("predictions are a table that fits a screen, below a line with the settings") {
   PredictedStep none = step_of(9);
   none.policy = "none";
   none.has_regions = false;
@@ -42,7 +42,7 @@ TEST_CASE("predictions are a table that fits a screen, under a line of what was 
   }
 }
 
-TEST_CASE("a predicted peak that leaves something out is a lower bound, and the row says why") {
+TEST_CASE("an incomplete predicted peak is marked as a lower bound, and the row says why") {
   PredictedStep step = step_of(3);
   step.memory.predicted_peak_note = "without buffers of collectives";
   const std::string text = predictions_to_text("", {step}, kWidth);
@@ -51,7 +51,7 @@ TEST_CASE("a predicted peak that leaves something out is a lower bound, and the 
                        Catch::Contains("without buffers of collectives"));
 }
 
-TEST_CASE("a prediction says what waits on the host") {
+TEST_CASE("a prediction states the memory held on the host") {
   constexpr std::int64_t kMiB = 1 << 20;
   PredictedStep step = step_of(3);
   step.memory.host = HostRecord{

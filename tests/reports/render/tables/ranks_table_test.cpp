@@ -28,18 +28,19 @@ std::vector<std::string> cells_of(const PointRecord& point) {
   return grid.rows[0].cells;
 }
 
-TEST_CASE("a report of several ranks has their collectives and peaks below its table", "[golden]") {
+TEST_CASE("a report of several ranks lists their collectives and peaks below its table",
+          "[golden]") {
   testing::check_golden("report_of_ranks.txt",
                         render_table(report_on_ranks(), TableFormat::kText, 100));
 }
 
-TEST_CASE("collectives are those of a step by phase, moved bytes of all of it") {
+TEST_CASE("collectives are counted per step and phase, and bytes over all phases") {
   const std::vector<std::string> cells = cells_of(sample_on_ranks("full", 12));
   CHECK(cells == std::vector<std::string>{"full", "on_demand", "16/12/16", "44.0 MiB",
                                           "69.0 MiB to 70.0 MiB (rank 1)"});
 }
 
-TEST_CASE("equal peaks are said once, and of a pretended rank that it is one") {
+TEST_CASE("equal peaks are printed once, and a pretended rank is named") {
   PointRecord point = sample_on_ranks("none", 0);
   point.ranks->ranks[0].peak_allocated = point.ranks->ranks[1].peak_allocated;
   CHECK(cells_of(point).back() == "all 100 MiB");
@@ -55,7 +56,7 @@ TEST_CASE("a report without ranks has no such table") {
   CHECK_THAT(render_table(report, TableFormat::kText, 100), !Catch::Contains("Collectives"));
 }
 
-TEST_CASE("ranks are written and read back") {
+TEST_CASE("ranks read back unchanged") {
   const Report report = report_on_ranks();
   const Report again = report_from_json(Json::parse(report_to_json(report).dump()));
   CHECK(again.points.at(1).ranks == report.points[1].ranks);

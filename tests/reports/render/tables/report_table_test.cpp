@@ -75,7 +75,7 @@ TEST_CASE("the comparison table as markdown", "[golden]") {
                         render_table(comparison_report(), TableFormat::kMarkdown));
 }
 
-TEST_CASE("the table of a model that no policy can help", "[golden]") {
+TEST_CASE("the table of a model whose peak no policy can lower", "[golden]") {
   testing::check_golden("render/bound.txt", render_table(bound_report(), TableFormat::kText));
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("a terminal of 80 columns is enough") {
   CHECK(longest_line(text.substr(0, text.find("Reproduce with"))) <= 80);
 }
 
-TEST_CASE("every point has a row and failures are summed up") {
+TEST_CASE("every point has a row, and failures are counted") {
   const Report report = comparison_report();
   const std::string text = render_table(report, TableFormat::kText);
   for (const PointRecord& point : report.points) {
@@ -102,7 +102,7 @@ TEST_CASE("every point has a row and failures are summed up") {
                                    "at 90.0 MiB)."));
 }
 
-TEST_CASE("whichever point was the reference says how far it strays from itself") {
+TEST_CASE("the noise is stated for whichever point is the reference") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
   CHECK_THAT(text(),
@@ -116,7 +116,7 @@ TEST_CASE("whichever point was the reference says how far it strays from itself"
   CHECK_THAT(text(), Catch::Contains("the two timings of full on_demand differ by -10 % to +10 %"));
 }
 
-TEST_CASE("a share of the card's peak stands beside the step time where it is known") {
+TEST_CASE("the share of the card's peak rate is beside the step time if known") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kMarkdown); };
   CHECK(text().find("MFU") == std::string::npos);
@@ -127,7 +127,7 @@ TEST_CASE("a share of the card's peak stands beside the step time where it is kn
                          Catch::Contains("MFU: matmul and attention flops"));
 }
 
-TEST_CASE("times with another attention kernel than counts are named") {
+TEST_CASE("the table says if times used another attention kernel than counts") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
   CHECK(text().find("attention, which LibTorch chooses") == std::string::npos);
@@ -135,7 +135,7 @@ TEST_CASE("times with another attention kernel than counts are named") {
   CHECK_THAT(text(), Catch::Contains("Times use cudnn attention, which LibTorch chooses"));
 }
 
-TEST_CASE("the peaks of timed steps stand beside those of the memory pass") {
+TEST_CASE("the peaks of timed steps are beside those of the memory pass") {
   Report report = comparison_report();
   report.points[0].time->peak_allocated = Bytes{100 * kMiB.count};
   report.points[0].time->peak_reserved = Bytes{120 * kMiB.count};
@@ -145,7 +145,7 @@ TEST_CASE("the peaks of timed steps stand beside those of the memory pass") {
   CHECK_THAT(render_table(report, TableFormat::kText, 200), !Catch::Contains("timed steps"));
 }
 
-TEST_CASE("whose bits are compared is said where it is not the reference asked for") {
+TEST_CASE("the reference of compared bits is named if it is not the requested one") {
   Report report = comparison_report();
   report.points[1].parity->reference = "full";
   report.points[1].parity->reference_reason = "none ended oom";
@@ -154,7 +154,7 @@ TEST_CASE("whose bits are compared is said where it is not the reference asked f
   CHECK_THAT(render_table(report, TableFormat::kText, 1000), !Catch::Contains("none ended oom"));
 }
 
-TEST_CASE("points of different models are compared apart") {
+TEST_CASE("points of different models are compared separately") {
   Report report = comparison_report();
   PointRecord other = sample_recomputing("full", 8, Bytes{30 * kMiB.count}, 1.3);
   other.identity.model = "llama_small";

@@ -18,7 +18,7 @@ FrontRecord record_with_simple() {
   return record;
 }
 
-TEST_CASE("the simple plan is a row beside the front's points, with its distance to them") {
+TEST_CASE("the simple plan is a row beside the front's points, with its distance from them") {
   const FrontRecord record = record_with_simple();
   const table::Row row = simple_row(record);
   CHECK(row.cells.front() == "simple");
@@ -32,7 +32,7 @@ TEST_CASE("the simple plan is a row beside the front's points, with its distance
              !Catch::Contains("simple"));
 }
 
-TEST_CASE("the simple plan alone fits on a screen and says how it is typed and who runs it") {
+TEST_CASE("the simple plan fits on a screen and names its policy and the systems that run it") {
   const FrontRecord record = record_with_simple();
   const std::string text = simple_to_text(record, kScreenColumns, {"front.json", ""});
   CAPTURE(text);
@@ -50,7 +50,7 @@ TEST_CASE("the simple plan alone fits on a screen and says how it is typed and w
   CHECK(num_lines <= 24);
 }
 
-TEST_CASE("each schedule comes with the systems that have it") {
+TEST_CASE("each schedule is listed with its systems") {
   CHECK_THAT(schedule_words(Schedule::kWholeRegion), Catch::Contains("torch.utils.checkpoint"));
   CHECK_THAT(schedule_words(Schedule::kOnDemand), Catch::Contains("only rematch's engine"));
 }

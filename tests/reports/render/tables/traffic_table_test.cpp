@@ -24,7 +24,7 @@ PredictedStep step_of(const char* policy, std::int64_t gathers_again) {
   return step;
 }
 
-TEST_CASE("predicted collectives are counted by phase, with all that a rank sends") {
+TEST_CASE("predicted collectives are counted by phase, with all bytes that a rank sends") {
   const std::string text =
       traffic_to_text({step_of("none", 0), step_of("full", 32)}, nullptr, kWidth);
   CAPTURE(text);
@@ -35,7 +35,7 @@ TEST_CASE("predicted collectives are counted by phase, with all that a rank send
   CHECK(traffic_to_text({PredictedStep{}}, nullptr, kWidth).empty());
 }
 
-TEST_CASE("with times a step stands between two bounds") {
+TEST_CASE("if times are known a step is between two bounds") {
   PredictedStep step = step_of("full", 32);
   step.range = StepRange{milliseconds(800), milliseconds(130)};
   Profile profile;
