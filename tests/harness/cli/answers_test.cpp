@@ -63,7 +63,7 @@ std::vector<Answer> answers() {
   return found;
 }
 
-TEST_CASE("each of the five answers is a question with its reading, on a screen of 100 columns") {
+TEST_CASE("each of the five answers has a question and an explanation and fits 100 columns") {
   REQUIRE(answers().size() == 5);
   for (const Answer& answer : answers()) {
     CAPTURE(answer.arguments);
@@ -74,7 +74,7 @@ TEST_CASE("each of the five answers is a question with its reading, on a screen 
 
 // Runs the commands that need no file of the user. Messages are part of some answers in the README,
 // but they are not compared.
-TEST_CASE("the answers about models are what is printed") {
+TEST_CASE("the commands print the stored answers about models") {
   for (const Answer& answer : answers()) {
     if (!answer.arguments.starts_with("search") && !answer.arguments.starts_with("describe")) {
       continue;
@@ -90,7 +90,7 @@ TEST_CASE("the answers about models are what is printed") {
 }
 
 // A step under this policy file, compared with a step of none, shows the engine's own cost.
-TEST_CASE("a plan that keeps everything records every block and runs nothing again") {
+TEST_CASE("a plan that keeps everything records every block and recomputes nothing") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +
               " --steps 1 --rounds 0 --json");

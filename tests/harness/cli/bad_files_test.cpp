@@ -95,7 +95,7 @@ const std::vector<std::string> kReaders = {
 
 }  // namespace
 
-TEST_CASE("every subcommand that reads reports refuses bad files in one line with the file") {
+TEST_CASE("every subcommand that reads reports refuses bad files in one line with the path") {
   const ScratchFolder scratch;
   const std::string good = scratch.file("good.json");
   const std::string output = scratch.file("output");
@@ -116,7 +116,7 @@ TEST_CASE("every subcommand that reads reports refuses bad files in one line wit
   }
 }
 
-TEST_CASE("files of 100 MB that are none of ours are refused, not swallowed") {
+TEST_CASE("files of 100 MB in another format are refused without being read whole") {
   const ScratchFolder scratch;
   for (const BadFile& bad :
        {BadFile{"one string", "{\"schema\": \"" + std::string(kHuge, 'a') + "\"}", "schema"},
@@ -131,7 +131,7 @@ TEST_CASE("files of 100 MB that are none of ours are refused, not swallowed") {
 
 // 21 million numbers. Each would take a node of the JSON tree, an entry of the record and one of
 // its copy.
-TEST_CASE("a report with more values than memory is worth is refused before it has taken it") {
+TEST_CASE("a report with too many values is refused before it fills memory") {
   const ScratchFolder scratch;
   std::string numbers(42'000'000, '0');
   for (std::size_t comma = 1; comma < numbers.size(); comma += 2) numbers[comma] = ',';
@@ -141,7 +141,7 @@ TEST_CASE("a report with more values than memory is worth is refused before it h
   check_refused("gate " + file + " --max-peak-bytes 1GiB", file, "more than 20000000 values");
 }
 
-TEST_CASE("a line about a file stays short, however long the file's own texts are") {
+TEST_CASE("an error about a file is short even if the file contains long texts") {
   const ScratchFolder scratch;
   const std::string good = report_json().dump(1);
   const std::string long_text(kLong, 'y');
@@ -167,7 +167,7 @@ TEST_CASE("a line about a file stays short, however long the file's own texts ar
   }
 }
 
-TEST_CASE("names that are markup stay text in the page") {
+TEST_CASE("names that contain markup stay text in the page") {
   const ScratchFolder scratch;
   Report report{sample_provenance(), {sample_point("none")}, {}, {}};
   const std::string script = "</title><script>alert(1)</script>\" onload=\"x";

@@ -68,7 +68,7 @@ class Reports {
 
 // The candidate lacks wan_small's only shape and has another seed of llama_small instead. The sweep
 // has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
-TEST_CASE("two sweeps are compared point by point, and what only one of them has is named") {
+TEST_CASE("two sweeps are compared point by point, and points in only one are named") {
   const ScratchFolder scratch;
   Report base = representative_sweep();
   Report candidate = base;
@@ -118,7 +118,7 @@ TEST_CASE("two sweeps are compared point by point, and what only one of them has
 
 }  // namespace
 
-TEST_CASE("compare prints a table and succeeds unless told what to fail on") {
+TEST_CASE("compare prints a table and succeeds unless --fail-on is given") {
   const Reports reports;
   const Outcome plain = rematch("compare " + reports.base + " " + reports.other);
   CHECK(plain.code == 0);
@@ -133,7 +133,7 @@ TEST_CASE("compare prints a table and succeeds unless told what to fail on") {
   CHECK(rematch("compare " + reports.base + " " + reports.other + tolerant).code == 0);
 }
 
-TEST_CASE("compare does not succeed where it could not find what to fail on") {
+TEST_CASE("compare fails if a condition of --fail-on cannot be decided") {
   Reports reports;
   const auto inconclusive = [&](const std::string& candidate, const std::string& fail_on,
                                 const std::string& part) {
@@ -156,7 +156,7 @@ TEST_CASE("compare does not succeed where it could not find what to fail on") {
   CHECK_THAT(nothing.err, Catch::Contains("no point finished in both reports"));
 }
 
-TEST_CASE("compare's JSON goes to stdout and to the file asked for") {
+TEST_CASE("the JSON of compare goes to stdout and to the requested file") {
   const Reports reports;
   const ScratchFolder scratch;
   const std::string file = scratch.file("compare.json");
@@ -169,7 +169,7 @@ TEST_CASE("compare's JSON goes to stdout and to the file asked for") {
   CHECK_THAT(markdown.out, Catch::Contains("| policy | schedule | step time |"));
 }
 
-TEST_CASE("reports of different environments are compared only on demand") {
+TEST_CASE("reports of different environments are compared only on request") {
   Reports reports;
   const std::string mixed = reports.with_other_library();
   const Outcome refused = rematch("compare " + reports.base + " " + mixed);
@@ -181,7 +181,7 @@ TEST_CASE("reports of different environments are compared only on demand") {
   CHECK_THAT(allowed.out, Catch::Contains("libtorch_version"));
 }
 
-TEST_CASE("what compare cannot use is one line with exit code 2") {
+TEST_CASE("compare rejects unusable inputs in one line with exit code 2") {
   Reports reports;
   const std::string both = reports.base + " " + reports.other;
   const auto refuses = [](const std::string& arguments, const std::string& part) {

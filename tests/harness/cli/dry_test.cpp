@@ -29,7 +29,7 @@ Outcome rematch_beside(const std::string& arguments) {
   return run_program(plain.string(), arguments);
 }
 
-TEST_CASE("doctor knows the dry device, and that kernels are counted on it") {
+TEST_CASE("doctor lists the dry device and states that it counts kernels") {
   const Json doctor = Json::parse(rematch("doctor --json", "DRY_CUDA_CARD=a100 ").out);
   CHECK(doctor.at("devices").at("cuda") == "ok");
   CHECK(doctor.at("kernel_counting") == "ok");
@@ -37,7 +37,7 @@ TEST_CASE("doctor knows the dry device, and that kernels are counted on it") {
   CHECK(doctor.at("environment").at("driver").is_null());
 }
 
-TEST_CASE("the command without CUDA goes on as the one on the dry device, as the card asked for") {
+TEST_CASE("a build without CUDA starts the command on the dry device, with the requested card") {
   const Outcome outcome =
       rematch_beside("run " + kTinyDit + "--dtype bfloat16 --policy none,full " + kOnce +
                      "--device cuda-dry --card l40s");
@@ -57,7 +57,7 @@ TEST_CASE("the command without CUDA goes on as the one on the dry device, as the
   CHECK(full.at("recompute").dump().find("pytorch_flash::flash_fwd") != std::string::npos);
 }
 
-TEST_CASE("the table of a dry run says what is not proven, and what was launched by name") {
+TEST_CASE("the table of a dry run says what is unproven and lists launches by name") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch_beside("run " + kTinyDit + "--policy full --steps 2 " +
@@ -70,7 +70,7 @@ TEST_CASE("the table of a dry run says what is not proven, and what was launched
   CHECK(rematch("validate " + file).code == 0);
 }
 
-TEST_CASE("a card is the dry device's, and one that there is") {
+TEST_CASE("--card requires the dry device and a known card") {
   const std::string run = "run " + kTinyDit + "--policy full " + kOnce;
   for (const auto& [flags, said] : std::vector<std::pair<std::string, std::string>>{
            {"--device cuda-dry --card h10", "did you mean 'h100'"},
@@ -81,7 +81,7 @@ TEST_CASE("a card is the dry device's, and one that there is") {
   }
 }
 
-TEST_CASE("a dry run on the second of two devices, and none on a third") {
+TEST_CASE("a dry run works on the second of two devices, but not on a third") {
   const std::string run = "run " + kTinyLlama + "--policy none " + kOnce;
   const Outcome second = rematch(run + "--device cuda:1", "DRY_CUDA_DEVICES=2 ");
   CHECK(second.code == 0);
@@ -93,7 +93,7 @@ TEST_CASE("a dry run on the second of two devices, and none on a third") {
 
 // A context takes 520 MiB. The model's weights and its optimizer's state fit into the remaining
 // memory, but its activations do not.
-TEST_CASE("a device that is too small is a result with its phase") {
+TEST_CASE("running out of memory on a small device is a result with its phase") {
   const Outcome outcome = rematch(
       "run --model llama_small --layers 8 --dim 512 --ffn 2048 --tokens 4096 --batch 16 --policy "
       "none " +
@@ -107,7 +107,7 @@ TEST_CASE("a device that is too small is a result with its phase") {
   CHECK_THAT(point.at("reason").get<std::string>(), Catch::Contains("out of memory"));
 }
 
-TEST_CASE("a dry run that was ended goes on where it was") {
+TEST_CASE("an interrupted dry run resumes") {
   const ScratchFolder scratch;
   const std::string run = "run " + kTinyLlama + "--policy none,full,attn_only --steps 2 --device " +
                           "cuda -o " + scratch.file("report.json");
@@ -147,7 +147,7 @@ Json collective_launches(const Json& point, const std::string& phase) {
 
 // Two ranks, each with a card, on c10d's own NCCL backend over the stand-in library, which moves no
 // data.
-TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside offload's copies") {
+TEST_CASE("ranks on dry cards launch the predicted collectives, also with offload copies") {
   const std::string split =
       "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
       "--batch 1 --dtype bfloat16 --parallel tp=2,sp ";
@@ -187,7 +187,7 @@ TEST_CASE("ranks on dry cards launch the collectives that are predicted, beside 
 }
 
 // Each rank has its own allocator. No rank overwrites another rank's file.
-TEST_CASE("two ranks leave a snapshot each") {
+TEST_CASE("each of two ranks writes a snapshot") {
   const ScratchFolder scratch;
   const std::string run =
       "run --model llama_small --layers 2 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
@@ -211,7 +211,7 @@ TEST_CASE("two ranks leave a snapshot each") {
 
 // The times were not measured. The file claims that this machine's card, or another card, measured
 // them.
-TEST_CASE("times of another card than the one that is here are refused") {
+TEST_CASE("times of a different card are refused") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("profile.json");
   REQUIRE(rematch("profile " + kTinyLlama + "--device h100 -o " + file).code == 0);
@@ -232,7 +232,7 @@ TEST_CASE("times of another card than the one that is here are refused") {
                                           "has dry l40s (no kernel runs); "));
 }
 
-TEST_CASE("times of the dry device are refused, with what computes them") {
+TEST_CASE("times of the dry device are refused, with the command that predicts them") {
   const Outcome outcome = rematch("profile " + kTinyLlama + "--device cuda --steps 1");
   CHECK(outcome.code == 2);
   CHECK_THAT(outcome.err, Catch::Contains("has no times"));

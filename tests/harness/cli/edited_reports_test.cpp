@@ -519,8 +519,8 @@ void check_rows(const std::vector<Row>& rows) {
 
 }  // namespace
 
-TEST_CASE("edited losses, gradients and bits") { check_rows(kLossRows); }
-TEST_CASE("edited counts, bytes and times") { check_rows(kFigureRows); }
-TEST_CASE("edited points, identities and environments") { check_rows(kPointRows); }
+TEST_CASE("the verdicts on edited losses, gradients and bits") { check_rows(kLossRows); }
+TEST_CASE("the verdicts on edited counts, bytes and times") { check_rows(kFigureRows); }
+TEST_CASE("the verdicts on edited points, identities and environments") { check_rows(kPointRows); }
 
 }  // namespace rematch::testing

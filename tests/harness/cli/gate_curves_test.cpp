@@ -185,7 +185,7 @@ const std::vector<CurveRow> kRows = {
 
 }  // namespace
 
-TEST_CASE("the gate on edited loss curves says what the edit is worth") {
+TEST_CASE("the gate on edited loss curves judges each edit") {
   const Curves curves;
   // Compares without blanks and line breaks, because tables are wrapped and paths are long.
   const auto dense = [](std::string text) {
@@ -210,7 +210,7 @@ TEST_CASE("the gate on edited loss curves says what the edit is worth") {
 }
 
 // Five runs whose optimizer does nothing. A candidate that equals them proves nothing.
-TEST_CASE("curves that do not move are inconclusive and say what to do") {
+TEST_CASE("constant curves are inconclusive and the message says what to do") {
   const Curves curves;
   Lines dead = {"step,loss"};
   for (int step = 0; step < 20; ++step) dead.push_back(std::to_string(step) + ",10.373490");
@@ -228,7 +228,7 @@ TEST_CASE("curves that do not move are inconclusive and say what to do") {
   }
 }
 
-TEST_CASE("too few runs of a reference are inconclusive and say what to give") {
+TEST_CASE("too few reference runs are inconclusive and the message says what to give") {
   const Curves curves;
   const Outcome two = rematch(curves.expand("gate --losses C1 --reference-losses N0 N1"));
   CHECK(two.code == 4);
@@ -237,7 +237,7 @@ TEST_CASE("too few runs of a reference are inconclusive and say what to give") {
             .code == 4);
 }
 
-TEST_CASE("gated curves are JSON that validates, on stdout and in a file") {
+TEST_CASE("a record of gated curves is valid JSON on stdout and in a file") {
   const Curves curves;
   const ScratchFolder scratch;
   const std::string file = scratch.file("gate.json");
@@ -249,7 +249,7 @@ TEST_CASE("gated curves are JSON that validates, on stdout and in a file") {
   CHECK(rematch("validate " + file).code == 0);
 }
 
-TEST_CASE("flags that loss curves cannot use are one line with exit code 2") {
+TEST_CASE("flags that do not apply to loss curves are rejected with exit code 2") {
   const Curves curves;
   const auto refuses = [&](const std::string& arguments, const std::string& part) {
     check_usage_error(curves.expand("gate " + arguments), part);

@@ -24,7 +24,7 @@ std::string write_report(const ScratchFolder& scratch) {
 
 }  // namespace
 
-TEST_CASE("the gate's verdict is its exit code") {
+TEST_CASE("the exit code of gate is its verdict") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch);
   const std::string against = report + " --reference " + report;
@@ -42,7 +42,7 @@ TEST_CASE("the gate's verdict is its exit code") {
   CHECK(rematch("gate " + report + " --policy full --expect matmul=1920,aten::mm=1280").code == 0);
 }
 
-TEST_CASE("the gate's JSON goes to stdout and to the file asked for") {
+TEST_CASE("the JSON of gate goes to stdout and to the requested file") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch);
   const std::string file = scratch.file("gate.json");
@@ -55,7 +55,7 @@ TEST_CASE("the gate's JSON goes to stdout and to the file asked for") {
   CHECK(rematch("validate " + file).code == 0);
 }
 
-TEST_CASE("what the gate cannot use is one line with exit code 2") {
+TEST_CASE("gate rejects unusable inputs in one line with exit code 2") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch);
   const auto refuses = [&](const std::string& arguments, const std::string& part) {

@@ -64,7 +64,7 @@ void check_holds(const Json& report, int world) {
 
 // Two layers, two steps. In each layer's forward, a gather leads into attention and into
 // feed-forward, and a scatter leads out of each.
-TEST_CASE("two ranks with sequence parallel: attn_only issues no collective again, full does") {
+TEST_CASE("two ranks with sequence parallel: full repeats collectives, attn_only does not") {
   const Json report =
       report_of(kSplitLlama + "--parallel tp=2,sp --policy none,full,attn_only --schedule both");
   CHECK(report["points"].size() == 5);
@@ -79,7 +79,7 @@ TEST_CASE("two ranks with sequence parallel: attn_only issues no collective agai
   CHECK(point_of(report, "none")["ranks"]["collective_bytes"]["forward"]["all_gather"] > 0);
 }
 
-TEST_CASE("sharded parameters are gathered again in backward, even where nothing is recomputed") {
+TEST_CASE("sharded parameters are gathered again in backward, even without recompute") {
   const Json report =
       report_of(kTinyLlama + "--parallel fsdp=2 --policy none,full,no_reshard\\(none\\)");
   check_holds(report, 2);
@@ -100,7 +100,7 @@ std::int64_t recomputed_in_step(const Json& point) {
 }
 
 // A tiny model's two blocks gather in forward, and again in backward.
-TEST_CASE("none is one plan for predict, for run, and for search under fsdp") {
+TEST_CASE("predict, run and search agree on the plan of none under fsdp") {
   const ScratchFolder scratch;
   const std::string front_file = scratch.file("front.json");
   const std::string arguments = kTinyLlama + "--parallel fsdp=2 ";
@@ -134,7 +134,7 @@ TEST_CASE("none is one plan for predict, for run, and for search under fsdp") {
         4);  // one gather per block and step
 }
 
-TEST_CASE("a pretended rank executes and holds what the real ranks do") {
+TEST_CASE("a pretended rank executes and holds the same as the real ranks") {
   const std::string arguments = kSplitLlama + "--parallel tp=2,fsdp=2 --policy full ";
   const Json real = report_of(arguments);
   const Json alone = report_of(arguments + "--pretend-rank 3");
@@ -146,7 +146,7 @@ TEST_CASE("a pretended rank executes and holds what the real ranks do") {
         point_of(real, "full")["memory"]["peak_allocated_bytes"]);
 }
 
-TEST_CASE("predict says which layout its ranks have") {
+TEST_CASE("predict names the layout of the ranks") {
   const Outcome outcome =
       rematch("predict " + kSplitLlama + "--parallel fsdp=4,tp=2 --policy none,full");
   CAPTURE(outcome.err);
@@ -156,7 +156,7 @@ TEST_CASE("predict says which layout its ranks have") {
 
 // The front of --world comes from a trace of one rank. It equals the front of the layout for which
 // --world stands.
-TEST_CASE("a search over --world is one of fsdp, and what it says would fit does") {
+TEST_CASE("a search over --world assumes fsdp, and its predicted fit is right") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
   const auto front_of = [&](const std::string& flags) {
@@ -198,7 +198,7 @@ TEST_CASE("a search over --world is one of fsdp, and what it says would fit does
 
 // Measures between two real ranks. One call per size is enough, because the test only checks that
 // the result can be read.
-TEST_CASE("links are measured between ranks and taken by predict and search, with their name") {
+TEST_CASE("measured links between ranks are used by predict and search and named") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("two.links.json");
   const Outcome outcome = rematch("profile --links --parallel tp=2 --steps 1 -o " + file);
@@ -243,7 +243,7 @@ TEST_CASE("links are measured between ranks and taken by predict and search, wit
   CHECK(front["host_link"]["source"] == "links of " + by_links[0]["links"].get<std::string>());
 }
 
-TEST_CASE("links that nobody can measure or use are refused") {
+TEST_CASE("links that cannot be measured or used are refused") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("one.links.json");
   REQUIRE(rematch("profile --links --steps 1 -o " + file).code == 0);
@@ -267,7 +267,7 @@ TEST_CASE("links that nobody can measure or use are refused") {
              Catch::Contains("collectives over tp=2, but the links were measured for one rank"));
 }
 
-TEST_CASE("a layout that does not fit is refused with the numbers") {
+TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
   check_usage_error("run " + kSplitLlama + "--parallel tp=2 --pretend-rank 2 --policy full",

@@ -12,7 +12,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a model's trace makes the same plan as the model itself") {
+TEST_CASE("a model and its stored trace give the same plan") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
@@ -23,14 +23,14 @@ TEST_CASE("a model's trace makes the same plan as the model itself") {
   CHECK(rematch("validate " + trace).code == 0);
 }
 
-TEST_CASE("describe says which layers are checkpointed and what is kept in them") {
+TEST_CASE("describe names the checkpointed layers and what they keep") {
   const Outcome outcome = rematch("describe llama_small 'nth_first(2)'");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, Catch::Contains("nth_first(2)") && Catch::Contains("keeps 1"));
 }
 
-TEST_CASE("describe says the same of a stored plan as of its policy, the policy's note included") {
+TEST_CASE("describe prints a stored plan and its policy alike, with the policy's note") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   const std::string plan = scratch.file("plan.json");
@@ -41,7 +41,7 @@ TEST_CASE("describe says the same of a stored plan as of its policy, the policy'
   CHECK_THAT(from_plan.out, Catch::Contains("note: torchtitan also keeps copies"));
 }
 
-TEST_CASE("what a plan's author may not have meant is said, data stays data") {
+TEST_CASE("warnings about a plan go to stderr, and stdout stays data") {
   const Outcome predicted = rematch("predict " + kTinyLlama + "--policy 'nth_last(2)' --json");
   CHECK(predicted.code == 0);
   CHECK_THAT(predicted.err, Catch::Contains("rematch: warning: nth_last(2) checkpoints the last"));
@@ -57,7 +57,7 @@ TEST_CASE("what a plan's author may not have meant is said, data stays data") {
   CHECK_THAT(in_words.out, !Catch::Contains("warning"));
 }
 
-TEST_CASE("a policy file that offloads nothing is refused by what would run it, in one line") {
+TEST_CASE("commands that run plans refuse a policy file that offloads nothing, in one line") {
   const ScratchFolder scratch;
   const std::string policy = scratch.file("policy.json");
   std::ofstream(policy) << R"({"schema": "rematch.policy/1.0", "name": "mine",
@@ -67,7 +67,7 @@ TEST_CASE("a policy file that offloads nothing is refused by what would run it, 
   check_usage_error("predict " + kTinyLlama + "--policy " + policy, why);
 }
 
-TEST_CASE("a message about a file with a line break in it is one line") {
+TEST_CASE("an error about a file name with a line break is one line") {
   const ScratchFolder scratch;
   const std::string policy = scratch.file("policy.json");
   const auto write = [&](const std::string& scopes) {
@@ -83,7 +83,7 @@ TEST_CASE("a message about a file with a line break in it is one line") {
   CHECK(warned.err == "rematch: warning: mine: no scope in its blocks matches a b\n");
 }
 
-TEST_CASE("short spellings of dtypes and loads are read as what they stand for") {
+TEST_CASE("short spellings of dtypes and loads are accepted") {
   const auto predicted = [](const std::string& flags) {
     const Outcome outcome = rematch("predict --model llama_small --policy none --json " + flags);
     CHECK(outcome.code == 0);
@@ -93,7 +93,7 @@ TEST_CASE("short spellings of dtypes and loads are read as what they stand for")
   CHECK(predicted("--dtype fp32") == predicted("--dtype float32"));
 }
 
-TEST_CASE("predict tells peak, place and executed ops without data") {
+TEST_CASE("predict prints peak, place and executed ops without running a step") {
   const Outcome outcome = rematch("predict --model llama3_8b --policy none,full,attn_only --json");
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -112,7 +112,7 @@ TEST_CASE("predict tells peak, place and executed ops without data") {
 
 // On a GPU, kernels also allocate memory while they run. A profile from a data sheet assumes 64
 // bytes for every op.
-TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is in it") {
+TEST_CASE("a prediction for a GPU says whether it includes the workspace of kernels") {
   constexpr const char* kNote = "temporaries not measured: a bound";
   const std::string predict = "predict " + kTinyLlama + "--policy full ";
   CHECK_THAT(rematch(predict).out, !Catch::Contains(kNote));
@@ -156,7 +156,7 @@ TEST_CASE("a prediction for a GPU says whether what kernels allocate inside is i
   check_usage_error(rounded + "--profile " + file, file);
 }
 
-TEST_CASE("a plan from a file is taken where sizes are rounded as a GPU's are") {
+TEST_CASE("a plan from a file is accepted where sizes are rounded as on a GPU") {
   const ScratchFolder folder;
   const std::string plan = folder.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy full -o " + plan).code == 0);
@@ -172,7 +172,7 @@ TEST_CASE("a plan from a file is taken where sizes are rounded as a GPU's are") 
         exact["predicted_memory"]["peak_allocated_bytes"]);
 }
 
-TEST_CASE("a plan from a file that a policy or another file has too is there once") {
+TEST_CASE("a plan from a file that duplicates a policy or another file is listed once") {
   const ScratchFolder folder;
   const std::string full = folder.file("full.json");
   const std::string none = folder.file("none.json");
@@ -191,7 +191,7 @@ TEST_CASE("a plan from a file that a policy or another file has too is there onc
   CHECK(names("--policy 'nth_last(1)' --plan " + full) == "nth_last(1) full ");
 }
 
-TEST_CASE("a point of a front is predicted as it was searched for, unless flags say otherwise") {
+TEST_CASE("a point of a front is predicted with its search settings, unless flags override them") {
   const ScratchFolder folder;
   const std::string front = folder.file("front.json");
   REQUIRE(rematch("search --model llama_small --device h100 --world 8 --ops fused "
@@ -220,7 +220,7 @@ TEST_CASE("a point of a front is predicted as it was searched for, unless flags 
   check_usage_error("predict --plan " + front + "#0 --world 4", "with other dimensions");
 }
 
-TEST_CASE("ranks of --world are those of a layout of fsdp, traced") {
+TEST_CASE("ranks of --world are traced as a layout of fsdp") {
   const std::string predict = "predict --model llama_small --policy none,full --json ";
   const Json alone = Json::parse(rematch(predict).out);
   for (const std::string flags : {"", "--optimizer sgd ", "--round-512 "}) {
@@ -244,7 +244,7 @@ TEST_CASE("ranks of --world are those of a layout of fsdp, traced") {
 }
 
 // h100's link moves 450 GB per second.
-TEST_CASE("a prediction for a device says what a rank sends, and between what a step takes") {
+TEST_CASE("a prediction for a device gives sent bytes, and a range for the step time") {
   const std::string predict =
       "predict --model llama_small --policy none,full --parallel tp=2,fsdp=2 ";
   const auto of = [&](const std::string& flags) {
@@ -288,7 +288,7 @@ TEST_CASE("a prediction for a device says what a rank sends, and between what a 
 }
 
 // The memory of one rank of a whole model's trace is an estimate, which is only made for a trace.
-TEST_CASE("a front that was estimated from a stored trace needs that trace") {
+TEST_CASE("a front estimated from a stored trace needs that trace") {
   const ScratchFolder folder;
   const std::string trace = folder.file("llama.trace.json");
   const std::string front = folder.file("front.json");
@@ -304,7 +304,7 @@ TEST_CASE("a front that was estimated from a stored trace needs that trace") {
                     "counts no communication");
 }
 
-TEST_CASE("a sweep's plan says what is predicted of each comparison") {
+TEST_CASE("a sweep's plan contains predictions for each comparison") {
   const ScratchFolder scratch;
   const std::string sweep = scratch.file("sweep.json");
   std::ofstream(sweep) << R"({"schema": "rematch.sweep/1.0", "run": ["--steps", "2"],

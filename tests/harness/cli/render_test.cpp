@@ -35,7 +35,7 @@ TEST_CASE("a report becomes a page, on stdout or in a file") {
   CHECK(text_of(page) == shown.out);
 }
 
-TEST_CASE("several reports share a page") {
+TEST_CASE("several reports become one page") {
   const ScratchFolder scratch;
   const std::string files = write_report(scratch, "a.json") + " " + write_report(scratch, "b.json");
   const Outcome shown = rematch("render " + files);
@@ -97,7 +97,7 @@ TEST_CASE("a compare record becomes a page, markdown, CSV or one chart") {
   check_usage_error("render --csv " + record + " " + report, "call --csv once for each kind");
 }
 
-TEST_CASE("what render cannot do is said in one line") {
+TEST_CASE("render rejects unsupported requests in one line") {
   const ScratchFolder scratch;
   const std::string report = write_report(scratch, "r.json");
   check_usage_error("render", "no report given");

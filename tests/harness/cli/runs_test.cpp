@@ -15,7 +15,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a run with repeats of the reference passes the gate, and fails it on a wrong count") {
+TEST_CASE("a run with reference repeats passes the gate, and fails it on a wrong count") {
   const ScratchFolder scratch;
   const std::string report = scratch.file("report.json");
   REQUIRE(rematch("run " + kTinyLlama +
@@ -74,7 +74,7 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   CHECK(control["ratio"] <= control["interval"][1]);
 }
 
-TEST_CASE("a run with fused ops says so, counts them and holds what was predicted") {
+TEST_CASE("a run with fused ops reports them, counts them and holds the predicted bytes") {
   for (const std::string& model : {kTinyLlama, kTinyDit}) {
     const Outcome outcome = rematch("run " + model +
                                     "--ops fused --policy none,full --schedule both --steps 2 "
@@ -97,7 +97,7 @@ TEST_CASE("a run with fused ops says so, counts them and holds what was predicte
   }
 }
 
-TEST_CASE("a run of a plan file is the run of its policy") {
+TEST_CASE("a run of a plan file equals the run of its policy") {
   const ScratchFolder scratch;
   const std::string plan = scratch.file("plan.json");
   REQUIRE(rematch("plan " + kTinyLlama + "--policy save_mm -o " + plan).code == 0);
@@ -117,7 +117,7 @@ TEST_CASE("a run of a plan file is the run of its policy") {
 
 // The other kernel computes differently, so its bits differ from those of flash. Under a policy it
 // has the same bits as without the policy.
-TEST_CASE("another attention kernel is another point, with the same executed ops and bytes") {
+TEST_CASE("another attention kernel gives another point, with the same executed ops and bytes") {
   const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
   const Json math = Json::parse(rematch(run + " --attention math").out)["points"][1];
@@ -133,7 +133,7 @@ TEST_CASE("another attention kernel is another point, with the same executed ops
 }
 
 // A script may run several complete commands in each task of an array.
-TEST_CASE("in a job array a run measures everything unless it asks for the task's share") {
+TEST_CASE("in a job array a run measures everything unless --shard asks for a share") {
   const ScratchFolder scratch;
   const std::string task =
       "SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=0 "
@@ -148,7 +148,7 @@ TEST_CASE("in a job array a run measures everything unless it asks for the task'
   check_usage_error(command + " --shard \"$SHARD_OF_NOBODY\"", "'' is not a shard");
 }
 
-TEST_CASE("the shards of a run merge into the run, and a missing one is missed") {
+TEST_CASE("the shards of a run merge into the whole run, and a missing shard is reported") {
   const ScratchFolder scratch;
   const std::string command = "run " + kTinyLlama +
                               "--policy none,full,attn_only,save_mm --steps 2 --rounds 0 -o " +
@@ -223,7 +223,7 @@ TEST_CASE("bad inputs are refused in one line") {
                     "/no/such/folder");
 }
 
-TEST_CASE("CUDA where there is none is refused with the reason") {
+TEST_CASE("CUDA on a machine without it is refused with the reason") {
   const Json doctor = Json::parse(rematch("doctor --json").out);
   const auto state = doctor.at("devices").at("cuda").get<std::string>();
   if (state == "ok") return;
@@ -234,7 +234,7 @@ TEST_CASE("CUDA where there is none is refused with the reason") {
 const std::string kTooLarge =
     "run --model llama_small --dim 65536 --ffn 1048576 --steps 1 --rounds 0 ";
 
-TEST_CASE("a run that the machine cannot hold is not begun") {
+TEST_CASE("a run that exceeds the machine's memory does not start") {
   const Outcome outcome = rematch(kTooLarge + "--policy full", "ulimit -v 16000000; ");
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());
@@ -247,7 +247,7 @@ TEST_CASE("a run that the machine cannot hold is not begun") {
 
 // The merged report includes the points of a share that measured nothing. The share therefore
 // states why each was not measured.
-TEST_CASE("a share that the machine cannot hold skips its points") {
+TEST_CASE("a share that exceeds the machine's memory skips its points") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
   CAPTURE(outcome.err);
@@ -261,7 +261,7 @@ TEST_CASE("a share that the machine cannot hold skips its points") {
   }
 }
 
-TEST_CASE("a point that needs more memory than there is is a result, and the code says so") {
+TEST_CASE("a point that runs out of memory is a result, and the exit code says so") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy full --force --json", "ulimit -v 16000000; ");
   CAPTURE(outcome.err);
@@ -273,7 +273,7 @@ TEST_CASE("a point that needs more memory than there is is a result, and the cod
 }
 
 // A learning rate of 1e30 moves every parameter far beyond what float32 can square.
-TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
+TEST_CASE("a loss that is not finite fails its point, even if bits are equal") {
   const Outcome outcome = rematch("run " + kTinyLlama +
                                   "--policy full --optimizer 'adamw(learning_rate=1e30)' "
                                   "--steps 4 --rounds 1 --json");
@@ -288,7 +288,7 @@ TEST_CASE("a loss that is not finite fails its point, whatever its bits say") {
   }
 }
 
-TEST_CASE("a point that takes too long is a result") {
+TEST_CASE("a point that exceeds the time limit is a result") {
   const Outcome outcome =
       rematch("run " + kTinyLlama +
               "--policy full --steps 100000 --rounds 0 --timeout 1s --retries 0 --json");
@@ -315,7 +315,7 @@ Outcome run_with_a_killed_child(const std::string& flags) {
   return outcome;
 }
 
-TEST_CASE("a child that somebody killed is started once more, and costs nothing") {
+TEST_CASE("a killed child is started once more and the point is measured") {
   const Outcome outcome = run_with_a_killed_child("");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
@@ -326,7 +326,7 @@ TEST_CASE("a child that somebody killed is started once more, and costs nothing"
   CHECK(report["points"][1]["parity"]["reference"] == "none");
 }
 
-TEST_CASE("without retries a killed child is a crash, and full is the reference") {
+TEST_CASE("without retries a killed child is a crash, and full becomes the reference") {
   const Outcome outcome = run_with_a_killed_child("--retries 0");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
@@ -337,7 +337,7 @@ TEST_CASE("without retries a killed child is a crash, and full is the reference"
 }
 
 // The signal arrives while a child works. Finished work is kept, and no file is half-written.
-TEST_CASE("an interrupted run leaves no half-written file and goes on where it was") {
+TEST_CASE("an interrupted run leaves no partial file and resumes") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command =
@@ -366,7 +366,7 @@ TEST_CASE("an interrupted run leaves no half-written file and goes on where it w
 
 // One pass has ended when the signal arrives. Without a name for the report there is no folder that
 // keeps it.
-TEST_CASE("an interrupted run says what is kept of it, and no more") {
+TEST_CASE("an interrupted run states exactly which points it keeps") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto interrupted = [&](const std::string& flags) {
@@ -391,7 +391,8 @@ TEST_CASE("an interrupted run says what is kept of it, and no more") {
 }
 
 // The second of two shares ends. The first share is told to stop after its first point has ended.
-TEST_CASE("the report of an interrupted share has what it finished, and merges with the others") {
+TEST_CASE(
+    "the report of an interrupted share has its finished points, and merges with the others") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto quoted = [&](const std::string& share, const char* steps) {
@@ -429,7 +430,7 @@ TEST_CASE("the report of an interrupted share has what it finished, and merges w
 
 // Imitates two workers that wrote into one folder. The round of none is from one start, those of
 // full and the control from another, and each file is complete.
-TEST_CASE("rounds that two starts of a command timed are not paired but timed again") {
+TEST_CASE("rounds of two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command =
@@ -461,8 +462,7 @@ TEST_CASE("rounds that two starts of a command timed are not paired but timed ag
   CHECK(starts_of(0)[1] != "0123456789abcdef");
 }
 
-TEST_CASE(
-    "points are timed by turns in one process, with the reference in a fresh one as control") {
+TEST_CASE("arms alternate in one process, and a fresh process repeats the reference as control") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const std::string command = "run " + kTinyLlama +
@@ -492,7 +492,7 @@ TEST_CASE(
   CHECK(Json::parse(text_of(file))["points"] == report["points"]);
 }
 
-TEST_CASE("a comparison of times alone has times and nothing else") {
+TEST_CASE("a comparison with --times-only has only times") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const Outcome outcome =
@@ -513,7 +513,7 @@ TEST_CASE("a comparison of times alone has times and nothing else") {
   }
 }
 
-TEST_CASE("timing flags that contradict one another are refused") {
+TEST_CASE("contradictory timing flags are refused") {
   const std::string times_only = "run " + kTinyLlama + "--policy none --times-only ";
   check_usage_error(times_only + "--rounds 0", "give 1 or more rounds");
   check_usage_error(times_only + "--repeat-reference 2", "--repeat-reference");
@@ -524,7 +524,7 @@ TEST_CASE("timing flags that contradict one another are refused") {
 }
 
 // The run is killed while a child works. The children die with it.
-TEST_CASE("a killed run leaves nothing in the folder for temporary files") {
+TEST_CASE("a killed run leaves no temporary files") {
   const ScratchFolder scratch;
   const std::string temporary = scratch.file("tmp");
   std::filesystem::create_directory(temporary);
@@ -543,7 +543,7 @@ TEST_CASE("a killed run leaves nothing in the folder for temporary files") {
   }
 }
 
-TEST_CASE("doctor names what can be used and why not the rest") {
+TEST_CASE("doctor lists what is usable and the reasons for the rest") {
   const Outcome outcome = rematch("doctor");
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, Catch::Contains("device cuda"));

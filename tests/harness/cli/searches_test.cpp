@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-TEST_CASE("a profile is measured, searched, and a point of the front is run as predicted") {
+TEST_CASE("a profile is measured and searched, and a point of the front runs as predicted") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
   const std::string front = scratch.file("front.json");
@@ -43,7 +43,7 @@ TEST_CASE("a profile is measured, searched, and a point of the front is run as p
 }
 
 // Copies are almost free, so the plan with the lowest peak offloads.
-TEST_CASE("a point that offloads is run as predicted, bytes on the host included") {
+TEST_CASE("a point that offloads runs as predicted, also in its bytes on the host") {
   const ScratchFolder scratch;
   const std::string model =
       "--model wan_small --layers 4 --dim 32 --heads 2 --ffn 64 --frames 4 --height 8 --width 8 "
@@ -73,7 +73,7 @@ TEST_CASE("a point that offloads is run as predicted, bytes on the host included
   CHECK(measured["parity"]["gradient_bits_equal"] == true);
 }
 
-TEST_CASE("a search that offloads knows the rate of copies, or is told it") {
+TEST_CASE("a search with offloading takes the copy rate from a file or a flag") {
   const std::string search = "search " + kTinyLlama;
   check_usage_error(search + "--device h100 --link-rate 50GB/s", "give it with --offload");
   check_usage_error(search + "--device h100 --offload --link-rate 50GB", "50GB/s, 24GiB/s");
@@ -82,13 +82,13 @@ TEST_CASE("a search that offloads knows the rate of copies, or is told it") {
   check_usage_error(search + "--device cpu --offload", "give --link-rate 25GB/s");
 }
 
-TEST_CASE("the largest load is not searched by times that are measured for one") {
+TEST_CASE("a search for the largest load refuses times measured for a single load") {
   check_usage_error(
       "search --model llama_small --device cpu --batch 1:8 --maximize tokens_per_second",
       "a measured profile is of one");
 }
 
-TEST_CASE("a profile measured on a few layers is one of the whole model") {
+TEST_CASE("a profile measured on a few layers is valid for the whole model") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
   const std::string six_layers =
@@ -134,7 +134,7 @@ const std::string kSearchedLlama =
     "--optimizer none ";
 
 // 8 billion parameters with AdamW's state, in float32, need 128 GiB before any activation.
-TEST_CASE("what is measured here is weighed against the memory that there is, before it starts") {
+TEST_CASE("a measurement is checked against the available memory before it starts") {
   const std::string model = "--model llama3_8b --tokens 128 --device cpu";
   for (const std::string command : {"profile ", "search "}) {
     const Outcome refused = rematch(command + model);
@@ -147,7 +147,7 @@ TEST_CASE("what is measured here is weighed against the memory that there is, be
 }
 
 // One weight is 256 GiB. The profile was not measured, but claims that this CPU measured it.
-TEST_CASE("points of a front that the machine cannot hold are not begun") {
+TEST_CASE("points of a front that exceed the machine's memory do not start") {
   const ScratchFolder scratch;
   const std::string model = "--model llama_small --dim 65536 --ffn 1048576 --layers 2 ";
   const std::string file = scratch.file("profile.json");
@@ -168,7 +168,7 @@ TEST_CASE("points of a front that the machine cannot hold are not begun") {
 }
 
 // The logits of 256 tokens over 4096 words are most of the memory of this step.
-TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is predicted of both") {
+TEST_CASE("a search with the peak in the loss suggests fused ops, with predictions for both") {
   const std::string model =
       "--model llama_small --layers 1 --dim 32 --heads 2 --kv-heads 1 --ffn 64 --tokens 64 --batch "
       "4 --vocab 4096 --dtype bfloat16 ";
@@ -198,7 +198,7 @@ TEST_CASE("a search whose peak is in the loss hints at fused ops, with what is p
 }
 
 // Times can only be checked on an idle machine, so only peaks and the file are checked.
-TEST_CASE("a measured front has each peak as predicted, and goes on where it was") {
+TEST_CASE("the points of a measured front have their predicted peaks, and measuring resumes") {
   const ScratchFolder scratch;
   const std::string profile = scratch.file("profile.json");
   REQUIRE(
@@ -236,7 +236,7 @@ TEST_CASE("a measured front has each peak as predicted, and goes on where it was
   CHECK(read_json_file(front) == json);
 }
 
-TEST_CASE("what --measure cannot do is said in one line") {
+TEST_CASE("--measure rejects unsupported requests in one line") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   REQUIRE(rematch("trace " + kTinyLlama + "-o " + trace).code == 0);
@@ -253,7 +253,7 @@ TEST_CASE("what --measure cannot do is said in one line") {
                     "make the profile again");
 }
 
-TEST_CASE("the largest batch within a budget is the last whose lowest peak fits") {
+TEST_CASE("the largest batch within a budget is the last one whose lowest peak fits") {
   const std::string search =
       "search " + kSearchedLlama +
       "--device h100 --schedule whole_region --maximize tokens_per_second --json --batch ";
@@ -284,7 +284,7 @@ TEST_CASE("the largest batch within a budget is the last whose lowest peak fits"
 
 // An H100 has 79.1 GiB. Tensors get this minus 0.5 GiB for driver and context, divided by 1.2,
 // unless a reserve is given.
-TEST_CASE("the largest batch is searched within what the reserve leaves") {
+TEST_CASE("the search for the largest batch leaves the reserve free") {
   const std::string search = "search " + kSearchedLlama +
                              "--device h100 --schedule whole_region --maximize tokens_per_second "
                              "--json --batch 1:2 ";

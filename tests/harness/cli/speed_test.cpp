@@ -87,7 +87,7 @@ struct Files {
 
 }  // namespace
 
-TEST_CASE("compare and gate of 300 points take no time worth the name") {
+TEST_CASE("compare and gate of 300 points take little time") {
   const Files files(300);
   const Timed compare = timed("compare " + files.base + " " + files.other);
   CHECK(compare.outcome.code == 0);

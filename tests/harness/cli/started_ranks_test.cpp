@@ -128,7 +128,7 @@ const Json& only_point(const Json& report) {
   return report["points"][0];
 }
 
-TEST_CASE("ranks that torchrun or srun started measure what ranks started here do") {
+TEST_CASE("ranks started by torchrun or srun measure the same as ranks started by rematch") {
   const ScratchFolder scratch;
   const std::string arguments = "run " + kTwoRanks + "--policy none,full --steps 2 --rounds 1 -o ";
   const std::string here = scratch.file("here.json");
@@ -161,7 +161,7 @@ TEST_CASE("ranks that torchrun or srun started measure what ranks started here d
   }
 }
 
-TEST_CASE("a rank that is killed ends a started job in seconds, with its name") {
+TEST_CASE("a killed rank ends a started job in seconds, and the error names it") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
@@ -183,7 +183,7 @@ TEST_CASE("a rank that is killed ends a started job in seconds, with its name") 
              Catch::StartsWith("rank 1 ended first, signal 9"));
 }
 
-TEST_CASE("a command of a started job that is killed is named, and no later point waits for it") {
+TEST_CASE("the error names a killed command of a started job, and no later point waits for it") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
@@ -208,7 +208,7 @@ TEST_CASE("a command of a started job that is killed is named, and no later poin
   }
 }
 
-TEST_CASE("a rank that hangs ends a run at --timeout, with its name") {
+TEST_CASE("a hanging rank ends a run at --timeout, and the error names it") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   auto command = std::async(std::launch::async, [&] {
@@ -230,7 +230,7 @@ TEST_CASE("a rank that hangs ends a run at --timeout, with its name") {
   CHECK_THAT(outcome.out, Catch::Contains("rank 1 is behind"));
 }
 
-TEST_CASE("a command that was never started is named at --timeout, for every point") {
+TEST_CASE("a command that never started is named at --timeout, for every point") {
   const ScratchFolder scratch;
   const Outcome outcome = rematch(
       "run " + kTwoRanks + "--policy none,full --steps 2 --rounds 0 --retries 0 --timeout 2s -o " +
@@ -247,7 +247,7 @@ TEST_CASE("a command that was never started is named at --timeout, for every poi
   }
 }
 
-TEST_CASE("a command of another program is refused by every rank, with both hashes") {
+TEST_CASE("every rank refuses a command of another program, with both hashes") {
   const ScratchFolder scratch;
   TwoCommands two;
   two.programs[1] = scratch.file("rematch");
@@ -265,7 +265,7 @@ TEST_CASE("a command of another program is refused by every rank, with both hash
              Catch::Contains("ranks differ in program: rank 0 has"));
 }
 
-TEST_CASE("where the command of rank 0 is killed, with it the store, the others say so and end") {
+TEST_CASE("if the command of rank 0 and its store are killed, the others report it and end") {
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
   const std::vector<Outcome> outcomes =
@@ -286,7 +286,7 @@ TEST_CASE("where the command of rank 0 is killed, with it the store, the others 
 
 // A job that waits for its second rank serves the store at this address. To the other job, this
 // store looks like that of torchrun's agent.
-TEST_CASE("a store that is gone ends a job in seconds, with a report that says so") {
+TEST_CASE("a lost store ends a job in seconds, with a report that says so") {
   const ScratchFolder scratch;
   TwoCommands two;
   two.variables = "TORCHELASTIC_USE_AGENT_STORE=True REMATCH_LAUNCH=of_this_job ";
@@ -322,7 +322,7 @@ TEST_CASE("a store that is gone ends a job in seconds, with a report that says s
   }
 }
 
-TEST_CASE("a job of another size than the layout is refused on every rank, with both numbers") {
+TEST_CASE("a job with another size than the layout is refused on every rank, with both numbers") {
   for (const int rank : {0, 1, 2}) {
     const Outcome outcome = rematch("run " + kTwoRanks + "--policy none --steps 1 --rounds 0",
                                     variables_of(Starter::kTorchrun, rank, 3, 29500));
@@ -337,7 +337,7 @@ TEST_CASE("a job of another size than the layout is refused on every rank, with 
   CHECK_THAT(half.err, Catch::Contains("RANK is set but MASTER_ADDR is not"));
 }
 
-TEST_CASE("where rank 0 refuses, the other commands end as it does") {
+TEST_CASE("if rank 0 refuses, the other commands end with the same code") {
   const std::vector<Outcome> outcomes =
       start_twice("run " + kTwoRanks + "--policy keep_everything --steps 1 --rounds 0",
                   Starter::kTorchrun, new_mark());

@@ -193,7 +193,7 @@ double processor_time(pid_t pid) {
 }
 
 // The child is a shell script. A worker that finds nothing left measures the cost of starting.
-TEST_CASE("prints a worker's own processor time a comparison", "[.speed]") {
+TEST_CASE("prints a worker's own processor time per comparison", "[.speed]") {
   const Sweep sweep("60s", {}, R"("--rounds", "0")", 500);
   std::ofstream(sweep.program()) << "#!/bin/sh\nfor word; do file=$word; done\necho > \"$file\"\n";
   std::array<double, 2> spent{};
@@ -248,7 +248,7 @@ TEST_CASE("kills of up to four workers at random moments lose nothing") {
   }
 }
 
-TEST_CASE("a worker that is stopped for longer than others wait is taken over, and does no harm") {
+TEST_CASE("a stopped worker is replaced after the time limit, and causes no harm later") {
   const Sweep sweep("300ms");
   std::mt19937 random(7);
   for (int round = 0; round < 3; ++round) {
@@ -277,7 +277,7 @@ int num_takeovers(const Sweep& sweep) {
 
 // A worker whose clock leaps considers others silent and takes over their work. The first report is
 // kept.
-TEST_CASE("workers whose clocks jump lose nothing, and replace no report") {
+TEST_CASE("workers with jumping clocks lose nothing, and replace no report") {
   std::mt19937 random(3);
   int num_taken_over = 0;
   // Six rounds usually have at least one takeover. A clock must leap while another worker holds a
@@ -301,7 +301,7 @@ TEST_CASE("workers whose clocks jump lose nothing, and replace no report") {
   CHECK(num_taken_over > 0);
 }
 
-TEST_CASE("a worker that is told to stop gives back what it holds, and says so by its code") {
+TEST_CASE("a worker that receives a signal releases its claims and exits with the right code") {
   const Sweep sweep("60s");
   for (const auto& [signal_number, code] :
        {std::pair(SIGTERM, 143), std::pair(SIGUSR1, 75), std::pair(SIGINT, 130)}) {
@@ -317,8 +317,7 @@ TEST_CASE("a worker that is told to stop gives back what it holds, and says so b
   sweep.check_complete();
 }
 
-TEST_CASE(
-    "a comparison whose child fails is tried once more, named, and does not hold the rest up") {
+TEST_CASE("a comparison with a failed child is retried once, named, and does not block the rest") {
   const Sweep sweep("60s");
   std::ofstream(sweep.program()) << "#!/bin/sh\ncase \"$*\" in *'--seed 2'*) echo broken >&2; kill "
                                     "-9 $$;; esac\n"
@@ -339,8 +338,7 @@ TEST_CASE(
   sweep.check_complete();
 }
 
-TEST_CASE(
-    "with --gpus all there is a worker for each visible card, with that card alone in sight") {
+TEST_CASE("with --gpus all each visible card has a worker that sees only that card") {
   const Sweep sweep("60s");
   const std::string seen = sweep.scratch.file("seen");
   std::ofstream(sweep.program()) << "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >> " << seen << "\n"
@@ -357,7 +355,7 @@ TEST_CASE(
   check_usage_error("sweep run " + sweep.folder.string() + " --gpus two", "--gpus takes all");
 }
 
-TEST_CASE("on a CPU two workers of one machine do not time at the same moment") {
+TEST_CASE("two CPU workers on one machine do not time at the same moment") {
   const Sweep sweep("60s", {}, R"("--rounds", "1")");
   const std::string busy = sweep.scratch.file("busy");
   const std::string overlap = sweep.scratch.file("overlap");
@@ -404,7 +402,7 @@ class SmallDisk {
   bool is_there_ = false;
 };
 
-TEST_CASE("a disk that is full for a while loses nothing") {
+TEST_CASE("a disk that is full for a while causes no loss") {
   const ScratchFolder scratch;
   const SmallDisk disk(scratch.file("disk"));
   if (!disk.is_there()) {
@@ -427,7 +425,7 @@ TEST_CASE("a disk that is full for a while loses nothing") {
   }
 }
 
-TEST_CASE("a disk that is read-only for a while loses nothing") {
+TEST_CASE("a disk that is read-only for a while causes no loss") {
   const ScratchFolder scratch;
   const SmallDisk disk(scratch.file("disk"));
   if (!disk.is_there()) {

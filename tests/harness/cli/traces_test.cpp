@@ -35,7 +35,7 @@ class StoredTrace {
   std::string file = scratch.file("trace.json");
 };
 
-TEST_CASE("a stored trace is predicted as the simulator does") {
+TEST_CASE("predict on a stored trace agrees with the simulator") {
   const StoredTrace stored;
   const Outcome outcome = rematch("predict --trace " + stored.file +
                                   " --policy none,save_mm --schedule both --optimizer none --json");
@@ -61,7 +61,7 @@ TEST_CASE("a stored trace is predicted as the simulator does") {
                             Catch::Contains("one of 2 ranks"));
 }
 
-TEST_CASE("what a prediction from a trace cannot use is refused in one line") {
+TEST_CASE("a prediction refuses flags that do not apply to a trace in one line") {
   const StoredTrace stored;
   const std::string predict = "predict --trace " + stored.file;
   check_usage_error(predict, "nothing to predict");
@@ -69,7 +69,7 @@ TEST_CASE("what a prediction from a trace cannot use is refused in one line") {
   check_usage_error(predict + " --policy full --optimizer adamv", "did you mean 'adamw'?");
 }
 
-TEST_CASE("a plan that was made for another trace of the model is refused in one wording") {
+TEST_CASE("all commands refuse a plan of another trace with the same words") {
   const StoredTrace stored;
   const std::string plan = stored.plan_file("full");
   Trace trace = stored.trace;
@@ -82,7 +82,7 @@ TEST_CASE("a plan that was made for another trace of the model is refused in one
   }
 }
 
-TEST_CASE("a plan is exported to a file of Python, or to the lines of a configuration") {
+TEST_CASE("a plan is exported to a Python file, or to configuration lines") {
   const StoredTrace stored;
   const std::string plan = stored.plan_file("nth_last(2)");
   const std::string file = stored.scratch.file("mine.py");
@@ -98,7 +98,7 @@ TEST_CASE("a plan is exported to a file of Python, or to the lines of a configur
   CHECK_THAT(lines.out, Catch::EndsWith("ac_mode: selective\nac_option: 2\n"));
 }
 
-TEST_CASE("what no mode of a system does is a file that its script calls") {
+TEST_CASE("a plan beyond a system's modes is exported to a file that its script calls") {
   const StoredTrace stored;
   const std::string file = stored.scratch.file("mine.py");
   const Outcome outcome = rematch("export " + stored.plan_file("save_mm") +
@@ -117,7 +117,7 @@ TEST_CASE("what no mode of a system does is a file that its script calls") {
       "no mode of megatron is equivalent to the plan; the nearest is");
 }
 
-TEST_CASE("what a target cannot do is refused in one line that names it") {
+TEST_CASE("the error for an unsupported export is one line that names the reason") {
   const StoredTrace stored;
   const std::string at_trace = " --trace " + stored.file;
   const std::string segments = "export " + stored.plan_file("segments(2)") + at_trace;
@@ -131,7 +131,7 @@ TEST_CASE("what a target cannot do is refused in one line that names it") {
   check_usage_error("export --to torch" + at_trace, "export takes a plan");
 }
 
-TEST_CASE("the shape of the trace is taken from a plan of several shapes") {
+TEST_CASE("the shape of the trace is selected from a plan of several shapes") {
   const StoredTrace stored;
   Plan plan = plan_of("none", toy_llama({.layers = 2}));
   plan.other_shapes = {plan_of("save_mm", stored.trace)};
@@ -145,7 +145,7 @@ TEST_CASE("the shape of the trace is taken from a plan of several shapes") {
   CHECK_THAT(predicted.out, Catch::Contains("save_mm"));
 }
 
-TEST_CASE("what the step of a trace hides goes into plans and fronts") {
+TEST_CASE("plans and fronts record the hidden effects of a trace") {
   ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 2, .tokens = 64});
   trace.hidden = {{{"lib.ops:Rotary", std::vector<int>{1}}}, {{"lib::scale", {2}}}, {"lib::noisy"}};
@@ -168,7 +168,7 @@ TEST_CASE("what the step of a trace hides goes into plans and fronts") {
   CHECK_THAT(described.out, Catch::Contains("hidden: lib::scale writes to arguments 2"));
 }
 
-TEST_CASE("a plan of several shapes is not exported") {
+TEST_CASE("exporting a plan of several shapes is refused") {
   const StoredTrace stored;
   Plan plan = plan_of("full", stored.trace);
   plan.other_shapes = {plan};
@@ -191,13 +191,13 @@ TEST_CASE("two traces of one step are equal, or the first difference of each par
   check_usage_error("trace --check " + stored.file, "--check");
 }
 
-TEST_CASE("a plan for a user's own model says that it needs its trace") {
+TEST_CASE("a plan for a user's own model says that it needs the trace") {
   const StoredTrace stored;
   check_usage_error("export " + stored.plan_file("full"), "toy_llama, a model of your own");
 }
 
 // Every point of the front can be exported, and so can the answer to the question.
-TEST_CASE("a search for torch finds plans that can be exported, and an on_demand one does not") {
+TEST_CASE("a search for torch finds plans that can be exported, and refuses on_demand") {
   const StoredTrace stored;
   const std::string front = stored.scratch.file("front.json");
   const std::string at_trace = " --trace " + stored.file;

@@ -50,7 +50,7 @@ TEST_CASE("lists of policies, models and systems wrap between words") {
   }
 }
 
-TEST_CASE("help says a flag's range and what it is where it is not given") {
+TEST_CASE("help gives the range and the default of a flag") {
   std::string help = rematch("search --help").out;
   CHECK(help.find("=[]") == std::string::npos);
   help = std::regex_replace(help, std::regex("\\s+"), " ");  // lines are wrapped
@@ -65,7 +65,7 @@ TEST_CASE("help says a flag's range and what it is where it is not given") {
 
 // One pair of brackets holds range and default. A default in the description takes precedence over
 // the variable's value. The heading states the defaults of dimensions.
-TEST_CASE("every flag that takes a value says its default, once, or that it has none") {
+TEST_CASE("every flag with a value states its default once, or that it has none") {
   for (const char* command :
        {"describe", "trace", "plan", "predict", "profile", "search", "run", "sweep plan",
         "sweep run", "sweep merge", "sweep emit", "compare", "gate", "merge", "render"}) {
@@ -84,14 +84,14 @@ TEST_CASE("every flag that takes a value says its default, once, or that it has 
   }
 }
 
-TEST_CASE("no subcommand is a usage error that shows the help") {
+TEST_CASE("a command without a subcommand is a usage error that shows the help") {
   const Outcome outcome = rematch("");
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());
   CHECK_THAT(outcome.err, Catch::Contains("describe"));
 }
 
-TEST_CASE("unknown subcommands and flags get the nearest known one") {
+TEST_CASE("the error for an unknown subcommand or flag suggests the nearest one") {
   check_usage_error("descrbe wan_small full", "did you mean 'describe'");
   check_usage_error("plan --polcy full", "did you mean '--policy'");
   check_usage_error("list extra", "'extra' is one argument too many");
@@ -99,7 +99,7 @@ TEST_CASE("unknown subcommands and flags get the nearest known one") {
 
 // Thirty names without a space between them. The message quotes at most 120 letters, up to the end
 // of a name. The advice follows.
-TEST_CASE("a long value is cut between its names, and the advice stays") {
+TEST_CASE("an error shortens a long value between its names and keeps the advice") {
   std::string names = "layers.0.wq";
   for (int layer = 1; layer < 30; ++layer) names += ",layers." + std::to_string(layer) + ".wq";
   for (const auto& [arguments, advice] : std::vector<std::pair<std::string, std::string>>{
@@ -117,7 +117,7 @@ TEST_CASE("a long value is cut between its names, and the advice stays") {
   }
 }
 
-TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
+TEST_CASE("the token grid that --tokens chooses is printed once, on stderr") {
   const auto notes_of = [](const std::string& command) {
     const std::string err = rematch(command).err;
     std::size_t count = 0;
@@ -142,7 +142,7 @@ TEST_CASE("the token grid that --tokens alone picks is said once, on stderr") {
   CHECK(notes_of(search + "--maximize tokens_per_second --batch 1:2 --tokens 32") == 1);
 }
 
-TEST_CASE("list names policies and models, for people and as JSON") {
+TEST_CASE("list prints policies and models, for people and as JSON") {
   const Outcome text = rematch("list");
   CHECK(text.code == 0);
   CHECK_THAT(text.out, Catch::Contains("nth_last(N)") && Catch::Contains("wan_small"));
@@ -152,7 +152,7 @@ TEST_CASE("list names policies and models, for people and as JSON") {
   CHECK(json["policies"][0]["name"] == "none");
 }
 
-TEST_CASE("files that are not there or not readable as what they should be") {
+TEST_CASE("missing files and files of a wrong kind are refused") {
   const ScratchFolder scratch;
   std::ofstream(scratch.file("broken.json")) << "{\"schema\": ";
   std::ofstream(scratch.file("other.json")) << "{\"schema\": \"rematch.plan/9.0\"}";
@@ -163,7 +163,7 @@ TEST_CASE("files that are not there or not readable as what they should be") {
   check_usage_error("validate " + scratch.file("missing.json"), "missing.json");
 }
 
-TEST_CASE("merge refuses what does not belong together") {
+TEST_CASE("merge refuses inputs that do not belong together") {
   const ScratchFolder scratch;
   Json point = Json::parse(text_of(in_tree("tests/reports/fixtures/point.json")));
   std::ofstream(scratch.file("here.json")) << point;
@@ -194,7 +194,7 @@ TEST_CASE("an output that cannot be written is refused before anything runs") {
   check_usage_error("plan --policy full --model wan_small -o /tmp", "it is a folder");
 }
 
-TEST_CASE("output that stdout does not take is an error") {
+TEST_CASE("a failed write to stdout is an error") {
   for (const char* arguments : {"list", "list --json", "--help", "--version"}) {
     CAPTURE(arguments);
     const Outcome outcome =
@@ -204,12 +204,12 @@ TEST_CASE("output that stdout does not take is an error") {
   }
 }
 
-TEST_CASE("policies that are not there, or not well spelled") {
+TEST_CASE("unknown and misspelled policies are refused") {
   check_usage_error("plan --model wan_small --policy fulll", "did you mean 'full'");
   check_usage_error("plan --model wan_small --policy 'nth_last(0)'", "0");
 }
 
-TEST_CASE("what a search or a profile cannot use is said in one line") {
+TEST_CASE("search and profile reject unusable inputs in one line") {
   const std::string model = " --model llama_small ";
   check_usage_error("search" + model, "a search needs times");
   check_usage_error("search" + model + "--device cpu --profile p.json", "give one of them");
@@ -248,7 +248,7 @@ TEST_CASE("what a search or a profile cannot use is said in one line") {
 
 // This must hold for every build: without LibTorch, without CUDA, or with both and no visible
 // device.
-TEST_CASE("a GPU that is not there is said before anything is measured") {
+TEST_CASE("a missing GPU is reported before anything is measured") {
   const Outcome outcome =
       rematch("profile --model llama_small --device cuda", "CUDA_VISIBLE_DEVICES= ");
   CHECK(outcome.code == 2);

@@ -41,7 +41,7 @@ cudaError_t launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
   return cudaLaunchKernel(&kernel, grid, block, nullptr, shared_bytes, stream);
 }
 
-TEST_CASE("the device is the card that was asked for, and says that no kernel runs") {
+TEST_CASE("the device is the requested card, and says that no kernel runs") {
   int count = 0;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
   CHECK(count == 2);
@@ -58,7 +58,7 @@ TEST_CASE("the device is the card that was asked for, and says that no kernel ru
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("a launch is recorded by name, and one that the runtime would refuse is refused") {
+TEST_CASE("a launch is recorded by name, and refused if the runtime would refuse it") {
   register_kernel();
   dry_cuda_reset();
   REQUIRE(launch({7, 2, 1}, {128, 1, 1}, 1000) == cudaSuccess);
@@ -80,7 +80,7 @@ TEST_CASE("a launch is recorded by name, and one that the runtime would refuse i
 }
 
 // 48 KiB are available by default. An L40S grants up to 99 KiB on request.
-TEST_CASE("shared memory beyond 48 KiB is to be asked for, up to the card's most") {
+TEST_CASE("shared memory beyond 48 KiB needs an attribute, up to the card's limit") {
   register_kernel();
   CHECK(launch({1}, {32}, (48 << 10) + 1) == cudaErrorInvalidValue);
   const auto which = cudaFuncAttributeMaxDynamicSharedMemorySize;
@@ -89,7 +89,7 @@ TEST_CASE("shared memory beyond 48 KiB is to be asked for, up to the card's most
   CHECK(launch({1}, {32}, 99 << 10) == cudaSuccess);
 }
 
-TEST_CASE("memory is taken in 2 MiB, and there is no more than the device has") {
+TEST_CASE("memory is allocated in steps of 2 MiB, up to the device's size") {
   const std::uint64_t before = dry_cuda_allocated_bytes(0);
   CHECK(before == kContextBytes);
   void* small = nullptr;
@@ -115,7 +115,7 @@ TEST_CASE("memory is taken in 2 MiB, and there is no more than the device has") 
   CHECK(cudaFree(rest) == cudaSuccess);
 }
 
-TEST_CASE("small copies keep their bytes, large ones are zeros, and none leaves its allocation") {
+TEST_CASE("small copies keep their bytes, large ones give zeros, and none leaves its allocation") {
   constexpr std::size_t kLarge = 2 * kMib;
   std::vector<char> host(kLarge, 'a');
   void* device = nullptr;
@@ -182,7 +182,7 @@ TEST_CASE("each thread has its own device and its own number in the records") {
   CHECK(dry_cuda_record(0)->thread != dry_cuda_record(1)->thread);
 }
 
-TEST_CASE("a planted failure comes once, at its call") {
+TEST_CASE("a planted failure happens once, at the chosen call") {
   dry_cuda_plant_failure("cudaMalloc", 1, cudaErrorMemoryAllocation);
   void* address = nullptr;
   CHECK(cudaMalloc(&address, 1) == cudaSuccess);

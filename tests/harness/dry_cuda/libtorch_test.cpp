@@ -71,7 +71,7 @@ TEST_CASE("LibTorch's allocator rounds and splits as it does on a GPU") {
   CHECK(taken_by({1000, 700}) == Sizes{1400000, 1400320, 20 * kMib});
 }
 
-TEST_CASE("a matmul is one kernel by name, and its first one takes cuBLAS's workspace") {
+TEST_CASE("a matmul launches one named kernel, and the first matmul allocates cuBLAS's workspace") {
   start_cuda();
   const at::Tensor a = at::empty({512, 1024}, on(at::kBFloat16));
   const at::Tensor b = at::empty({1024, 256}, on(at::kBFloat16));
@@ -96,7 +96,7 @@ TEST_CASE("a matmul is one kernel by name, and its first one takes cuBLAS's work
   CHECK((sizes() - before).allocated == 32 * kMib);
 }
 
-TEST_CASE("each thread that multiplies has a workspace of its own") {
+TEST_CASE("each thread that multiplies has its own workspace") {
   start_cuda();
   const at::Tensor a = at::empty({64, 64}, on(at::kFloat));
   at::Tensor out = at::empty({64, 64}, on(at::kFloat));
@@ -138,7 +138,7 @@ TEST_CASE("backward runs on autograd's thread of the device") {
   }
 }
 
-TEST_CASE("out of memory is LibTorch's own error, and a retry comes before it") {
+TEST_CASE("out of memory raises LibTorch's own error, after a retry") {
   start_cuda();
   const at::Tensor kept = at::empty({50 * kGib}, on(at::kByte));
   at::empty({20 * kGib}, on(at::kByte));  // stays in the cache
@@ -149,7 +149,7 @@ TEST_CASE("out of memory is LibTorch's own error, and a retry comes before it") 
   CHECK(statistics().num_ooms == 1);
 }
 
-TEST_CASE("two devices have their own memory and streams") {
+TEST_CASE("two devices have separate memory and streams") {
   const at::Tensor first = at::empty({8 * kMib}, on(at::kByte, 0));
   const std::uint64_t before = dry_cuda_allocated_bytes(1);
   const at::Tensor second = at::empty({8 * kMib}, on(at::kByte, 1));
@@ -163,7 +163,7 @@ TEST_CASE("two devices have their own memory and streams") {
   CHECK(records().back().bytes == static_cast<std::uint64_t>(8 * kMib));
 }
 
-TEST_CASE("what is moved to the device comes back, and a scalar is what was put there") {
+TEST_CASE("values moved to the device come back, and a scalar keeps its value") {
   CHECK(at::scalar_tensor(7.5, at::kFloat).to(on(at::kFloat)).item<float>() == 7.5f);
 }
 

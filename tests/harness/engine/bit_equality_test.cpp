@@ -16,7 +16,7 @@ std::function<bool(int, int)> random_mask(std::uint32_t seed) {
   };
 }
 
-TEST_CASE("networks under full recompute have the bits of the plain run") {
+TEST_CASE("networks under full recompute are bitwise equal to the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Outcome plain = run_plain(network);
     const Trace trace = trace_of(network);
@@ -31,7 +31,7 @@ TEST_CASE("networks under full recompute have the bits of the plain run") {
   }
 }
 
-TEST_CASE("networks under random save masks have the bits of the plain run") {
+TEST_CASE("networks under random save masks are bitwise equal to the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Outcome plain = run_plain(network);
     const Trace trace = trace_of(network);
@@ -47,7 +47,7 @@ TEST_CASE("networks under random save masks have the bits of the plain run") {
 
 // Checks the oracle alone: it equals the plain run bitwise on every network whose closures can be
 // re-run.
-TEST_CASE("the closure oracle has the bits of the plain run") {
+TEST_CASE("the closure oracle is bitwise equal to the plain run") {
   for (const NamedNetwork& network : hazard_networks()) {
     CAPTURE(network.name);
     const Outcome plain = run_plain(network);

@@ -76,7 +76,7 @@ Plan plan_of(const Trace& trace, const NamedChoice& choice, bool early_stop) {
       early_stop);
 }
 
-TEST_CASE("recompute with asynchronous collectives has the plain run's bits and predicted counts") {
+TEST_CASE("recompute with asynchronous collectives is bitwise equal, with predicted counts") {
   const SlowGroup group(kGroup);
   for (const NamedNetwork& network : collective_networks(kGroup)) {
     CAPTURE(network.name);
@@ -112,7 +112,7 @@ std::int64_t sum_of(const Counts& counts, CollectivePart part) {
 
 // Each of the three blocks has a gather before two matmuls and a scatter after them. Backward reads
 // the gather's result, through the first matmul, but not the scatter's.
-TEST_CASE("which collectives of a sequence-parallel block are issued again") {
+TEST_CASE("recompute repeats the predicted collectives of a sequence-parallel block") {
   const SlowGroup group(kGroup);
   const NamedNetwork network = collective_networks(kGroup).at(1);
   REQUIRE(network.name == "sequence parallel");
@@ -138,7 +138,7 @@ TEST_CASE("which collectives of a sequence-parallel block are issued again") {
 }
 
 TEST_CASE(
-    "a collective is waited for in a second backward too, and in one of a part of the graph") {
+    "a collective is also waited for in a second backward, and in one of a part of the graph") {
   const SlowGroup group(kGroup);
   for (const NamedNetwork& network : collective_networks(kGroup)) {
     CAPTURE(network.name);
@@ -172,7 +172,7 @@ NamedNetwork network_of_layers(const std::vector<Region>& layers) {
           }};
 }
 
-TEST_CASE("a collective that is waited for after its region is refused, by name") {
+TEST_CASE("a collective that is waited for after its region is refused by name") {
   const SlowGroup group(kGroup);
   at::Tensor started;
   const NamedNetwork late = network_of_layers(
@@ -204,7 +204,7 @@ TEST_CASE("a collective that is waited for after its region is refused, by name"
   }
 }
 
-TEST_CASE("a collective that started before the region may be waited for inside") {
+TEST_CASE("a collective that started before the region may be waited for inside it") {
   const SlowGroup group(kGroup);
   at::Tensor started;
   const NamedNetwork network = network_of_layers(
@@ -222,7 +222,7 @@ TEST_CASE("a collective that started before the region may be waited for inside"
   }
 }
 
-TEST_CASE("a collective that returns a handle to wait by is refused before anything runs") {
+TEST_CASE("a collective that returns a handle is refused before anything runs") {
   Plan plan;
   plan.types = {RegionType{.ops = {{.name = "c10d::alltoall_base_", .scope = "blocks.0"}}}};
   plan.regions = {{.first_scope = "blocks.0", .last_scope = "blocks.0", .type = 0, .layers = {0}}};

@@ -89,8 +89,7 @@ class SmallNetwork {
 };
 
 // LibTorch starts its device threads once, at the first backward of the process.
-TEST_CASE("backward runs on the device's thread before a first recording and after it",
-          "[device]") {
+TEST_CASE("backward runs on the device's thread before and after the first recording", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   CHECK_NOTHROW(network.train());
@@ -101,7 +100,7 @@ TEST_CASE("backward runs on the device's thread before a first recording and aft
   CHECK_NOTHROW(network.train(full));
 }
 
-TEST_CASE("backward runs on the device's thread where a recording comes first", "[device]") {
+TEST_CASE("backward runs on the device's thread if a recording comes first", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Trace trace = record_trace([&] { return network.forward(); });
@@ -126,7 +125,7 @@ std::vector<std::string> backward_of(const ModelSpec& spec, const at::Device& de
   return lines;
 }
 
-TEST_CASE("a trace on CUDA holds what backward holds on the CPU", "[device]") {
+TEST_CASE("a trace on CUDA has the same saved tensors as on the CPU", "[device]") {
   REMATCH_NEEDS_CUDA();
   install_counting_allocators();
   for (const char* preset : {"llama_small", "wan_small"}) {
@@ -151,7 +150,7 @@ Plan plan_offloading_products(const SmallNetwork& network) {
 
 // The first layer's product of 8 x 8 floats is copied out and back. The last layer's product stays
 // on the device.
-TEST_CASE("on CUDA offloaded values go through pinned memory that is used again", "[device]") {
+TEST_CASE("on CUDA offloaded values use pinned memory that is reused", "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Plan plan = plan_offloading_products(network);
@@ -180,7 +179,8 @@ struct ToldMoves final : MoveObserver {
 };
 
 // The first layer's product is copied out and back. A join follows each copy.
-TEST_CASE("on CUDA copies are timed on a stream of their own and joins on the step's", "[device]") {
+TEST_CASE("on CUDA copies are timed on their own stream and joins on the step's stream",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   const SmallNetwork network;
   const Plan plan = plan_offloading_products(network);
@@ -264,7 +264,7 @@ TEST_CASE("a region's backward runs on the stream of its forward, whichever is c
   }
 }
 
-TEST_CASE("an op on another stream than its region's is refused", "[device]") {
+TEST_CASE("an op on a different stream than its region is refused", "[device]") {
   REMATCH_NEEDS_CUDA();
   const Plan plan = plan_of_sines();
   const std::string side = std::to_string(side_stream().id());
@@ -279,7 +279,7 @@ TEST_CASE("an op on another stream than its region's is refused", "[device]") {
   }
 }
 
-TEST_CASE("recompute on another stream than forward's is refused", "[device]") {
+TEST_CASE("recompute on a different stream than forward is refused", "[device]") {
   REMATCH_NEEDS_CUDA();
   const Plan plan = plan_of_sines();
   const std::string side = std::to_string(side_stream().id());
@@ -295,7 +295,7 @@ TEST_CASE("recompute on another stream than forward's is refused", "[device]") {
   }
 }
 
-TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
+TEST_CASE("on CUDA every policy is bitwise equal to no checkpointing", "[gpu]") {
   REMATCH_NEEDS_GPU();
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   const std::vector<ModelCase> cases = {
@@ -320,8 +320,7 @@ TEST_CASE("on CUDA every policy has the bits of no checkpointing", "[gpu]") {
   }
 }
 
-TEST_CASE("on CUDA dropout is drawn again as it was and the generator ends where it would",
-          "[gpu]") {
+TEST_CASE("on CUDA dropout is repeated and the generator ends in the same state", "[gpu]") {
   REMATCH_NEEDS_GPU();
   const auto options = at::TensorOptions().device(cuda());
   const at::Tensor weight = at::ones({64, 64}, options).div(64).requires_grad_(true);

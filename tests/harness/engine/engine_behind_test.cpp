@@ -98,7 +98,7 @@ int growth(const std::atomic<int>& count, const Run& run) {
   return count - before;
 }
 
-TEST_CASE("the engine that was there runs backward, before, under and after recordings") {
+TEST_CASE("the previous engine runs backward before, under and after recordings") {
   REQUIRE(installed_first);
   const std::atomic<int>& executed = other_engine().num_executed;
   CHECK(growth(executed, [] { run_plain(network()); }) == 1);
@@ -113,7 +113,7 @@ TEST_CASE("the engine that was there runs backward, before, under and after reco
   CHECK(growth(other_engine().num_graph_tasks, [] { run_plain(network()); }) == 1);
 }
 
-TEST_CASE("outside regions the engine that was there is asked for hooks, inside it is not") {
+TEST_CASE("the previous engine is asked for hooks outside regions, but not inside") {
   const Plan plan = full_plan();
   const std::atomic<int>& asked = other_engine().num_asked_for_hooks;
   const int plain = growth(asked, [] { run_plain(network()); });
@@ -125,7 +125,7 @@ TEST_CASE("outside regions the engine that was there is asked for hooks, inside 
   CHECK(checkpointed == growth(asked, [&] { loss_of(output); }));
 }
 
-TEST_CASE("backward on another thread runs in the engine that was there") {
+TEST_CASE("backward on another thread runs in the previous engine") {
   const Plan plan = full_plan();
   const Outcome expected = run_plain(network());
   seed_generator();
@@ -140,7 +140,7 @@ TEST_CASE("backward on another thread runs in the engine that was there") {
   CHECK(first_difference(expected, outcome_of(made, loss)) == "");
 }
 
-TEST_CASE("a backward inside backward runs in the engine that was there") {
+TEST_CASE("a nested backward runs in the previous engine") {
   const NamedNetwork reentrant = reentrant_network(kDepth);
   const Outcome expected = run_plain(reentrant);
   const Plan plan = plan_of_blocks(trace_of(reentrant), [](int, int) { return false; });
@@ -160,7 +160,7 @@ struct Fails : torch::autograd::Function<Fails> {
   }
 };
 
-TEST_CASE("an exception in backward reaches the engine that was there, and the caller") {
+TEST_CASE("an exception in backward reaches the previous engine, and the caller") {
   const NamedNetwork failing = {"fails", [] {
                                   Network made = network().make();
                                   const Region first = made.layers[0];
@@ -179,14 +179,15 @@ TEST_CASE("an exception in backward reaches the engine that was there, and the c
                          run_engine(network(), full_plan(), Schedule::kOnDemand)) == "");
 }
 
-TEST_CASE("anomaly mode's notes are made by the engine that was there") {
+TEST_CASE("the previous engine makes the notes of anomaly mode") {
   const Plan plan = full_plan();
   const torch::autograd::DetectAnomalyGuard anomaly(/*check_nan=*/false);
   CHECK(growth(other_engine().num_metadata,
                [&] { run_engine(network(), plan, Schedule::kOnDemand); }) > 0);
 }
 
-TEST_CASE("an engine installed after the first recording is named; taken away, all works again") {
+TEST_CASE(
+    "an engine installed after the first recording is named; removing it restores everything") {
   const Plan plan = full_plan();
   const Outcome expected = run_engine(network(), plan, Schedule::kOnDemand);
   static Engine& ours = Engine::get_default_engine();

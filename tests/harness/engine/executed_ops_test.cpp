@@ -64,7 +64,7 @@ std::function<bool(int)> mask_of(std::uint32_t seed) {
   };
 }
 
-TEST_CASE("whole_region executes the ops and holds the bytes of the closure oracle") {
+TEST_CASE("whole_region executes the same ops and holds the same bytes as the closure oracle") {
   int num_compared = 0;
   int num_recomputed = 0;
   for (const NamedNetwork& network : hazard_networks()) {
@@ -99,7 +99,7 @@ int total(const Metered& metered) {
   return sum;
 }
 
-TEST_CASE("on_demand executes no more ops than whole_region and never peaks higher") {
+TEST_CASE("on_demand executes at most the ops of whole_region and never peaks higher") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Trace trace = trace_of(network);
     for (std::uint32_t seed = 0; seed < num_seeds(16); ++seed) {

@@ -263,7 +263,7 @@ CheckRecord equivalence(const PlantedFault& what, bool faulty) {
 
 }  // namespace
 
-TEST_CASE("without its fault each of the faulty runs passes every tier") {
+TEST_CASE("the runs pass every tier without the planted fault") {
   for (const PlantedFault& fault : faults()) {
     CAPTURE(fault.name);
     const CheckRecord bits = bitwise(fault, false);
@@ -274,7 +274,7 @@ TEST_CASE("without its fault each of the faulty runs passes every tier") {
   }
 }
 
-TEST_CASE("T0 fails every planted fault by the second step") {
+TEST_CASE("T0 fails each planted fault by the second step") {
   for (const PlantedFault& fault : faults()) {
     CAPTURE(fault.name);
     const CheckRecord bits = bitwise(fault, true);
@@ -284,7 +284,7 @@ TEST_CASE("T0 fails every planted fault by the second step") {
   }
 }
 
-TEST_CASE("T1 and T2 fail every planted fault through the noise of the reference") {
+TEST_CASE("T1 and T2 fail each planted fault despite the noise of the reference") {
   for (const PlantedFault& fault : faults()) {
     CAPTURE(fault.name);
     CHECK(envelope(fault, true).verdict == GateVerdict::kFail);

@@ -103,7 +103,7 @@ void check_failures(const Subject& subject, int stride, int first) {
   }
 }
 
-TEST_CASE("an op that throws leaves nothing behind, and the next step is right") {
+TEST_CASE("an op that throws leaves no state behind, and the next step is right") {
   prepare_process();
   std::size_t index = 0;
   for (const Hazard& hazard : all_hazards()) {

@@ -129,7 +129,7 @@ TEST_CASE("hazards of sharing") { check(sharing_hazards()); }
 TEST_CASE("hazards of views") { check(view_hazards()); }
 
 // Selectors match few models. A family that matches no model would not be tested.
-TEST_CASE("every family makes plans for some hazards") {
+TEST_CASE("each family makes plans for some hazards") {
   prepare_process();
   CHECK(all_hazards().size() >= 250);
   std::map<std::string, int> num_plans;

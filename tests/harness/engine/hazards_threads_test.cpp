@@ -54,7 +54,7 @@ std::map<std::string, std::string> train_all(const std::vector<const Case*>& ord
   return differences;
 }
 
-TEST_CASE("two threads with a recording each do not meet") {
+TEST_CASE("recordings on two threads are independent") {
   prepare_process();
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     const std::vector<Case> all = cases(schedule);

@@ -41,7 +41,7 @@ std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan&
   return left;
 }
 
-TEST_CASE("steps that vary under every family of plans") {
+TEST_CASE("varying steps run bitwise equal under every family of plans") {
   prepare_process();
   const std::vector<Hazard> hazards = varying_hazards();
   int num_left = 0;
@@ -69,7 +69,7 @@ TEST_CASE("steps that vary under every family of plans") {
   CHECK(num_left >= 60);
 }
 
-TEST_CASE("random programs under the plans of other programs", "[property]") {
+TEST_CASE("random programs run bitwise equal under the plans of other programs", "[property]") {
   prepare_process();
   std::uint32_t num_plain = 0;
   std::int64_t left = 0;

@@ -74,7 +74,7 @@ TEST_CASE("double backward") {
   }
 }
 
-TEST_CASE("partial backward recomputes for the inputs asked for") {
+TEST_CASE("partial backward recomputes only for the requested inputs") {
   const Fixture f;
   seed_generator();
   const Network plain = f.named.make();
@@ -90,7 +90,7 @@ TEST_CASE("partial backward recomputes for the inputs asked for") {
   }
 }
 
-TEST_CASE("backward after the recording has ended, and on another thread") {
+TEST_CASE("backward works after the recording has ended, and on another thread") {
   const Fixture f;
   const Outcome expected = run_plain(f.named);
   for (const Schedule schedule : kSchedules) {
@@ -108,7 +108,7 @@ TEST_CASE("backward after the recording has ended, and on another thread") {
 
 // LibTorch gives worker threads only to the engine that runs the first backward of a process.
 // Backward must stay in that engine when a recording begins later.
-TEST_CASE("backward inside backward, deeper than one thread goes, after recordings") {
+TEST_CASE("nested backward beyond one thread's depth works after recordings") {
   constexpr int kDepth = 100;
   const NamedNetwork reentrant = reentrant_network(kDepth);
   const Outcome expected = run_plain(reentrant);
@@ -119,7 +119,7 @@ TEST_CASE("backward inside backward, deeper than one thread goes, after recordin
   CHECK(first_difference(expected, run_plain(reentrant)) == "");
 }
 
-TEST_CASE("recordings after each other and several alive do not mix") {
+TEST_CASE("consecutive and simultaneous recordings are independent") {
   const Fixture f;
   const Outcome expected = run_plain(f.named);
   const Checkpoint full = strict(f.full, Schedule::kWholeRegion);
@@ -147,7 +147,7 @@ TEST_CASE("recordings after each other and several alive do not mix") {
   CHECK(first_difference(expected, outcome_of(third_network, third_loss)) == "");
 }
 
-TEST_CASE("an exception in the middle of forward leaves nothing behind") {
+TEST_CASE("an exception in forward leaves no state behind") {
   install_counting_allocators();
   const Fixture f;
   const Outcome expected = run_plain(f.named);
@@ -176,7 +176,7 @@ struct FailsInBackward : torch::autograd::Function<FailsInBackward> {
   }
 };
 
-TEST_CASE("an exception in the middle of backward leaves nothing behind") {
+TEST_CASE("an exception in backward leaves no state behind") {
   install_counting_allocators();
   const NamedNetwork failing = {"fails", [] {
                                   Network network = network_named("biased mlp").make();
@@ -213,7 +213,7 @@ TEST_CASE("without grad mode nothing is recorded") {
   CHECK(recording.finish() == RegionsRun::kNoneWithoutGrad);
 }
 
-TEST_CASE("a recording says whether regions of its plan ran") {
+TEST_CASE("a recording reports whether regions of its plan ran") {
   const Fixture f;
   seed_generator();
   const Network network = f.named.make();
@@ -233,7 +233,7 @@ struct Warnings final : c10::WarningHandler {
   std::vector<std::string> texts;
 };
 
-TEST_CASE("a step without saved-tensor hooks goes on without the plan and warns") {
+TEST_CASE("a step without saved-tensor hooks continues without the plan and warns") {
   const Fixture f;
   const Outcome plain = run_plain(f.named);
   for (const Schedule schedule : kSchedules) {
@@ -255,7 +255,7 @@ TEST_CASE("a step without saved-tensor hooks goes on without the plan and warns"
   }
 }
 
-TEST_CASE("a saved tensor can be looked at outside backward") {
+TEST_CASE("a saved tensor can be read outside backward") {
   const Fixture f;
   seed_generator();
   const Network network = f.named.make();

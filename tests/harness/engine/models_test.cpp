@@ -49,7 +49,7 @@ const std::vector<ModelCase>& cases() {
   return all;
 }
 
-TEST_CASE("every policy has the bits of no checkpointing, on_demand no more ops or bytes") {
+TEST_CASE("every policy is bitwise equal, and on_demand has no more ops or bytes") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     CAPTURE(which.preset, which.dtype, which.dimensions.contains("fused_ops"));
@@ -84,7 +84,7 @@ ModelStep run_closures(ModelInstance& instance, const ClosurePolicy& policy) {
   return step;
 }
 
-TEST_CASE("whole_region executes and holds on real blocks what the closure oracle does") {
+TEST_CASE("whole_region executes and holds the same as the closure oracle on real blocks") {
   for (const ModelCase& which : cases()) {
     const Trace trace = ModelInstance(which).trace();
     for (std::uint32_t seed = 0; seed < num_seeds(8); ++seed) {

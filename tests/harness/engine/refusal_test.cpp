@@ -52,7 +52,7 @@ PlannedRegion block(int index, int type) {
   return {.first_scope = scope, .last_scope = scope, .type = type, .layers = {index}};
 }
 
-TEST_CASE("a parameter changed between forward and backward") {
+TEST_CASE("a parameter that changes between forward and backward is refused") {
   const NamedNetwork network = network_of(
       [](const at::Tensor& x, const at::Tensor& w) { return at::mm(at::sin(at::mm(x, w)), w); });
   const Plan plan = plan_like(network);
@@ -66,7 +66,7 @@ TEST_CASE("a parameter changed between forward and backward") {
   }
 }
 
-TEST_CASE("the refusal names region, op and tensor") {
+TEST_CASE("a refusal names region, op and tensor") {
   const NamedNetwork network =
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   const Plan plan = plan_like(network);
@@ -78,7 +78,7 @@ TEST_CASE("the refusal names region, op and tensor") {
                                          Contains("float [4, 4]") && Contains("after backward"));
 }
 
-TEST_CASE("a saved tensor written to later is an error, as in plain autograd") {
+TEST_CASE("a later write to a saved tensor is an error, as in plain autograd") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     at::Tensor y = at::mm(x, w);
     const at::Tensor z = at::sin(y);  // autograd saves y for the backward of sin
@@ -121,7 +121,7 @@ TEST_CASE("a side effect on an outside buffer happens once") {
   }
 }
 
-TEST_CASE("a stream that differs from the plan") {
+TEST_CASE("an op that differs from the plan is refused under a strict checkpoint") {
   const NamedNetwork network =
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   const auto run = [&](std::vector<PlannedOp> ops) {
@@ -148,7 +148,7 @@ struct CollectedWarnings final : c10::WarningHandler {
   std::vector<std::string> messages;
 };
 
-TEST_CASE("a stream that differs from the plan is followed, counted and warned of once") {
+TEST_CASE("an op that differs from the plan is followed, counted and reported once") {
   const NamedNetwork network =
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   Plan plan;
@@ -185,7 +185,7 @@ TEST_CASE("a stream that differs from the plan is followed, counted and warned o
 
 // See Note [One op, two names]. The plan was made where a reshape is a view. The op that ran is
 // recomputed.
-TEST_CASE("an op that runs under its other name is the op of the plan") {
+TEST_CASE("an op under an alias is the op of the plan") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2),
                                {2, 2, 2}));  // the slice has gaps between its rows
@@ -217,7 +217,7 @@ TEST_CASE("an op that runs under its other name is the op of the plan") {
   }
 }
 
-TEST_CASE("inference mode inside a region, and a recording inside an open region") {
+TEST_CASE("inference mode in a region and a recording in an open region are refused") {
   const NamedNetwork network =
       network_of([](const at::Tensor& x, const at::Tensor& w) { return at::sin(at::mm(x, w)); });
   const Plan plan = plan_like(network);

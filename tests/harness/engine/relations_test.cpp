@@ -32,7 +32,7 @@ struct EightLayers {
   }
 };
 
-TEST_CASE("attention forward runs L a times when kept, 2 L a times under full") {
+TEST_CASE("attention forward runs L times if kept, and 2 L times under full") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     const auto count = [&](const std::string& policy, const char* op) {
@@ -48,7 +48,7 @@ TEST_CASE("attention forward runs L a times when kept, 2 L a times under full") 
   }
 }
 
-TEST_CASE("full and attn_only differ in attention forward alone") {
+TEST_CASE("full and attn_only differ only in attention forward") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     std::map<std::string, int> full = f.run("full", schedule).ops;
@@ -60,7 +60,7 @@ TEST_CASE("full and attn_only differ in attention forward alone") {
 }
 
 // K of L layers are checkpointed and run attention twice per step.
-TEST_CASE("over n steps with K of L layers checkpointed attention runs n (L + K) a times") {
+TEST_CASE("n steps with K of L layers checkpointed run n (L + K) attention forwards") {
   const EightLayers f;
   constexpr int kSteps = 3;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
@@ -97,7 +97,7 @@ std::int64_t dead_bytes(const Plan& plan) {
 
 // The peak is the recompute of one block. Under on_demand, attn_only peaks lower than full:
 // attention's results are kept, so the ops before attention wait for their own demand.
-TEST_CASE("full peaks no higher than attn_only, and that lower than none, but for on_demand") {
+TEST_CASE("full peaks no higher than attn_only, and attn_only lower than none, except on demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
   const ModelStep full = f.run("full", Schedule::kWholeRegion);
@@ -111,7 +111,7 @@ TEST_CASE("full peaks no higher than attn_only, and that lower than none, but fo
 
 // Dead saves are the only bytes by which a save list can exceed none: values that it keeps and that
 // backward does not read.
-TEST_CASE("keeping all costly ops holds less than none but for what nothing needs") {
+TEST_CASE("keeping all costly ops holds less than none, except for dead saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
     const Trace trace = ModelInstance(which).trace();
@@ -128,7 +128,7 @@ TEST_CASE("keeping all costly ops holds less than none but for what nothing need
   }
 }
 
-TEST_CASE("the more layers between two checkpointed ones, the more is held") {
+TEST_CASE("more layers between two checkpointed ones hold more bytes") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     for (const std::string rule : {"nth_first", "nth_last"}) {
@@ -163,7 +163,7 @@ std::map<std::string, int> tails(const Trace& trace) {
   return ops;
 }
 
-TEST_CASE("without early stop exactly the tails of the regions run again") {
+TEST_CASE("without early stop only the tails of the regions run in addition") {
   const EightLayers f;
   std::map<std::string, int> expected = f.run("full", Schedule::kWholeRegion).ops;
   const std::map<std::string, int> tail = tails(f.trace);
@@ -174,7 +174,7 @@ TEST_CASE("without early stop exactly the tails of the regions run again") {
 
 // Each block without checkpointing adds the same bytes, whichever block it is. The input of the
 // first checkpointed block adds none, because it is the embedding, which is alive anyway.
-TEST_CASE("bytes after forward are linear in the number of blocks left alone") {
+TEST_CASE("bytes after forward are linear in the number of blocks without checkpointing") {
   const EightLayers f;
   const auto after = [&](const std::string& policy) { return f.run(policy).after_forward_bytes; };
   const std::int64_t full = after("full");
@@ -203,7 +203,7 @@ TEST_CASE("checkpointing the last block saves nothing at the peak") {
   CHECK(none.peak_bytes - last.peak_bytes < block_bytes / 10);
 }
 
-TEST_CASE("a prefix never peaks higher than every N-th with as many blocks") {
+TEST_CASE("a prefix never peaks higher than every N-th with equally many blocks") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     CHECK(f.run("first_n(4)", schedule).peak_bytes <= f.run("nth_last(2)", schedule).peak_bytes);

@@ -143,7 +143,7 @@ std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first)
   return found;
 }
 
-TEST_CASE("steps that vary under plans of two shapes") {
+TEST_CASE("varying steps run bitwise equal under plans of two shapes") {
   prepare_process();
   Tally tally;
   const std::vector<PlanFamily>& families = plan_families();
@@ -174,7 +174,7 @@ TEST_CASE("steps that vary under plans of two shapes") {
   CHECK(tally.left < tally.passes / 20);
 }
 
-TEST_CASE("random programs under plans of two shapes", "[property]") {
+TEST_CASE("random programs run bitwise equal under plans of two shapes", "[property]") {
   prepare_process();
   Tally tally;
   for (std::uint32_t seed = 0; seed < num_seeds(kPairs); ++seed) {
@@ -281,7 +281,7 @@ std::vector<Plan> plans_for(const Trace& trace) {
 
 // Values that only the other shape keeps are dropped once the ops distinguish the shapes. Bytes
 // therefore equal those of a plan with one shape.
-TEST_CASE("bytes and counts are those of the shape that runs") {
+TEST_CASE("bytes and counts equal those of the shape that runs") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
   const std::vector<Trace> traces = {trace_of(networks[0]), trace_of(networks[1])};
@@ -332,7 +332,7 @@ TEST_CASE("passes are counted by shape, and a pass of neither shape leaves the p
 }
 
 // Each pass begins with the ops that both shapes share.
-TEST_CASE("passes of forward in one recording have shapes of their own") {
+TEST_CASE("each forward pass in a recording has its own shape") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
   const std::vector<Trace> traces = {trace_of(networks[0]), trace_of(networks[1])};
@@ -352,7 +352,7 @@ TEST_CASE("passes of forward in one recording have shapes of their own") {
 }
 
 // The second shape differs from the first only in layer 1, inside a region of the first shape.
-TEST_CASE("a region goes on with another shape behind its first layer") {
+TEST_CASE("a region continues with another shape after its first layer") {
   prepare_process();
   const auto network = [](bool is_masked) {
     return NamedNetwork{"four layers", [is_masked] {

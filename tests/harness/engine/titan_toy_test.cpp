@@ -122,7 +122,7 @@ TEST_CASE("torchtitan's toy gives its published flops and bytes") {
 }
 
 // Backward does not need the last linear's result, so on_demand never recomputes it.
-TEST_CASE("on_demand does torchtitan's toy without the products that nothing needs") {
+TEST_CASE("on_demand skips the unneeded products of torchtitan's toy") {
   const auto units = [](const char* policy) {
     return run(policy, Schedule::kOnDemand).backward_units;
   };

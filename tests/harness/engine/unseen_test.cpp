@@ -31,12 +31,12 @@ const Meddle kNewMemory = [](const Network& network, const at::Tensor&) {
   std::memcpy(storage->mutable_data(), content.const_data_ptr(), storage->nbytes());
 };
 
-TEST_CASE("a parameter whose storage got other memory of the same content") {
+TEST_CASE("a parameter may move to other memory with the same content") {
   check_equal({two_products, kNewMemory});
   check_equal({two_products, kNewMemory}, OutsideCheck::kHashes);
 }
 
-TEST_CASE("other content in other memory of the same storage is seen by its hash") {
+TEST_CASE("changed content in new memory of a storage is detected by its hash") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor& hidden) {
                    kNewMemory(network, hidden);
@@ -50,7 +50,7 @@ const Meddle kWriteThroughData = [](const Network& network, const at::Tensor&) {
   network.parameters[0].variable_data().mul_(2);
 };
 
-TEST_CASE("a write through .data is seen by its content") {
+TEST_CASE("a write through .data is detected by content") {
   const Case given{two_products, kWriteThroughData};
   check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
   const Plan plan = given.plan();
@@ -60,7 +60,7 @@ TEST_CASE("a write through .data is seen by its content") {
   }
 }
 
-TEST_CASE("a write through a raw pointer is seen by its content") {
+TEST_CASE("a write through a raw pointer is detected by content") {
   const Case given{two_products, [](const Network& network, const at::Tensor&) {
                      network.parameters[0].mutable_data_ptr<float>()[5] += 1.0F;
                    }};
@@ -125,7 +125,7 @@ Case counting(const char* name, const at::Tensor& calls) {
   }};
 }
 
-TEST_CASE("an op that writes to what its schema does not mark is seen by its content") {
+TEST_CASE("a write that an op's schema does not mark is detected by content") {
   const Case given = counting("rematch_outside_test::may_count_its_calls", at::zeros({1}));
   const Plan plan = given.plan();
   is_counting = true;
@@ -136,7 +136,7 @@ TEST_CASE("an op that writes to what its schema does not mark is seen by its con
   is_counting = false;
 }
 
-TEST_CASE("a trace finds an op that writes to what its schema does not mark") {
+TEST_CASE("a trace finds an op that writes where its schema does not mark it") {
   const at::Tensor calls = at::zeros({1});
   const Case given = counting("rematch_outside_test::counts_its_calls", calls);
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand, OutsideCheck::kHashes);
@@ -163,13 +163,13 @@ Case drawing(const char* name) {
   }};
 }
 
-TEST_CASE("an op of another library that draws has to say so") {
+TEST_CASE("an op of another library that draws must have the tag for it") {
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws")) == "");
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
 }
 
 // The trace of another process found them.
-TEST_CASE("an op that draws unseen is kept where the plan names it") {
+TEST_CASE("an op with hidden draws is kept if the plan names it") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();
   CHECK(first_difference(given.run_plain(), given.run_engine(strict(plan, Schedule::kOnDemand))) !=
@@ -181,7 +181,7 @@ TEST_CASE("an op that draws unseen is kept where the plan names it") {
   CHECK(trace_of(given.named()).hidden.kept_ops == plan.hidden.kept_ops);
 }
 
-TEST_CASE("an op that writes unseen runs once where the plan names its argument") {
+TEST_CASE("an op with a hidden write runs once if the plan names its argument") {
   const at::Tensor calls = at::zeros({1});
   const Case given = counting("rematch_outside_test::counts_as_planned", calls);
   Plan plan = given.plan();
@@ -199,7 +199,7 @@ TEST_CASE("an op that writes unseen runs once where the plan names its argument"
   CHECK(trace_of(given.named()).hidden == plan.hidden);
 }
 
-TEST_CASE("an op is marked that is registered after the plan was read") {
+TEST_CASE("an op that is registered after the plan was read is marked") {
   mark_hidden_effects({{}, {{"rematch_late_test::op", {0, 1, 7}}}, {"rematch_late_test::op"}});
   CHECK(find_facts("rematch_late_test::op") == nullptr);
   torch::Library library(torch::Library::DEF, "rematch_late_test", std::nullopt, __FILE__,
@@ -214,7 +214,7 @@ TEST_CASE("an op is marked that is registered after the plan was read") {
   CHECK(facts->side_written.size() == 1);
 }
 
-TEST_CASE("a write through a raw pointer into a result of the region is not seen") {
+TEST_CASE("a write through a raw pointer into a result of the region is not detected") {
   const auto written = [](const at::Tensor& y) {
     y.mutable_data_ptr<float>()[5] += 1.0F;
     return y;

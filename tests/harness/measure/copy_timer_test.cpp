@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-TEST_CASE("of the copies exposed is what somebody waited for, and hidden the rest") {
+TEST_CASE("the exposed time of copies is the time waited, and the rest is hidden") {
   const CopyTimes part{.copying = milliseconds(10), .waiting = milliseconds(4)};
   CHECK(part.exposed() == milliseconds(4));
   CHECK(part.hidden() == milliseconds(6));
@@ -20,7 +20,7 @@ TEST_CASE("of the copies exposed is what somebody waited for, and hidden the res
   CHECK(late.hidden() == nanoseconds(0));
 }
 
-TEST_CASE("on the CPU the step waits for all of a copy") {
+TEST_CASE("on the CPU the step waits for a whole copy") {
   const c10::Stream cpu(c10::Stream::DEFAULT, c10::Device(c10::DeviceType::CPU));
   CopyTimer timer;
   for (int copy = 0; copy < 2; ++copy) {

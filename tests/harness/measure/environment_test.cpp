@@ -12,7 +12,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("the environment says what computed, with which LibTorch") {
+TEST_CASE("the environment records the device and the LibTorch version") {
   const Environment environment = describe_environment(at::kCPU);
   CHECK(environment.device == "cpu");
   const std::string version = environment.libtorch_version.value_or("");
@@ -37,7 +37,7 @@ TEST_CASE("only variables that change a result or a time are recorded") {
   CHECK(environment.math_mode->find("cnr COMPATIBLE") != std::string::npos);
 }
 
-TEST_CASE("a command's first line, or nothing") {
+TEST_CASE("a command returns its first line if it succeeds") {
   CHECK(first_line_of("printf 'one\\ntwo\\n'") == "one");
   CHECK_FALSE(first_line_of("false").has_value());
 }

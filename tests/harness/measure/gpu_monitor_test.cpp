@@ -127,7 +127,7 @@ std::unique_ptr<GpuMonitor> open_monitor() {
   return monitor;
 }
 
-TEST_CASE("a driver that does not start, or does not know the device, gives no monitor") {
+TEST_CASE("a driver that does not start or lacks the device gives no monitor") {
   driver = {};
   driver.initialize_result = 9;
   CHECK(GpuMonitor::open(functions(), driver.known_device) == nullptr);
@@ -138,7 +138,7 @@ TEST_CASE("a driver that does not start, or does not know the device, gives no m
   CHECK(driver.open_sessions == 0);
 }
 
-TEST_CASE("the driver's version is the kernel module's, or NVML's where a container hides that") {
+TEST_CASE("the driver's version is the kernel module's, or NVML's if a container hides it") {
   const testing::ScratchFolder scratch;
   std::ofstream(scratch.file("version")) << "NVRM version: NVIDIA UNIX x86_64 Kernel Module  "
                                             "580.65.06  Sun Jul 27 07:01:03 UTC 2025\n";
@@ -151,11 +151,11 @@ TEST_CASE("the driver's version is the kernel module's, or NVML's where a contai
   CHECK(driver_version_of(functions()) == std::nullopt);
 }
 
-TEST_CASE("a library that is not there is nothing") {
+TEST_CASE("a missing library gives no monitor") {
   CHECK_FALSE(load_nvml("librematch-no-such-library.so").has_value());
 }
 
-TEST_CASE("the environment gets what the driver says, and nothing for what it refuses") {
+TEST_CASE("the environment records the driver's answers, and nothing where it refuses") {
   driver = {};
   Environment environment;
   environment.cpu_model = "Made-up CPU";
@@ -176,7 +176,7 @@ TEST_CASE("the environment gets what the driver says, and nothing for what it re
   CHECK_THAT(environment.topology.value(), Catch::StartsWith("nvlinks 18"));
 }
 
-TEST_CASE("persistence mode is on, off, or refused by the driver") {
+TEST_CASE("the driver reports persistence mode as on or off, or refuses") {
   driver = {};
   const auto persistence_mode = [] {
     Environment environment;
@@ -189,7 +189,7 @@ TEST_CASE("persistence mode is on, off, or refused by the driver") {
   CHECK(persistence_mode() == std::nullopt);
 }
 
-TEST_CASE("processes on the GPU are others', but for one's own context") {
+TEST_CASE("all processes on the GPU except the own context are others") {
   driver = {};
   driver.num_processes = 3;
   const auto monitor = open_monitor();
@@ -226,7 +226,7 @@ TEST_CASE("of a MIG instance only its own processes count") {
   CHECK(environment.other_processes == 2);
 }
 
-TEST_CASE("a UUID says whether it is a GPU's or a MIG instance's") {
+TEST_CASE("a UUID tells a GPU from a MIG instance") {
   const std::array<unsigned char, 16> bytes = {0x8d, 0x7f, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05,
                                                0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0xff};
   CHECK(gpu_uuid("NVIDIA H100 80GB HBM3", bytes) == "GPU-8d7f0001-0203-0405-0607-08090a0b0cff");
@@ -234,7 +234,7 @@ TEST_CASE("a UUID says whether it is a GPU's or a MIG instance's") {
         "MIG-8d7f0001-0203-0405-0607-08090a0b0cff");
 }
 
-TEST_CASE("who measures on a GPU that others use is told so") {
+TEST_CASE("measuring on a shared GPU gives a warning") {
   Environment environment;
   CHECK_FALSE(shared_gpu_warning(environment).has_value());
   environment.other_processes = 0;
@@ -245,14 +245,14 @@ TEST_CASE("who measures on a GPU that others use is told so") {
       Catch::Contains("2 other processes compute") && Catch::Contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("throttle reasons have names, idling is none, and an unknown bit is not hidden") {
+TEST_CASE("throttle reasons have names, idling is none, and an unknown bit is kept") {
   CHECK(throttle_reason_names(0x1).empty());
   CHECK(throttle_reason_names(0x1 | 0x4 | 0x40) ==
         std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"});
   CHECK(throttle_reason_names(1ull << 40) == std::vector<std::string>{"bit_40"});
 }
 
-TEST_CASE("readings are summarised by the worst of them") {
+TEST_CASE("readings are summarized by the worst value") {
   std::vector<GpuReading> readings(3);
   readings[0] = {1755, 2619, 50, 0x4, 0};
   readings[1] = {1980, 2619, 66, 0x40, 2};
@@ -267,7 +267,7 @@ TEST_CASE("readings are summarised by the worst of them") {
   CHECK((summarize_readings({}) == DeviceStateRecord{}));
 }
 
-TEST_CASE("the clocks of an idle moment are not those of the step") {
+TEST_CASE("clocks of an idle moment do not count for the step") {
   const GpuReading idle{345, 1593, 40, 0x1, 0};
   const GpuReading busy{1755, 2619, 50, 0x0, 0};
   const DeviceStateRecord state = summarize_readings({idle, busy});

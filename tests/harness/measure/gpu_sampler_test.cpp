@@ -55,7 +55,7 @@ void wait_for_readings(int count) {
   while (busy_gpu.num_readings < first + count) std::this_thread::sleep_for(milliseconds(1));
 }
 
-TEST_CASE("the GPU is read while it is busy") {
+TEST_CASE("the GPU is sampled while it is busy") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(2));
@@ -68,7 +68,7 @@ TEST_CASE("the GPU is read while it is busy") {
   for (const GpuReading& reading : readings) CHECK(reading.sm_clock_mhz == kBusyClock);
 }
 
-TEST_CASE("every reading is handed over, and none after the stop") {
+TEST_CASE("every reading is returned, and none after the stop") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(1));
@@ -80,7 +80,7 @@ TEST_CASE("every reading is handed over, and none after the stop") {
   CHECK(static_cast<int>(readings.size()) == busy_gpu.num_readings);
 }
 
-TEST_CASE("a step shorter than the interval has a reading") {
+TEST_CASE("a step shorter than the interval has one reading") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, std::chrono::hours(1));
@@ -99,7 +99,7 @@ TEST_CASE("a short step has several readings, whatever the interval") {
 }
 
 // The driver answers only when the test allows it.
-TEST_CASE("a stop can be requested while a reading takes its time") {
+TEST_CASE("a stop can be requested during a slow reading") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, std::chrono::hours(1));
@@ -111,7 +111,7 @@ TEST_CASE("a stop can be requested while a reading takes its time") {
   CHECK(sampler.stop().size() == 1);
 }
 
-TEST_CASE("each start has readings of its own") {
+TEST_CASE("each start has separate readings") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(1));
@@ -138,7 +138,7 @@ TEST_CASE("a step that throws ends the thread") {
   CHECK(busy_gpu.num_readings == after);
 }
 
-TEST_CASE("what a reading throws comes out of stop, and the sampler can start again") {
+TEST_CASE("stop rethrows an exception of a reading, and the sampler can start again") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor, milliseconds(1));
@@ -150,7 +150,7 @@ TEST_CASE("what a reading throws comes out of stop, and the sampler can start ag
   CHECK(sampler.stop().size() >= 1);
 }
 
-TEST_CASE("two starts, or a stop without a start, are a mistake") {
+TEST_CASE("two starts or a stop without a start are an error") {
   reset_busy_gpu();
   const auto monitor = open_busy_gpu();
   GpuSampler sampler(*monitor);

@@ -16,19 +16,19 @@ TEST_CASE("a tensor's hash is the head of the SHA-256 of its bytes") {
   CHECK(tensor_hash(at::Tensor()).empty());
 }
 
-TEST_CASE("the hash follows elements, not storage") {
+TEST_CASE("the hash depends on elements, not on storage") {
   const at::Tensor table = at::arange(6, at::kFloat).view({2, 3});
   CHECK(tensor_hash(table.t().contiguous()) == tensor_hash(table.t()));
   CHECK(tensor_hash(table.t()) != tensor_hash(table));
   CHECK(tensor_hash(table[0]) == tensor_hash(at::arange(3, at::kFloat)));
 }
 
-TEST_CASE("several tensors hash as their bytes one after the other") {
+TEST_CASE("several tensors hash like the concatenation of their bytes") {
   const at::Tensor all = at::arange(6, at::kFloat);
   CHECK(tensors_hash({all.slice(0, 0, 2), at::Tensor(), all.slice(0, 2)}) == tensor_hash(all));
 }
 
-TEST_CASE("tensors hashed at a time hash as each alone, in their order") {
+TEST_CASE("tensors hashed in parallel have the same hashes in the same order") {
   std::vector<at::Tensor> tensors(9);
   std::vector<std::string> expected(1);  // hash of an undefined tensor
   for (std::size_t i = 1; i < tensors.size(); ++i) {
@@ -39,7 +39,7 @@ TEST_CASE("tensors hashed at a time hash as each alone, in their order") {
   CHECK(tensor_hashes({}).empty());
 }
 
-TEST_CASE("one bit is enough") {
+TEST_CASE("one changed bit changes the hash") {
   at::Tensor zero = at::zeros({3});
   const std::string before = tensor_hash(zero);
   zero[1].neg_();  // -0 equals 0 as a number but differs in one bit
@@ -53,7 +53,7 @@ TEST_CASE("drawing a number changes the generator's hash") {
   CHECK(generator_hash(at::kCPU) != before);
 }
 
-TEST_CASE("bits print with all their digits") {
+TEST_CASE("bits are printed with all their digits") {
   CHECK(bits_of(1.0F) == "0x3f800000");
   CHECK(bits_of(0.0F) == "0x00000000");
   CHECK(bits_of(-2.0) == "0xc000000000000000");

@@ -38,7 +38,7 @@ TEST_CASE("without control groups the machine's own memory counts") {
 
 // The job may use 8 GiB. It holds 5 GiB, of which 1 GiB is pages of files. The slice above the job
 // has 6 of 16 GiB left.
-TEST_CASE("the least of a process's control groups limits it") {
+TEST_CASE("the lowest limit of a process's control groups applies") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "0::/slice/job\n");
   const std::string slice = "sys/fs/cgroup/slice/";
@@ -56,7 +56,7 @@ TEST_CASE("the least of a process's control groups limits it") {
   CHECK(machine.memory().available == Bytes{6 * kGiB});
 }
 
-TEST_CASE("control groups of the first version, and a limit that is none") {
+TEST_CASE("control groups of version 1 are read, also without a limit") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\n0::/\n");
   const std::string job = "sys/fs/cgroup/memory/job/";
@@ -70,7 +70,7 @@ TEST_CASE("control groups of the first version, and a limit that is none") {
 }
 
 // A limit without a known usage, and files without a number.
-TEST_CASE("limits that cannot be read are none, and usage that cannot be read is none") {
+TEST_CASE("unreadable limits and unreadable usage are ignored") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "nonsense\n0::/job\n");
   const std::string job = "sys/fs/cgroup/job/";
@@ -91,7 +91,7 @@ TEST_CASE("limits that cannot be read are none, and usage that cannot be read is
   CHECK(machine.memory().available == Bytes{0});
 }
 
-TEST_CASE("what cannot be read is not known, and this machine has some memory") {
+TEST_CASE("unreadable values are unknown, and this machine has some memory") {
   const testing::ScratchFolder empty;
   const MachineMemory nothing = machine_memory(empty.file("nowhere"));
   CHECK_FALSE(nothing.total.has_value());

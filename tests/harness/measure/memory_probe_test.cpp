@@ -59,7 +59,7 @@ MemoryRecord run_step(at::Device device) {
   return probe.finish_step();
 }
 
-TEST_CASE("a step's bytes are accounted for to the last one") {
+TEST_CASE("every byte of a step is accounted for") {
   const MemoryRecord record = run_step(at::kCPU);
   REQUIRE(record.parameter == Bytes{512});
   // Each block saves the inputs of sin and mm, but x and the weights are not its own. So the first
@@ -81,7 +81,7 @@ TEST_CASE("a step's bytes are accounted for to the last one") {
   CHECK(record.peak_by_phase.count("optimizer") == 1);
 }
 
-TEST_CASE("gradients of parameters are theirs as soon as autograd has put them there") {
+TEST_CASE("gradients of parameters belong to them as soon as autograd stores them") {
   const MemoryRecord record = run_step(at::kCPU);
   const MemoryTimeline& line = record.timeline.value();
   CHECK(line.phase.back() == Phase::kOptimizer);
@@ -91,7 +91,7 @@ TEST_CASE("gradients of parameters are theirs as soon as autograd has put them t
   CHECK(line.bytes.at(Holder::kSavedActivations).back() == 4);
 }
 
-TEST_CASE("saved activations in forward are what outlives it; the rest are temporaries") {
+TEST_CASE("saved activations in forward are those that outlive it; the rest are temporaries") {
   const MemoryTimeline line = run_step(at::kCPU).timeline.value();
   // The ops are mm, sin, mm, sin, sum. After the last sin, its output is alive until the loss is
   // made.
@@ -123,7 +123,7 @@ struct CountedHook final : torch::autograd::PostAccumulateGradHook {
   int* num_calls;
 };
 
-TEST_CASE("a program's own gradient hook is called behind the probe's, and stays when it goes") {
+TEST_CASE("a program's own gradient hook is called after the probe's, and outlives it") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   int num_calls = 0;
@@ -146,7 +146,7 @@ TEST_CASE("a program's own gradient hook is called behind the probe's, and stays
   CHECK(num_calls == 4);
 }
 
-TEST_CASE("a hook that the program sets while a probe lives stays") {
+TEST_CASE("a hook that the program sets during a probe stays") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   int num_calls = 0;
@@ -159,7 +159,7 @@ TEST_CASE("a hook that the program sets while a probe lives stays") {
   CHECK(num_calls == 1);
 }
 
-TEST_CASE("a second forward of a step begins with what the first one left") {
+TEST_CASE("a second forward of a step starts with the bytes that the first one left") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   MemoryProbe probe(at::kCPU, model.weights);
@@ -188,7 +188,7 @@ struct CountingListener final : ScopeListener {
   void leave() noexcept override { ++left; }
 };
 
-TEST_CASE("scopes reach the listener that was there before") {
+TEST_CASE("scopes also reach the previous listener") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   CountingListener outer;

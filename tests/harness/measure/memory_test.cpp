@@ -17,7 +17,7 @@ std::int64_t meta_bytes() { return current_meta_memory().total.count; }
 
 const auto kMeta = at::TensorOptions().device(at::kMeta);
 
-TEST_CASE("CPU bytes are what tensors asked for, and go with the last of them") {
+TEST_CASE("CPU bytes are the requested bytes of live tensors") {
   install_counting_allocators();
   const std::int64_t before = cpu_bytes();
   {
@@ -29,7 +29,7 @@ TEST_CASE("CPU bytes are what tensors asked for, and go with the last of them") 
   CHECK(cpu_bytes() == before);
 }
 
-TEST_CASE("meta tensors of any size count without memory behind them") {
+TEST_CASE("meta tensors of any size are counted without memory") {
   install_counting_allocators();
   const std::int64_t before = meta_bytes();
   {
@@ -40,7 +40,7 @@ TEST_CASE("meta tensors of any size count without memory behind them") {
   CHECK(meta_bytes() == before);
 }
 
-TEST_CASE("rounding applies to every block, as a caching allocator's granularity would") {
+TEST_CASE("rounding applies to every block, like the granularity of a caching allocator") {
   install_counting_allocators(512);
   const std::int64_t before = meta_bytes();
   {
@@ -52,7 +52,7 @@ TEST_CASE("rounding applies to every block, as a caching allocator's granularity
   CHECK(meta_bytes() == before);  // a block remembers its own rounded size
 }
 
-TEST_CASE("the peak sees what lived between two looks, and can be reset") {
+TEST_CASE("the peak includes memory freed between two samples, and can be reset") {
   install_counting_allocators();
   const std::int64_t before = cpu_bytes();
   reset_memory_peaks();
@@ -89,14 +89,14 @@ TEST_CASE("blocks carry the tag of the thread that made them until they are reta
   CHECK(grown(MemoryTag::kGradient) == 0);
 }
 
-TEST_CASE("LibTorch's kernels run on counted blocks, bf16 matmul's raw allocations included") {
+TEST_CASE("LibTorch's kernels run on counted blocks, also the raw allocations of bf16 matmul") {
   install_counting_allocators();
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
   const at::Tensor product = at::mm(at::ones({64, 64}, bf16), at::ones({64, 64}, bf16));
   CHECK(product[0][0].item<float>() == 64.0F);
 }
 
-TEST_CASE("what the machine cannot give is an error that says how much was asked for") {
+TEST_CASE("the error for a failed allocation gives the requested bytes") {
   install_counting_allocators();
   const std::int64_t before = cpu_bytes();
   try {
@@ -109,7 +109,7 @@ TEST_CASE("what the machine cannot give is an error that says how much was asked
   CHECK(cpu_bytes() == before);
 }
 
-TEST_CASE("resizing and moving storage keeps the books") {
+TEST_CASE("resizing and moving storage keeps the sums right") {
   install_counting_allocators();
   const std::int64_t before = cpu_bytes();
   {
@@ -120,8 +120,7 @@ TEST_CASE("resizing and moving storage keeps the books") {
   CHECK(cpu_bytes() == before);
 }
 
-TEST_CASE(
-    "forgotten tags are kOther's, also where what carried them is let go of or tagged again") {
+TEST_CASE("forgotten tags become kOther, also if their blocks are freed or retagged") {
   install_counting_allocators();
   const MemorySample before = current_cpu_memory();
   at::Tensor first;

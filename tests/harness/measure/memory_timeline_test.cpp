@@ -33,7 +33,7 @@ StepSamples two_blocks() {
   return samples;
 }
 
-TEST_CASE("the peak names its phase, its block and who holds it") {
+TEST_CASE("the peak names its phase, its block and its holders") {
   const MemoryRecord record = summarize(two_blocks());
   CHECK(record.peak_allocated == Bytes{175});  // 100 + 50 + 25, in backward of block 1
   CHECK(record.peak_phase == Phase::kBackward);
@@ -48,7 +48,7 @@ TEST_CASE("the peak names its phase, its block and who holds it") {
   CHECK(sum == record.peak_allocated);
 }
 
-TEST_CASE("of equal peaks the first counts; forward temporaries are not saved activations") {
+TEST_CASE("the first of equal peaks counts; forward temporaries are not saved activations") {
   StepSamples samples = two_blocks();
   samples.boundaries[3].memory.total = Bytes{160};
   const MemoryRecord record = summarize(samples);
@@ -68,7 +68,7 @@ TEST_CASE("each part of the step has its own peak") {
   CHECK(parts.count("recompute") == 0);
 }
 
-TEST_CASE("each phase's peak names who holds it, and they sum to it") {
+TEST_CASE("each phase's peak names its holders, and they sum to it") {
   const MemoryRecord record = summarize(two_blocks());
   REQUIRE(record.holders_by_phase.size() ==
           3);  // parts forward, loss and backward; no single block
@@ -85,7 +85,7 @@ TEST_CASE("each phase's peak names who holds it, and they sum to it") {
   CHECK((record.holders_by_phase.at("backward") == record.holders_at_peak));
 }
 
-TEST_CASE("weights that do not learn are a holder of their own, where there are any") {
+TEST_CASE("frozen parameters are a separate holder if there are any") {
   CHECK_FALSE(summarize(two_blocks()).holders_at_peak.contains(Holder::kFrozenParameters));
   StepSamples samples = two_blocks();
   for (BoundarySample& sample : samples.boundaries) {
@@ -99,7 +99,7 @@ TEST_CASE("weights that do not learn are a holder of their own, where there are 
   CHECK(record.timeline->bytes.at(Holder::kFrozenParameters).size() == 5);
 }
 
-TEST_CASE("a long timeline keeps the highest boundary of each stretch") {
+TEST_CASE("a long timeline keeps the highest boundary of each interval") {
   StepSamples samples;
   for (int index = 0; index < 2000; ++index) {
     samples.boundaries.push_back(boundary(Phase::kForward, 0, 100, index == 777 ? 9 : 1, 1));

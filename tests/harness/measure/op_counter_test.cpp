@@ -38,7 +38,7 @@ TEST_CASE("ops are counted by phase, exact name and class") {
   CHECK(record.by_op[static_cast<std::size_t>(Phase::kRecompute)].empty());
 }
 
-TEST_CASE("overloads are told apart by name") {
+TEST_CASE("overloads are distinguished by name") {
   OpCounter counter;
   const at::Tensor x = at::ones({2});
   {
@@ -53,7 +53,7 @@ TEST_CASE("overloads are told apart by name") {
   CHECK(count(record, Phase::kForward, "aten::sum.dim_IntList") == 1);
 }
 
-TEST_CASE("the optimizer's ops are its own while the guard lives") {
+TEST_CASE("ops during the guard's lifetime count as the optimizer's") {
   OpCounter counter;
   const at::Tensor x = at::ones({2});
   {

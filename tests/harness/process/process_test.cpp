@@ -21,7 +21,7 @@ ChildResult run_shell(const std::string& script, milliseconds limit = seconds(60
   return run_child({"/bin/sh", "-c", script}, limit);
 }
 
-TEST_CASE("a child's exit code and the end of its stderr come back") {
+TEST_CASE("a child's exit code and the end of its stderr are returned") {
   const ChildResult result = run_shell("echo first >&2; echo last >&2; exit 7");
   CHECK(result.end == ChildEnd::kExited);
   CHECK(result.code == 7);
@@ -29,7 +29,7 @@ TEST_CASE("a child's exit code and the end of its stderr come back") {
   CHECK(result.peak_resident.count > 0);
 }
 
-TEST_CASE("a child has the variables that it is given, in the place of this process' own") {
+TEST_CASE("a child gets its given variables instead of this process' own") {
   Child child({"/bin/sh", "-c", "echo $HOME $REMATCH_TEST $PATH >&2"},
               {"HOME=/elsewhere", "REMATCH_TEST=7"});
   while (!child.poll_once(milliseconds(20))) {
@@ -46,13 +46,13 @@ TEST_CASE("only the end of a long stderr is kept") {
   CHECK_THAT(result.error_tail, Catch::EndsWith("line2999\n"));
 }
 
-TEST_CASE("a child that a signal ends says which") {
+TEST_CASE("the signal that ended a child is reported") {
   const ChildResult result = run_shell("kill -SEGV $$");
   CHECK(result.end == ChildEnd::kSignalled);
   CHECK(result.code == SIGSEGV);
 }
 
-TEST_CASE("a child that is killed while memory is free is told from one that ran out of it") {
+TEST_CASE("a child killed despite free memory is distinguished from one that ran out of it") {
   const ChildResult killed = run_shell("kill -KILL $$");
   CHECK(killed.end == ChildEnd::kSignalled);
   CHECK(killed.code == SIGKILL);
@@ -60,7 +60,7 @@ TEST_CASE("a child that is killed while memory is free is told from one that ran
 }
 
 // The grandchild uses the same stderr. It would survive if only its parent were killed.
-TEST_CASE("a child that takes too long is ended with its whole process group") {
+TEST_CASE("a child that exceeds its time limit is ended with its process group") {
   const testing::ScratchFolder scratch;
   const std::string pid_file = scratch.file("pid");
   const ChildResult result =
@@ -82,7 +82,7 @@ TEST_CASE("a child that ignores SIGTERM is killed") {
   CHECK(result.elapsed < seconds(20));
 }
 
-TEST_CASE("a signal to this process ends the child and is noted, not obeyed") {
+TEST_CASE("a signal to this process ends the child and is recorded, not obeyed") {
   const InterruptGuard interrupts;
   std::thread sender([] {
     std::this_thread::sleep_for(milliseconds(300));
@@ -94,7 +94,7 @@ TEST_CASE("a signal to this process ends the child and is noted, not obeyed") {
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
-TEST_CASE("memory was short if the system killed for want of it, or the child held half of it") {
+TEST_CASE("memory was short if the system killed for lack of it, or the child held half of it") {
   const auto machine = [](std::int64_t total, std::int64_t oom_kills) {
     MachineMemory memory;
     memory.total = Bytes{total};

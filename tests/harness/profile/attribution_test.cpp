@@ -79,7 +79,7 @@ TEST_CASE("kernels are counted and timed under the op that launched them") {
   CHECK(use.total_time() == nanoseconds(83));
 }
 
-TEST_CASE("ops and kernels are held against each other") {
+TEST_CASE("ops are compared with kernels") {
   const std::vector<OpCall> calls = calls_of_a_step();
   std::array<std::map<OpClass, std::int64_t>, kNumPhases> executed;
   executed[0] = {{OpClass::kMatmul, 1}, {OpClass::kAttentionForward, 1}};
@@ -100,7 +100,7 @@ TEST_CASE("ops and kernels are held against each other") {
 }
 
 // Composed attention has no kernel of its own: each op runs two matmuls around a softmax.
-TEST_CASE("attention that is composed is held against its matmuls") {
+TEST_CASE("composed attention is compared with its matmuls") {
   const std::vector<OpCall> calls = {
       {"rematch::attention", OpClass::kAttentionForward, Phase::kForward, "blocks.0", 0},
       {"rematch::attention_backward", OpClass::kAttentionBackward, Phase::kBackward, "blocks.0",
@@ -136,7 +136,7 @@ TEST_CASE("attention that is composed is held against its matmuls") {
   CHECK_FALSE(disagreement(attribute(fused.activity, calls), executed));
 }
 
-TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass invalid") {
+TEST_CASE("lost, badly stamped or unattributed records make the pass invalid") {
   Activity activity = device_of_a_step().activity;
   activity.dropped = 3;
   CHECK_THAT(attribute(activity, calls_of_a_step()).invalid.value(),
@@ -158,7 +158,7 @@ TEST_CASE("what was lost, badly stamped or launched by nobody makes the pass inv
 }
 
 // forward: mm, add. The class of add is not cross-checked.
-TEST_CASE("a kernel that was lost makes the pass invalid, whatever its class") {
+TEST_CASE("a lost kernel makes the pass invalid, whatever its class") {
   const std::vector<OpCall> calls = {
       {"aten::mm", OpClass::kMatmul, Phase::kForward, "blocks.0", 0},
       {"aten::add", OpClass::kElementwise, Phase::kForward, "blocks.0", 0}};
@@ -180,7 +180,7 @@ TEST_CASE("a kernel that was lost makes the pass invalid, whatever its class") {
   CHECK_FALSE(attribute(complete.activity, calls).invalid);
 }
 
-TEST_CASE("a launch by the runtime and the driver's inside it are one") {
+TEST_CASE("a runtime launch and the driver launch inside it count as one") {
   Device device = device_of_a_step();
   LaunchCall& outer = device.activity.launches.back();
   outer.end += nanoseconds(20);
@@ -197,7 +197,7 @@ TEST_CASE("a launch by the runtime and the driver's inside it are one") {
   CHECK(attribute(device.activity, calls_of_a_step()).lost == 1);
 }
 
-TEST_CASE("kernels and copies that had not ended make the pass invalid") {
+TEST_CASE("unfinished kernels and copies make the pass invalid") {
   Activity activity = device_of_a_step().activity;
   activity.unfinished = 2;
   const KernelUse use = attribute(activity, calls_of_a_step());
@@ -206,7 +206,7 @@ TEST_CASE("kernels and copies that had not ended make the pass invalid") {
 }
 
 // One op's kernel, link and launch are all lost, so only the other step reveals it.
-TEST_CASE("steps that differ though equally many kernels were launched make the pass invalid") {
+TEST_CASE("steps that differ make the pass invalid even with equal numbers of kernels") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
   Device device = device_of_a_step();
@@ -218,7 +218,7 @@ TEST_CASE("steps that differ though equally many kernels were launched make the 
                                       Catch::Contains("the launches do not explain it"));
 }
 
-TEST_CASE("copies of an offload are its own, and those of nobody are noted with their bytes") {
+TEST_CASE("copies of an offload are its own, and unattributed ones are noted with their bytes") {
   Device device = device_of_a_step();
   device.copy(4096, kOffloadOfPlan, 30);
   device.copy(1024, kOffloadOfPlan, 12);
@@ -239,7 +239,7 @@ TEST_CASE("copies of an offload are its own, and those of nobody are noted with 
 
 // Imitates a router of experts that launches a matmul for each expert that gets a token, or a split
 // over keys.
-TEST_CASE("kernels that vary with the data are noted, and are no reason to drop the counts") {
+TEST_CASE("kernels that vary with the data are noted, and the counts remain valid") {
   std::vector<OpCall> calls = calls_of_a_step(0);
   for (const OpCall& call : calls_of_a_step(1)) calls.push_back(call);
   Device device = device_of_a_step();
@@ -251,7 +251,7 @@ TEST_CASE("kernels that vary with the data are noted, and are no reason to drop 
   CHECK_FALSE(attribute(device.activity, calls).note);
 }
 
-TEST_CASE("kernels that make a step's input belong to no op, and are known as what they are") {
+TEST_CASE("kernels that make a step's input belong to no op, but have a name") {
   Device device = device_of_a_step();
   device.run("direct_copy", kBatchOfStep);
   device.run("direct_copy", kBatchOfStep);
@@ -270,7 +270,7 @@ TEST_CASE("unknown kernels are named, with their time") {
   CHECK(use.unknown_time() == nanoseconds(15));
 }
 
-TEST_CASE("transfers are known by their record, not by a name") {
+TEST_CASE("transfers are recognized by their record, not by a name") {
   Activity activity = device_of_a_step().activity;
   activity.transfers.push_back(
       {nanoseconds(5000), nanoseconds(5040), activity.links[0].correlation});

@@ -253,7 +253,7 @@ void check_nothing_is_left() {
   CHECK(fake.enabled.empty());
 }
 
-TEST_CASE("kernels, copies, sets and links are read; what only launches is not") {
+TEST_CASE("kernels, copies, sets and links are read; launch records are not") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -308,7 +308,7 @@ TEST_CASE("every call that gives the device work is traced, and no other") {
   CHECK(fake.untraced == std::set<std::string>{"cuCtxGetCurrent", "cudaGetDevice_v3020"});
 }
 
-TEST_CASE("a record of the warm-up that comes late is known by its stamp") {
+TEST_CASE("a late record of the warm-up is recognized by its timestamp") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -324,7 +324,7 @@ TEST_CASE("a record of the warm-up that comes late is known by its stamp") {
 }
 
 // The forced flush comes second. If it came first, it would return records that could still end.
-TEST_CASE("a buffer that is withheld for an unfinished record is asked for by force") {
+TEST_CASE("a buffer withheld for an unfinished record is flushed by force") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -348,7 +348,7 @@ TEST_CASE("a buffer that is withheld for an unfinished record is asked for by fo
 
 // CUPTI holds its own lock while it delivers and while it answers. If a thread called it with the
 // session's lock held, it could deadlock with a second thread that delivers.
-TEST_CASE("CUPTI is called with no lock held") {
+TEST_CASE("CUPTI is called without holding a lock") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -370,7 +370,7 @@ TEST_CASE("CUPTI is called with no lock held") {
   CHECK(both_at_once);
 }
 
-TEST_CASE("a buffer that a thread of CUPTI still reads is waited for") {
+TEST_CASE("stopping waits for a buffer that a CUPTI thread still reads") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -387,7 +387,7 @@ TEST_CASE("a buffer that a thread of CUPTI still reads is waited for") {
   deliverer.join();
 }
 
-TEST_CASE("calls that launch a kernel are listed, and no others") {
+TEST_CASE("exactly the calls that launch a kernel are listed") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -421,7 +421,7 @@ TEST_CASE("calls that launch a kernel are listed, and no others") {
   CHECK(activity.launches[1].correlation == 6);
 }
 
-TEST_CASE("a kernel without a name is a kernel") {
+TEST_CASE("a kernel without a name is counted") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -429,7 +429,7 @@ TEST_CASE("a kernel without a name is a kernel") {
   CHECK(session.finish().kernels.at(0).symbol.empty());
 }
 
-TEST_CASE("dropped records are counted, and what came before a discard is forgotten") {
+TEST_CASE("dropped records are counted, and earlier ones are forgotten at a discard") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -443,7 +443,7 @@ TEST_CASE("dropped records are counted, and what came before a discard is forgot
   CHECK(activity.dropped == 12);
 }
 
-TEST_CASE("ids of op calls nest and are ours") {
+TEST_CASE("ids of op calls nest and are our own") {
   CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses kinds 0 and 1
   fake = {};
   const CuptiFunctions functions = table();
@@ -457,7 +457,7 @@ TEST_CASE("ids of op calls nest and are ours") {
   CHECK_THROWS_AS(session.end(), CuptiError);
 }
 
-TEST_CASE("one session at a time, and the next after it") {
+TEST_CASE("only one session exists at a time, and another may follow") {
   fake = {};
   const CuptiFunctions functions = table();
   {
@@ -469,7 +469,7 @@ TEST_CASE("one session at a time, and the next after it") {
   CHECK(refusal(functions) == "recorded");
 }
 
-TEST_CASE("another tool, a refusing driver and another version are told apart") {
+TEST_CASE("another tool, a refusing driver and another version have different errors") {
   const CuptiFunctions functions = table();
   fake = {};
   fake.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
@@ -493,7 +493,7 @@ TEST_CASE("another tool, a refusing driver and another version are told apart") 
   CHECK(refusal(functions) == "recorded");  // a failed session does not block the next one
 }
 
-TEST_CASE("a buffer that cannot be read ends the session with an error") {
+TEST_CASE("an unreadable buffer ends the session with an error") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -502,7 +502,7 @@ TEST_CASE("a buffer that cannot be read ends the session with an error") {
   CHECK_THROWS_WITH(session.finish(), Catch::Contains("cannot read its own records"));
 }
 
-TEST_CASE("a CUPTI that is not there is an error that says so") {
+TEST_CASE("a missing CUPTI is an error that says so") {
   CHECK_THROWS_WITH(load_cupti("librematch-no-such-cupti.so"),
                     Catch::Contains("CUPTI is missing") && Catch::Contains("comes with LibTorch"));
   CHECK_THROWS_WITH(load_cupti("libc.so.6"), Catch::Contains("CUPTI lacks cuptiGetVersion"));
@@ -510,7 +510,7 @@ TEST_CASE("a CUPTI that is not there is an error that says so") {
 
 // Uses the real library, which also answers without a driver. On the dry device it records as with
 // a driver.
-TEST_CASE("LibTorch's own CUPTI is of the version this build reads") {
+TEST_CASE("LibTorch's own CUPTI has the version that this build reads") {
   const CuptiFunctions functions = load_cupti();
   CHECK_NOTHROW(require_cupti_version(functions));
   const bool is_dry = dlsym(RTLD_DEFAULT, "dry_cuda_size") != nullptr;

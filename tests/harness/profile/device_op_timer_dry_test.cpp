@@ -32,7 +32,7 @@ bool all_kernels_took_time(const Ops& ops) {
   });
 }
 
-TEST_CASE("ops of forward and of backward's own thread are timed by events", "[device]") {
+TEST_CASE("ops of forward and of backward's thread are timed by events", "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);
   const at::Tensor x = at::ones({8, 8}, at::TensorOptions().device(device));

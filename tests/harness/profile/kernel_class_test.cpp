@@ -21,7 +21,7 @@ struct Row {
 // Names that no library contains as a symbol, because their kernels are compiled on use or come
 // from newer releases. The names are spelled as in published profiles and sources, not captured on
 // a device.
-TEST_CASE("kernel names fall into their class") {
+TEST_CASE("kernel names map to their class") {
   const std::vector<Row> rows = {
       {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4, false, false, "
        "cutlass::bfloat16_t>, false, true>(pytorch_flash::Flash_fwd_params)",
@@ -122,7 +122,7 @@ std::vector<Named> names_of_libraries() {
   return names;
 }
 
-TEST_CASE("the kernels that the libraries carry fall into their class, as symbols and demangled") {
+TEST_CASE("the kernels in the libraries map to their class, as symbols and demangled") {
   const std::vector<Named> names = names_of_libraries();
   CHECK(names.size() >= 120);
   std::set<std::string> classes;
@@ -136,7 +136,7 @@ TEST_CASE("the kernels that the libraries carry fall into their class, as symbol
 }
 
 // A record describes a kernel only by its name.
-TEST_CASE("every kernel of ours is named after what it does, and has a class") {
+TEST_CASE("every kernel of ours has a descriptive name and a class") {
   const std::regex declaration(
       R"(__global__\s+void\s+(?:__launch_bounds__\([^()]*\)\s+)?(\w+)\s*\()");
   std::map<std::string, std::string> classes;
@@ -170,7 +170,7 @@ TEST_CASE("every kernel of ours is named after what it does, and has a class") {
 
 // Matmuls of feed-forward and projections must not count as attention, whatever the model calls
 // them.
-TEST_CASE("what only looks like attention is not") {
+TEST_CASE("a kernel that only resembles attention is not attention") {
   CHECK(kernel_class_of("nvjet_tst_attention_out_proj") == KernelClass::kMatmul);
   CHECK(kernel_class_of("void at::native::softmax_warp_forward_flash<...>") ==
         KernelClass::kSoftmaxLoss);
@@ -178,7 +178,7 @@ TEST_CASE("what only looks like attention is not") {
   CHECK(kernel_class_of("sdpa_sm_flash_fprop") == KernelClass::kUnknown);  // a name without digits
 }
 
-TEST_CASE("a short name is without template arguments and parameters") {
+TEST_CASE("a short name omits template arguments and parameters") {
   CHECK(short_name("pytorch_flash::flash_fwd_kernel<Traits<128, 64>, false>(Params)") ==
         "pytorch_flash::flash_fwd_kernel");
   CHECK(short_name("at::native::(anonymous namespace)::softmax_warp_forward<float, 8>(float*)") ==
@@ -190,7 +190,7 @@ TEST_CASE("a short name is without template arguments and parameters") {
   CHECK(short_name("") == "");
 }
 
-TEST_CASE("symbols are demangled, other names stay") {
+TEST_CASE("symbols are demangled, and other names stay unchanged") {
   CHECK(demangled("_ZN2at6native4fillIfEEvPT_") == "at::native::fill<float>(float*)");
   CHECK(demangled("nvjet_hsh_128x256") == "nvjet_hsh_128x256");
 }

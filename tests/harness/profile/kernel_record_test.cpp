@@ -26,7 +26,7 @@ CountsRecord executed(std::int64_t matmuls) {
   return counts;
 }
 
-TEST_CASE("a kernel record says what ran, by class, and what share of time nobody knows") {
+TEST_CASE("a kernel record gives counts by class, and the share of time of unknown kernels") {
   const KernelRecord record = kernel_record(two_matmuls(), executed(2));
   CHECK(record.counted_steps == 2);
   CHECK(record.count[kForward].at("matmul") == 2);
@@ -43,7 +43,7 @@ TEST_CASE("kernels that do not match the executed ops make the record invalid") 
              Catch::Contains("forward executed 3 matmul ops, but 2"));
 }
 
-TEST_CASE("what attribution found comes first") {
+TEST_CASE("the reason that attribution found comes first") {
   KernelUse use = two_matmuls();
   use.dropped = 7;
   use.unattributed = 2;
@@ -59,7 +59,7 @@ TEST_CASE("what attribution found comes first") {
   CHECK(record.badly_stamped_records == 1);
 }
 
-TEST_CASE("a note of the attribution stands beside figures that are usable") {
+TEST_CASE("a note of the attribution leaves the figures usable") {
   KernelUse use = two_matmuls();
   use.note = "step 0 ran 5 kernels, step 1 ran 4";
   const KernelRecord record = kernel_record(use, executed(2));
@@ -67,7 +67,7 @@ TEST_CASE("a note of the attribution stands beside figures that are usable") {
   CHECK(record.is_usable());
 }
 
-TEST_CASE("transfers outside of ops are recorded, and absent where there are none") {
+TEST_CASE("transfers outside of ops are recorded, and absent if there are none") {
   KernelUse use = two_matmuls();
   CHECK_FALSE(kernel_record(use, executed(2)).offload_copies);
   CHECK_FALSE(kernel_record(use, executed(2)).unattributed_transfers);
@@ -79,7 +79,7 @@ TEST_CASE("transfers outside of ops are recorded, and absent where there are non
 }
 
 // Two steps whose matmuls launched 300 ns of kernels: 150 ns each.
-TEST_CASE("times by op class are those of one step") {
+TEST_CASE("times by op class are per step") {
   KernelUse use;
   use.by_op_class[kForward][OpClass::kMatmul] = {4, nanoseconds(300)};
   const auto times = op_class_times(use, 2);
@@ -87,7 +87,7 @@ TEST_CASE("times by op class are those of one step") {
   CHECK(times[static_cast<std::size_t>(Phase::kBackward)].empty());
 }
 
-TEST_CASE("no kernels at all have no unknown share") {
+TEST_CASE("a step without kernels has no unknown share") {
   CHECK(kernel_record({}, executed(0)).unknown_time_ratio == 0);
 }
 

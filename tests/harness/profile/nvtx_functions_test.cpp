@@ -24,7 +24,7 @@ std::string in_words(const NvtxEvent& event) {
   }
 }
 
-TEST_CASE("NVTX's ranges are heard by name, and nest") {
+TEST_CASE("NVTX's ranges are observed by name, and nest") {
   testing::take_nvtx_events();
   {
     NvtxMarker marker(nvtx_functions());

@@ -132,7 +132,7 @@ constexpr NvtxFunctions kNotingNvtx = {
 
 bool is_region(const NvtxRange& range) { return range.name.find(" region ") != std::string::npos; }
 
-TEST_CASE("NVTX ranges name each op, in its region's and its phase's, and close") {
+TEST_CASE("NVTX ranges name each op, inside its region and phase, and close") {
   nvtx_ranges.clear();
   nvtx_phases.clear();
   const auto training = checkpointed_training();
@@ -163,7 +163,7 @@ TEST_CASE("NVTX ranges name each op, in its region's and its phase's, and close"
   }
 }
 
-TEST_CASE("kernels that each op launches add up to the ops that were executed") {
+TEST_CASE("the kernels of all ops add up to the executed ops") {
   const auto training = checkpointed_training();
   OpCallRecorder warm_up({});  // the first step allocates the optimizer's state
   run_steps(*training, warm_up, 1);

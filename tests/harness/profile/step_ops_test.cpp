@@ -54,7 +54,7 @@ class RecordedSteps {
 };
 
 // Three steps take 5, 900 and 7 per kernel. The median is 7, and in backward twice that.
-TEST_CASE("device activity of some steps becomes a profile's op times") {
+TEST_CASE("device activity of several steps becomes a profile's op times") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   for (const std::int64_t duration : {5, 900, 7}) recorded.add_step(duration);
@@ -68,8 +68,7 @@ TEST_CASE("device activity of some steps becomes a profile's op times") {
   CHECK(profile.forward_kernels == std::vector<std::int32_t>(trace.ops.size(), 1));
 }
 
-TEST_CASE(
-    "an op's time is that of all its kernels and transfers, and of none if it launches none") {
+TEST_CASE("an op's time includes all its kernels and transfers, and is absent without any") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   recorded.add_step(10);
@@ -86,7 +85,7 @@ TEST_CASE(
         std::vector<std::int32_t>{0, 1, 1, 2});
 }
 
-TEST_CASE("lost records and kernels of nobody make no profile") {
+TEST_CASE("lost records and unattributed kernels make no profile") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   recorded.add_step(10);
@@ -97,7 +96,7 @@ TEST_CASE("lost records and kernels of nobody make no profile") {
   CHECK_THROWS_WITH(recorded.times(), Catch::Contains("not launched by an op"));
 }
 
-TEST_CASE("a step that is not the trace's makes no profile, and names the op") {
+TEST_CASE("a step that differs from the trace makes no profile, and the error names the op") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   recorded.add_step(10);

@@ -19,7 +19,7 @@ namespace {
 // Two heads of 8 tokens of 16 floats.
 at::Tensor heads() { return at::ones({1, 2, 8, 16}); }
 
-TEST_CASE("an op's temporaries are what it holds inside above what stands when it ends") {
+TEST_CASE("an op's temporaries are its peak bytes above the bytes at its end") {
   install_counting_allocators();
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::ones({8, 16});

@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("what takes longer than two seconds says for how long it has run") {
+TEST_CASE("work that takes longer than two seconds reports its duration so far") {
   CHECK(elapsed_progress_words("searching", "Ctrl-C ends it", milliseconds(4900)) ==
         "searching for 4 s; Ctrl-C ends it");
   CHECK(elapsed_progress_words("searching", "Ctrl-C ends it", seconds(125)) ==
@@ -19,20 +19,20 @@ TEST_CASE("short work stays silent") {
   CHECK_FALSE(elapsed_progress_words("searching", "Ctrl-C ends it", milliseconds(1999)));
 }
 
-TEST_CASE("steps that take longer than two seconds say how long they will take") {
+TEST_CASE("steps that take longer than two seconds report the remaining time") {
   CHECK(step_progress_words("profile", 3, 22, seconds(6)) ==
         "profile: step 3 of 22, about 38 s left");
   CHECK(step_progress_words("profile", 1, 22, seconds(10)) ==
         "profile: step 1 of 22, about 3 min 30 s left");
 }
 
-TEST_CASE("there is no word of short work, before the first step and after the last") {
+TEST_CASE("short work, no finished step and the last step print nothing") {
   CHECK_FALSE(step_progress_words("profile", 3, 22, milliseconds(1999)).has_value());
   CHECK_FALSE(step_progress_words("profile", 0, 22, seconds(9)).has_value());
   CHECK_FALSE(step_progress_words("profile", 22, 22, seconds(9)).has_value());
 }
 
-TEST_CASE("a bar fills as parts are done") {
+TEST_CASE("a progress bar fills as parts finish") {
   CHECK(progress_bar(0, 8) == "[........................]");
   CHECK(progress_bar(3, 8) == "[#########...............]");
   CHECK(progress_bar(8, 8) == "[########################]");

@@ -23,7 +23,7 @@ void end_with_code(RankState& state, milliseconds at, int code) {
   state.exit_code = code;
 }
 
-TEST_CASE("a rank that a signal ended is to blame though the launcher saw another one first") {
+TEST_CASE("a rank ended by a signal is blamed even if the launcher saw another end first") {
   std::vector<RankState> ranks = running_ranks(4);
   end_with_code(ranks[1], milliseconds(10), 1);
   ranks[2].ended_at = milliseconds(12);
@@ -31,7 +31,7 @@ TEST_CASE("a rank that a signal ended is to blame though the launcher saw anothe
   CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, signal 9");
 }
 
-TEST_CASE("a rank that failed by itself is to blame, not the ones that lost it and ended sooner") {
+TEST_CASE("a rank that failed itself is blamed, not those that lost it and ended sooner") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(10), 1);
   ranks[0].note.lost_others = true;
@@ -41,7 +41,7 @@ TEST_CASE("a rank that failed by itself is to blame, not the ones that lost it a
   CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, exit code 4: no such file");
 }
 
-TEST_CASE("of ranks that failed by themselves the one that failed first is to blame") {
+TEST_CASE("of several ranks that failed themselves the first one is blamed") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(20), 1);
   ranks[0].note.failed_at = milliseconds(9);
@@ -49,7 +49,7 @@ TEST_CASE("of ranks that failed by themselves the one that failed first is to bl
   CHECK(blame_of_failure(ranks)->rank == 0);
 }
 
-TEST_CASE("a rank that failed and takes its time to end is to blame, not the ones that ended") {
+TEST_CASE("a failed rank that ends slowly is blamed, not those that ended before") {
   std::vector<RankState> ranks = running_ranks(2);
   end_with_code(ranks[0], milliseconds(10), 1);
   ranks[0].note.lost_others = true;
@@ -58,7 +58,7 @@ TEST_CASE("a rank that failed and takes its time to end is to blame, not the one
   CHECK(blame_of_failure(ranks)->message == "rank 1 failed first: no more ink");
 }
 
-TEST_CASE("where all that ended lost a connection the one that runs on behind them hangs") {
+TEST_CASE("if all ended ranks lost a connection the running rank is reported as hanging") {
   std::vector<RankState> ranks = running_ranks(3);
   for (const std::size_t lost : {0, 2}) {
     end_with_code(ranks[lost], milliseconds(10), 1);
@@ -71,14 +71,14 @@ TEST_CASE("where all that ended lost a connection the one that runs on behind th
         "collectives");
 }
 
-TEST_CASE("ranks that end well are nobody's fault") {
+TEST_CASE("ranks that end well are not blamed") {
   std::vector<RankState> ranks = running_ranks(2);
   end_with_code(ranks[0], milliseconds(1), 0);
   CHECK_FALSE(blame_of_failure(ranks));
   CHECK_FALSE(blame_of_delay(running_ranks(4)));
 }
 
-TEST_CASE("a rank that never came is behind all others") {
+TEST_CASE("a rank that never joined is behind all others") {
   std::vector<RankState> ranks = running_ranks(3);
   ranks[1].note = {};
   CHECK_THAT(blame_of_delay(ranks)->message,

@@ -68,7 +68,7 @@ TEST_CASE("collectives of a recomputed step are counted by kind, phase and group
   CHECK(counter.record(1).by_op[recompute].at("_c10d_functional::all_gather_into_tensor") == 3);
 }
 
-TEST_CASE("a collective is listed with group, type, shape, phase and where its input is from") {
+TEST_CASE("a collective is listed with group, type, shape, phase and origin of its input") {
   const PretendedRanks ranks(0, {{kLogged, {0, 1}}});
   const at::Tensor outside = at::ones({4, 2});
   CollectiveLog log;
@@ -116,7 +116,7 @@ TEST_CASE("rank: a swap", "[.rank]") {
   }
 }
 
-TEST_CASE("a swap of two collectives of equal shape is found, with ranks and place") {
+TEST_CASE("two swapped collectives of equal shape are found, with ranks and place") {
   CHECK(failure_of_ranks(2, "rank: a swap") == "");
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("rank: one collective more", "[.rank]") {
                                    "all_reduce in 'own'"));
 }
 
-TEST_CASE("a collective that one rank alone runs is found") {
+TEST_CASE("a collective that only one rank runs is found") {
   CHECK(failure_of_ranks(3, "rank: one collective more") == "");
 }
 

@@ -61,7 +61,7 @@ TEST_CASE("rank: sums and parts of sums", "[.rank]") {
   }
 }
 
-TEST_CASE("sums over ranks are right, and the same bits in every repeat") {
+TEST_CASE("sums over ranks are right, and repeat bitwise") {
   for (const int world : {2, 4}) {
     CHECK(failure_of_ranks(world, "rank: sums and parts of sums") == "");
   }
@@ -86,7 +86,7 @@ TEST_CASE("rank: gathers and exchanges and broadcasts", "[.rank]") {
   }
 }
 
-TEST_CASE("gathers, exchanges and broadcasts over ranks give each what is due") {
+TEST_CASE("gathers, exchanges and broadcasts over ranks give each rank its part") {
   for (const int world : {2, 4}) {
     CHECK(failure_of_ranks(world, "rank: gathers and exchanges and broadcasts") == "");
   }
@@ -103,7 +103,7 @@ TEST_CASE("rank: an uneven exchange", "[.rank]") {
   }
 }
 
-TEST_CASE("an exchange may be uneven, and some ranks' rows none") {
+TEST_CASE("an exchange may be uneven, and some ranks may send nothing") {
   CHECK(failure_of_ranks(2, "rank: an uneven exchange") == "");
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("rank: bytes after a collective", "[.rank]") {
   }
 }
 
-TEST_CASE("after a collective of quiet Gloo its result alone is held") {
+TEST_CASE("after a collective of quiet Gloo only its result is held") {
   CHECK(failure_of_ranks(2, "rank: bytes after a collective") == "");
 }
 
@@ -140,12 +140,12 @@ TEST_CASE("rank: two groups of one name", "[.rank]") {
   CHECK(all_reduce(mine).equal(at::full({4}, 10.0)));
 }
 
-TEST_CASE("groups of one name on other ranks stay apart") {
+TEST_CASE("groups with one name but other ranks are separate") {
   CHECK(failure_of_ranks(4, "rank: two groups of one name") == "");
 }
 
 // A group that contains only rank 2 of 4.
-TEST_CASE("a pretended rank has outputs of the real shapes, filled from its own") {
+TEST_CASE("a pretended rank has outputs of the real shapes, filled from its own input") {
   const PretendedRanks ranks(2, {{kGroup, {0, 1, 2, 3}}});
   const at::Tensor mine = numbers_of(2, 4);
   CHECK(all_reduce(mine).equal(mine));

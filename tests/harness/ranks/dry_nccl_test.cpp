@@ -79,7 +79,7 @@ TEST_CASE("rank: NCCL runs on the rank's card and a stream of its own", "[.rank]
 }
 
 // Rank 0 of two. The stand-in for NCCL needs no other rank.
-TEST_CASE("NCCL's backend notes every form of every collective once", "[device]") {
+TEST_CASE("NCCL's backend records each form of each collective once", "[device]") {
   const NotesOnBoard notes;
   GroupPlace place;
   place.name = "tp";
@@ -101,16 +101,15 @@ TEST_CASE("rank: of three", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
 }
 
-TEST_CASE("each collective is the kernel that NCCL would launch", "[device]") {
+TEST_CASE("each collective launches NCCL's kernel", "[device]") {
   CHECK(failure_of_ranks(2, "rank: collectives on cards are NCCL's kernels") == "");
 }
 
-TEST_CASE("NCCL has the rank's card and a stream of its own and Gloo goes on beside it",
-          "[device]") {
+TEST_CASE("NCCL uses the rank's card and its own stream, and Gloo still works", "[device]") {
   CHECK(failure_of_ranks(2, "rank: NCCL runs on the rank's card and a stream of its own") == "");
 }
 
-TEST_CASE("more ranks than cards end with the count of both", "[device]") {
+TEST_CASE("the error for more ranks than cards gives both counts", "[device]") {
   CHECK_THAT(failure_of_ranks(3, "rank: of three"),
              Catch::Contains("local rank 2 needs its own GPU, but 2 are visible here"));
 }

@@ -75,7 +75,7 @@ TEST_CASE("rank: recompute over asynchronous Gloo", "[.rank]") {
   }
 }
 
-TEST_CASE("recompute over asynchronous Gloo with a late rank has the plain run's bits") {
+TEST_CASE("recompute over asynchronous Gloo with a late rank is bitwise equal to the plain run") {
   CHECK(failure_of_ranks(2, "rank: recompute over asynchronous Gloo") == "");
 }
 

@@ -54,7 +54,7 @@ TEST_CASE("rank: killed in step 3", "[.rank]") {
   });
 }
 
-TEST_CASE("of four ranks the killed one is named, and the others end") {
+TEST_CASE("the killed one of four ranks is named, and the others end") {
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult result = launch_test_case(4, "rank: killed in step 3");
   CHECK(result.end == End::kFailed);
@@ -76,7 +76,7 @@ TEST_CASE("rank: throws in step 2", "[.rank]") {
   });
 }
 
-TEST_CASE("a rank that fails by itself is named though the others fail for it") {
+TEST_CASE("a rank that fails itself is named even if others fail because of it") {
   const LaunchResult result = launch_test_case(3, "rank: throws in step 2");
   CHECK(result.end == End::kFailed);
   CHECK_THAT(result.message, StartsWith("rank 1 failed first"));
@@ -94,7 +94,7 @@ TEST_CASE("rank: writes to nobody", "[.rank]") {
   close(ends[1]);
 }
 
-TEST_CASE("a connection that is closed does not end a rank by a signal") {
+TEST_CASE("a closed connection does not end a rank by a signal") {
   CHECK(failure_of_ranks(1, "rank: writes to nobody") == "");
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("rank: exits in step 2", "[.rank]") {
   });
 }
 
-TEST_CASE("the last words of the rank that ended first are in the message") {
+TEST_CASE("the message contains the last words of the rank that ended first") {
   const LaunchResult result = launch_test_case(2, "rank: exits in step 2");
   CHECK(result.culprit == 0);
   CHECK(result.message == "rank 0 ended first, exit code 7: out of paper");
@@ -130,7 +130,7 @@ TEST_CASE("rank: hangs in step 3", "[.rank]") {
   });
 }
 
-TEST_CASE("a rank that hangs ends the job at its limit, with its name") {
+TEST_CASE("a hanging rank ends the job at its limit, and the error names it") {
   const LaunchResult result = run_until_told(
       3, "rank: hangs in step 3",
       "rank 1 is behind: it has begun step 3 and issued 5 collectives, rank 0 has begun "
@@ -145,7 +145,7 @@ TEST_CASE("rank: comes never as rank 2", "[.rank]") {
   train_on_this_rank([](int, int) {});
 }
 
-TEST_CASE("a rank that never comes is named at the limit") {
+TEST_CASE("a rank that never joins is named at the limit") {
   const LaunchResult result = run_until_told(3, "rank: comes never as rank 2",
                                              "rank 2 is behind: it has not joined the others");
   CHECK(result.culprit == 2);
@@ -165,7 +165,7 @@ TEST_CASE("ranks that ignore SIGTERM are killed") {
   CHECK(result.ranks[1].code == SIGKILL);
 }
 
-TEST_CASE("a program that is not there is said to be") {
+TEST_CASE("the error for a missing program names it") {
   Launcher launcher(2);
   const LaunchResult result =
       launcher.run([](int) { return std::vector<std::string>{"/no/such/program"}; }, kLongForRanks);
@@ -249,7 +249,7 @@ TEST_CASE("rank: killed as rank 1", "[.rank]") {
   });
 }
 
-TEST_CASE("launchers of one rank each make one job, and all know who ended first") {
+TEST_CASE("launchers of one rank each form one job, and all know who ended first") {
   for (const LaunchResult& result : launch_apart("rank: all is well")) {
     CHECK(result.message == "");
     CHECK(result.end == End::kWell);
@@ -261,7 +261,7 @@ TEST_CASE("launchers of one rank each make one job, and all know who ended first
   }
 }
 
-TEST_CASE("one launcher serves runs one after the other") {
+TEST_CASE("one launcher serves several runs one after another") {
   Launcher launcher(2);
   for (int run = 0; run < 2; ++run) {
     const LaunchResult result =
@@ -270,7 +270,7 @@ TEST_CASE("one launcher serves runs one after the other") {
   }
 }
 
-TEST_CASE("a store that is gone is named with its place") {
+TEST_CASE("the error for a lost store gives its place") {
   c10d::TCPStoreOptions options;
   options.port = 0;
   options.isServer = true;
@@ -291,7 +291,7 @@ TEST_CASE("a store that is gone is named with its place") {
              StartsWith("rank 0 lost the store at 127.0.0.1:" + std::to_string(place.port)));
 }
 
-TEST_CASE("a job of no rank is refused") {
+TEST_CASE("a job without ranks is refused") {
   CHECK_THROWS_WITH(Launcher(0), "a job has one rank or more, not 0");
 }
 

@@ -64,7 +64,7 @@ class IdleBackend : public c10d::Backend {
   static StartedWork done() { return c10::make_intrusive<DoneWork>(); }
 };
 
-TEST_CASE("every form of every collective is noted once") {
+TEST_CASE("every form of every collective is recorded once") {
   const NotesOnBoard notes;
   NotedBackend<IdleBackend> backend(notes.of_rank);
   std::int64_t begun = 0;
@@ -88,7 +88,7 @@ class ListedWork final : public NotedBackend<IdleBackend> {
 };
 
 // Quiet Gloo waits for both works, because the inner one holds tensors too.
-TEST_CASE("work of a form inside another one is handed over as well") {
+TEST_CASE("work of a nested form is handed over as well") {
   const NotesOnBoard notes;
   ListedWork backend(notes.of_rank);
   at::Tensor x = at::ones({4});
@@ -103,7 +103,7 @@ class LackingBackend : public c10d::Backend {
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
 };
 
-TEST_CASE("a collective that throws is noted, and so is the next one") {
+TEST_CASE("a collective that throws is recorded, and so is the next one") {
   const NotesOnBoard notes;
   NotedBackend<LackingBackend> backend(notes.of_rank);
   CHECK_THROWS(backend.barrier(c10d::BarrierOptions()));

@@ -24,7 +24,7 @@ Variables torchrun() {
           {"MASTER_PORT", "29500"}};
 }
 
-TEST_CASE("a rank's place is read as torchrun sets it") {
+TEST_CASE("a rank's place is read from the variables of torchrun") {
   RankPlace expected{3, 8, 1, "node7", 29500, "", std::nullopt};
   CHECK(place_in(torchrun()) == expected);
   Variables under_slurm = torchrun();
@@ -36,7 +36,7 @@ TEST_CASE("a rank's place is read as torchrun sets it") {
   CHECK(place_in(with_local_world) == expected);
 }
 
-TEST_CASE("a rank's place is read as srun sets it where the meeting point is given") {
+TEST_CASE("a rank's place is read from the variables of srun if the meeting point is given") {
   Variables variables{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}};
   CHECK(place_in(variables) == std::nullopt);
   variables["MASTER_ADDR"] = "node7";
@@ -44,9 +44,9 @@ TEST_CASE("a rank's place is read as srun sets it where the meeting point is giv
   CHECK(place_in(variables) == RankPlace{2, 4, 0, "node7", 400, "", 1});
 }
 
-TEST_CASE("a process without such variables is no rank") { CHECK(place_in({}) == std::nullopt); }
+TEST_CASE("a process without such variables is not a rank") { CHECK(place_in({}) == std::nullopt); }
 
-TEST_CASE("what a launcher sets is what a rank reads") {
+TEST_CASE("a rank reads the variables that the launcher sets") {
   const RankPlace place{1, 2, 1, "127.0.0.1", 4711, "/3", std::nullopt};
   Variables variables;
   for (const std::string& one : environment_of(place)) {
@@ -56,7 +56,7 @@ TEST_CASE("what a launcher sets is what a rank reads") {
   CHECK(place_in(variables) == place);
 }
 
-TEST_CASE("a bad place is refused with the variable and its range") {
+TEST_CASE("the error for a bad place gives the variable and its range") {
   const auto refusal_of = [](const std::string& name, const std::optional<std::string>& value) {
     Variables variables = torchrun();
     variables.erase(name);

@@ -20,7 +20,7 @@ TEST_CASE("rank: agreement", "[.rank]") {
   CHECK(values == std::vector<std::string>{"0", "10", "20"});
 }
 
-TEST_CASE("ranks agree and tell their values") {
+TEST_CASE("ranks agree and exchange their values") {
   CHECK(failure_of_ranks(3, "rank: agreement") == "");
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("rank: another plan on rank 2", "[.rank]") {
   CHECK(refusal == "ranks differ in plan_sha256: rank 0 has 'cafe', rank 2 has 'beef'");
 }
 
-TEST_CASE("every rank refuses plans that differ, in one line with both ranks and plans") {
+TEST_CASE("every rank refuses differing plans in one line with both ranks and plans") {
   CHECK(failure_of_ranks(4, "rank: another plan on rank 2") == "");
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("rank: groups that cannot be", "[.rank]") {
   CHECK_THAT(refusal_of({"tp", {1 - this_place().rank}}), Contains("is not in group 'tp'"));
 }
 
-TEST_CASE("groups with ranks that are not there are refused before anything waits") {
+TEST_CASE("groups with missing ranks are refused before anything waits") {
   CHECK(failure_of_ranks(2, "rank: groups that cannot be") == "");
 }
 

@@ -29,7 +29,7 @@ PointRequest class_request(Pass pass, const std::string& policy = "attn_only") {
   return request;
 }
 
-TEST_CASE("a timed point knows the time of every class that its steps execute") {
+TEST_CASE("a timed point has the time of every class that its steps execute") {
   const PointRecord counted = run_passes(class_request(Pass::kExact));
   const auto before = std::chrono::steady_clock::now();
   const PointRecord timed = run_passes(class_request(Pass::kTime));
@@ -57,7 +57,7 @@ TEST_CASE("a timed point knows the time of every class that its steps execute") 
 }
 
 // On a CPU a copy is done when its call returns.
-TEST_CASE("a point on the CPU waits for all copies of what it offloads") {
+TEST_CASE("a point on the CPU waits for all its offload copies") {
   const PointRecord record = run_passes(class_request(Pass::kExact, "offload_inputs(full)"));
   REQUIRE(record.status == PointStatus::kOk);
   const HostRecord host = record.memory.value().host.value();

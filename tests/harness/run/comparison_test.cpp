@@ -49,13 +49,13 @@ TEST_CASE("the first difference is named by step and tensor") {
   CHECK(parity.first_different_tensor == "b");
 }
 
-TEST_CASE("a gradient too many is a difference") {
+TEST_CASE("an additional gradient is a difference") {
   PointRecord more = point("full", {"1"});
   more.steps[0].gradient_hashes["c"] = "c";
   CHECK(compare_steps(more, point("none", {"1"})).gradient_bits_equal == false);
 }
 
-TEST_CASE("a generator left elsewhere is a difference though all else is equal") {
+TEST_CASE("a different generator state is a difference even if all else is equal") {
   PointRecord moved = point("full", {"1"});
   moved.steps[0].generator_hash = "h";
   const ParityRecord parity = compare_steps(moved, point("none", {"1"}));
@@ -63,7 +63,7 @@ TEST_CASE("a generator left elsewhere is a difference though all else is equal")
   CHECK(parity.loss_bits_equal == true);
 }
 
-TEST_CASE("hashes of gradients stay for two steps, where no reference in the report has them") {
+TEST_CASE("gradient hashes are kept for two steps if no reference in the report has them") {
   const PointRecord none = point("none", {"1", "2", "3"});
   const auto kept = [&](PointRecord record) {
     record.parity = compare_steps(record, none);
@@ -80,7 +80,7 @@ TEST_CASE("hashes of gradients stay for two steps, where no reference in the rep
   CHECK(alone.steps[1].gradient_hashes.size() == 2);
 }
 
-TEST_CASE("without common steps nothing is claimed") {
+TEST_CASE("without common steps no equality is claimed") {
   const ParityRecord parity = compare_steps(point("full", {}), point("none", {"1"}));
   CHECK(parity.compared_steps == 0);
   CHECK_FALSE(parity.loss_bits_equal.has_value());
@@ -96,7 +96,7 @@ TimedRound round(const std::vector<int>& milliseconds) {
   return timed;
 }
 
-TEST_CASE("a time record keeps every sample and summarises by round") {
+TEST_CASE("a time record keeps every sample and summarizes by round") {
   const TimeRecord time = summarize_rounds({round({10, 10, 10}), round({12, 12, 90})});
   CHECK(time.samples.size() == 2);
   CHECK(time.samples[1].size() == 3);
@@ -119,7 +119,7 @@ TEST_CASE("times by class are medians over the rounds") {
   CHECK(time.classes[kForward].size() == 1);
 }
 
-TEST_CASE("the ratio is paired by round: what slows a round slows both") {
+TEST_CASE("the ratio is paired by round: a slow round slows both") {
   const TimeRecord slow = summarize_rounds({round({20, 20}), round({200, 200}), round({22, 22})});
   const TimeRecord fast = summarize_rounds({round({10, 10}), round({100, 100}), round({11, 11})});
   const StepRatioRecord ratio = ratio_to("none", slow, fast, 0.01);
@@ -128,7 +128,7 @@ TEST_CASE("the ratio is paired by round: what slows a round slows both") {
   CHECK(ratio.verdict == "slower");
 }
 
-TEST_CASE("why CUDA cannot be used is said in the order in which it would be found out") {
+TEST_CASE("the first obstacle to CUDA in the order of checks is reported") {
   CHECK_THAT(cuda_obstacle(false, std::nullopt, 0).value(), Catch::Contains("preset cuda"));
   CHECK_THAT(cuda_obstacle(true, std::nullopt, 0).value(), Catch::Contains("no NVIDIA driver"));
   CHECK_THAT(cuda_obstacle(true, "535.104.05", 0).value(), Catch::Contains("535.104.05"));
@@ -136,7 +136,7 @@ TEST_CASE("why CUDA cannot be used is said in the order in which it would be fou
   CHECK_FALSE(cuda_obstacle(true, "580.65.06", 1).has_value());
 }
 
-TEST_CASE("a device that the runtime shows is usable, whatever is known of its driver") {
+TEST_CASE("a device that the runtime lists is usable, whatever its driver") {
   CHECK_FALSE(cuda_obstacle(true, std::nullopt, 1).has_value());
   CHECK_FALSE(cuda_obstacle(true, "535.104.05", 1).has_value());
 }

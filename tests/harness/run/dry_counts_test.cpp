@@ -50,7 +50,7 @@ Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
 
 // If a gradient of attention has other strides on CUDA than on meta, it is copied before it is
 // viewed.
-TEST_CASE("on CUDA every policy of the catalogue executes the ops that are predicted", "[device]") {
+TEST_CASE("on CUDA every policy of the catalogue executes the predicted ops", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::size_t num_models = 0;
   for (MatrixModel model : matrix_models()) {

@@ -73,8 +73,9 @@ Launches ten_steps(const VariantSettings& settings, const Variant& variant) {
 }
 
 // Each block has two attention ops, and ten steps run: 30 x 2 x 10.
-TEST_CASE("30 blocks launch 600 attention kernels in ten forward passes, twice as many under full",
-          "[device]") {
+TEST_CASE(
+    "30 blocks launch 600 attention kernels in ten forward passes, and twice as many under full",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* dtype : {"float32", "bfloat16"}) {
     const VariantSettings settings = thirty_blocks(dtype);

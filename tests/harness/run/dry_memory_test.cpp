@@ -38,7 +38,7 @@ std::set<Phase> phases_that_run_out(const Point& point) {
   return phases;
 }
 
-TEST_CASE("a device that runs out in forward, recompute or backward is a result with its phase",
+TEST_CASE("a device out of memory in forward, recompute or backward gives a result with its phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   // The model has few parameters, because the host draws them. In each block, feed-forward
@@ -53,8 +53,7 @@ TEST_CASE("a device that runs out in forward, recompute or backward is a result 
   CHECK(without.count(Phase::kBackward) + with.count(Phase::kBackward) >= 1);
 }
 
-TEST_CASE("memory that a library or the runtime does not get is out of memory as well",
-          "[device]") {
+TEST_CASE("a failed allocation of a library or the runtime is out of memory too", "[device]") {
   REMATCH_NEEDS_CUDA();
   constexpr int kCublasAllocFailed = 3;
   constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
@@ -83,9 +82,7 @@ Dimensions full_size(Dimensions dimensions) {
 // Predictions exclude what kernels allocate inside, so the prediction is compared with the bytes
 // between ops. cuBLAS has a workspace of 32 MiB for each thread that multiplies: the caller's and
 // autograd's.
-TEST_CASE(
-    "at full size tensors ask the allocator for what is predicted, and libraries for the rest",
-    "[device]") {
+TEST_CASE("at full size tensors request the predicted bytes, and libraries the rest", "[device]") {
   REMATCH_NEEDS_CUDA();
   struct Case {
     const char* model;

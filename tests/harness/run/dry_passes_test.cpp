@@ -17,7 +17,7 @@ namespace rematch::testing {
 namespace {
 
 // The first point trains without the engine's hooks before the counting pass installs them.
-TEST_CASE("points are measured with and without a plan, one after the other", "[device]") {
+TEST_CASE("points are measured with and without a plan in succession", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const char* policy : {"none", "full", "none", "attn_only"}) {
     const PointRecord record = run(point_of("llama_small", kSmallLlama, policy));
@@ -29,7 +29,7 @@ TEST_CASE("points are measured with and without a plan, one after the other", "[
   }
 }
 
-TEST_CASE("what the dry device cannot know is absent, and its name says so", "[device]") {
+TEST_CASE("values that the dry device cannot know are absent, and its name says so", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const PointRecord record = run(point_of("llama_small", kSmallLlama, "full"));
@@ -51,7 +51,7 @@ std::int64_t count_of(const std::map<Key, std::int64_t>& counts, const Key& name
 
 // Two layers in two steps run 4 attention ops in forward, and 4 more if their blocks are
 // recomputed.
-TEST_CASE("kernels are counted by class and phase as the ops that launch them", "[device]") {
+TEST_CASE("kernels are counted by class and phase like the ops that launch them", "[device]") {
   REMATCH_NEEDS_CUDA();
   constexpr auto kForward = static_cast<std::size_t>(Phase::kForward);
   constexpr auto kRecompute = static_cast<std::size_t>(Phase::kRecompute);
@@ -83,7 +83,7 @@ std::optional<Point> point_if_not_refused(const std::string& policy) {
 
 // The kernel record compares the kernels' classes with the executed ops' in each phase. This test
 // compares the executed ops with the prediction.
-TEST_CASE("every policy of the catalogue launches what is predicted, by class and phase",
+TEST_CASE("every policy of the catalogue launches the predicted kernels, by class and phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   std::set<std::string> plans;  // skips repeated plans, because policies often make the same plan
@@ -107,7 +107,7 @@ TEST_CASE("every policy of the catalogue launches what is predicted, by class an
 }
 
 // The model shares key heads, so LibTorch's own attention would run as matmuls.
-TEST_CASE("times name the attention kernel that LibTorch chose, if it was left to it", "[device]") {
+TEST_CASE("times name the attention kernel that LibTorch chose, if it had the choice", "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "none");
   point.variant.identity.attention_backend = "math";
@@ -121,7 +121,7 @@ TEST_CASE("times name the attention kernel that LibTorch chose, if it was left t
   }
 }
 
-TEST_CASE("no memory is filled that nobody asked to be filled", "[device]") {
+TEST_CASE("memory is filled only on request", "[device]") {
   REMATCH_NEEDS_CUDA();
   TrainingSettings settings;
   settings.model = std::get<ModelSpec>(make_spec("llama_small", kSmallLlama));
@@ -159,7 +159,7 @@ TEST_CASE("the host never waits inside a step", "[device]") {
 }
 
 // Each kernel of the dry device takes 1000 ns on its clock.
-TEST_CASE("a step's parts come from the device's events, and the host waits at its ends alone",
+TEST_CASE("the device's events time a step's parts, and the host waits only at its ends",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const c10::Device device(c10::kCUDA, 0);
@@ -181,7 +181,7 @@ TEST_CASE("a step's parts come from the device's events, and the host waits at i
   CHECK(clock.whole().count() > 0);
 }
 
-TEST_CASE("times are taken without deterministic mode unless asked for, and say which",
+TEST_CASE("times are taken without deterministic mode unless requested, and record the mode",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "none");
@@ -196,7 +196,7 @@ TEST_CASE("times are taken without deterministic mode unless asked for, and say 
   CHECK(at::globalContext().deterministicAlgorithms());
 }
 
-TEST_CASE("timed steps tell the peaks of the allocator, which are those of the memory pass",
+TEST_CASE("timed steps report the allocator's peaks, which equal those of the memory pass",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");
@@ -212,7 +212,7 @@ TEST_CASE("timed steps tell the peaks of the allocator, which are those of the m
   CHECK(*timed.time->peak_reserved >= *timed.time->peak_allocated);
 }
 
-TEST_CASE("by turns each plan has its own peak, whatever was measured before it", "[device]") {
+TEST_CASE("alternating plans have separate peaks, whatever was measured before", "[device]") {
   REMATCH_NEEDS_CUDA();
   TurnsRequest request;
   for (const char* policy : {"none", "full"}) {
@@ -232,7 +232,7 @@ TEST_CASE("by turns each plan has its own peak, whatever was measured before it"
   CHECK(*records[1].time->peak_requested < *records[0].time->peak_requested);
 }
 
-TEST_CASE("a point runs on the device that is named, and on no other", "[device]") {
+TEST_CASE("a point runs only on the named device", "[device]") {
   REMATCH_NEEDS_CUDA();
   const Point point = point_of("llama_small", kSmallLlama, "full", "cuda:1");
   dry_cuda_reset();

@@ -24,7 +24,7 @@ std::optional<Bytes> most_of(const std::string& name, const std::vector<const st
 
 // Flash attention's backward sums dq in float32, padded to 128 tokens and 64 columns (a head has 32
 // here). It also holds one float32 for each row of each head.
-TEST_CASE("a profile weighs what kernels allocate inside, and counts what each op launches",
+TEST_CASE("a profile includes the workspace of kernels, and counts each op's launches",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   TrainingSettings settings;

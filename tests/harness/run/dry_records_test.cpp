@@ -30,7 +30,7 @@ unsigned kernels_before_middle(const PointRecord& record) {
 
 // Seven consecutive kernels cover several classes, because a norm alone has five elementwise
 // kernels.
-TEST_CASE("a kernel record that is lost makes the counts invalid, whichever it is", "[device]") {
+TEST_CASE("any lost kernel record makes the counts invalid", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const PointRecord complete = counted("full");
@@ -46,7 +46,7 @@ TEST_CASE("a kernel record that is lost makes the counts invalid, whichever it i
   }
 }
 
-TEST_CASE("a buffer that CUPTI withholds is counted as any other", "[device]") {
+TEST_CASE("a buffer that CUPTI withholds is counted like any other", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const PointRecord complete = counted("full");
@@ -56,7 +56,7 @@ TEST_CASE("a buffer that CUPTI withholds is counted as any other", "[device]") {
   CHECK((record.kernels->count == complete.kernels->count));
 }
 
-TEST_CASE("a kernel that has not ended makes the counts invalid", "[device]") {
+TEST_CASE("an unfinished kernel makes the counts invalid", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const unsigned before = kernels_before_middle(counted("full"));
@@ -66,7 +66,7 @@ TEST_CASE("a kernel that has not ended makes the counts invalid", "[device]") {
   CHECK_THAT(record.kernels->invalid, Catch::Contains("1 kernels or copies had not ended"));
 }
 
-TEST_CASE("copies of an offload are counted with their bytes, and none belongs to nobody",
+TEST_CASE("copies of an offload are counted with their bytes, and none is unattributed",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const PointRecord kept = counted("full");

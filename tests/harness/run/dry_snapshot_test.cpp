@@ -46,8 +46,7 @@ TEST_CASE("a snapshot is plain Python data, and its bytes are the counted ones",
   CHECK(snapshot["num_allocations"] > 0);
 }
 
-TEST_CASE("events of a snapshot are named after the op that asked, recompute told apart",
-          "[device]") {
+TEST_CASE("events of a snapshot are named after the requesting op, also in recompute", "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;
   run_with_snapshot(point_of("llama_small", kSmallLlama, "full"), scratch.file("full.pickle"));
@@ -61,8 +60,7 @@ TEST_CASE("events of a snapshot are named after the op that asked, recompute tol
   CHECK(snapshot["num_named"] > snapshot["num_allocations"].get<int>() * 9 / 10);
 }
 
-TEST_CASE("a point that runs out of memory leaves the snapshot of how it came to that",
-          "[device]") {
+TEST_CASE("a point that runs out of memory leaves a snapshot of the time before", "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;
   constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation

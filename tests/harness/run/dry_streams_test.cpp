@@ -19,7 +19,7 @@ std::set<std::uint64_t> streams_of_kernels() {
   return streams;
 }
 
-TEST_CASE("a point on a second stream runs there, recompute on autograd's thread included",
+TEST_CASE("a point on a second stream runs there, also recompute on autograd's thread",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   const Point point = point_of("llama_small", kSmallLlama, "full");
@@ -39,7 +39,7 @@ TEST_CASE("a point on a second stream runs there, recompute on autograd's thread
   CHECK(record.counts->by_op == usual.counts->by_op);
 }
 
-TEST_CASE("backward that is asked for from another stream recomputes on forward's", "[device]") {
+TEST_CASE("backward requested on another stream recomputes on forward's stream", "[device]") {
   REMATCH_NEEDS_CUDA();
   const Point point = point_of("llama_small", kSmallLlama, "full");
   TrainingSettings settings;

@@ -19,7 +19,7 @@ Environment h100() {
 }
 
 // 132 x 4096 x 1.98 GHz = 1070 TFLOP/s, above the data sheet's 989 at its lower clock.
-TEST_CASE("a GPU's limit is its units at its highest clock") {
+TEST_CASE("a GPU's rate limit is that of its units at its highest clock") {
   CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
         Catch::Detail::Approx(1.0705e15).epsilon(1e-3));
   CHECK(most_flops_per_second(h100(), "cuda", "float32", 1).value() <
@@ -32,13 +32,13 @@ TEST_CASE("a GPU's limit is its units at its highest clock") {
   CHECK_FALSE(most_flops_per_second(unknown, "cuda", "bfloat16", 1).has_value());
 }
 
-TEST_CASE("a CPU's limit grows with its threads, and meta has none") {
+TEST_CASE("a CPU's rate limit grows with its threads, and meta has none") {
   CHECK(most_flops_per_second({}, "cpu", "float32", 2).value() ==
         2 * most_flops_per_second({}, "cpu", "float32", 1).value());
   CHECK_FALSE(most_flops_per_second({}, "meta", "float32", 2).has_value());
 }
 
-TEST_CASE("a rate that no such device has makes the point invalid") {
+TEST_CASE("an impossible rate makes the point invalid") {
   PointRecord point;
   point.implied_flops_per_second = 9e14;
   refuse_impossible_rate(point);  // there is no known limit
@@ -56,7 +56,7 @@ TEST_CASE("a rate that no such device has makes the point invalid") {
   CHECK(point.reason == "out of memory");
 }
 
-TEST_CASE("the failed request is read from an allocator's error") {
+TEST_CASE("the size of the failed request is read from an allocator's error") {
   CHECK(requested_bytes("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total") ==
         Bytes{20 << 20});
   CHECK(requested_bytes("Tried to allocate 2.50 GiB.") == Bytes{std::int64_t{5} << 29});
@@ -71,7 +71,7 @@ TEST_CASE("the failed request is read from an allocator's error") {
   }
 }
 
-TEST_CASE("an allocator's message is told without its accounts and advice") {
+TEST_CASE("an allocator's message is printed without its statistics and advice") {
   const std::string told =
       "CUDA out of memory. Tried to allocate 184.00 MiB. GPU 0 has a total capacity of 79.18 GiB "
       "of which 124.19 MiB is free.";
@@ -104,7 +104,7 @@ TEST_CASE("CUDA has two allocators, chosen by flag or by LibTorch's variable") {
 }
 
 // LibTorch uses the older variable if both are set.
-TEST_CASE("LibTorch's variable for the allocator is the one that is set") {
+TEST_CASE("the allocator is set through LibTorch's own variable") {
   unsetenv("PYTORCH_CUDA_ALLOC_CONF");
   unsetenv("PYTORCH_ALLOC_CONF");
   CHECK(std::string(allocator_variable()) == "PYTORCH_CUDA_ALLOC_CONF");
@@ -120,7 +120,7 @@ TEST_CASE("LibTorch's variable for the allocator is the one that is set") {
   unsetenv("PYTORCH_ALLOC_CONF");
 }
 
-TEST_CASE("a CUDA device is named with its index or without, and is the first one then") {
+TEST_CASE("a CUDA device is named with or without an index, and the default is the first one") {
   CHECK(device_named("cuda") == c10::Device(c10::kCUDA, 0));
   CHECK(device_named("cuda:3") == c10::Device(c10::kCUDA, 3));
   CHECK(device_named("cuda-dry") == c10::Device(c10::kCUDA, 0));
@@ -137,7 +137,7 @@ TEST_CASE("a CUDA device is named with its index or without, and is the first on
   CHECK_FALSE(computes_values("meta"));
 }
 
-TEST_CASE("memory that ran out is known in the words of each allocator and library") {
+TEST_CASE("out of memory is recognized in the messages of each allocator and library") {
   for (const char* text :
        {"[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory",
         "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
@@ -163,7 +163,7 @@ std::string verdict_with(const DeviceStateRecord& state) {
   return summarize_rounds(rounds).quality->verdict;
 }
 
-TEST_CASE("what the device did in any round decides how far times are trusted") {
+TEST_CASE("the state of the device in all rounds decides the verdict on times") {
   CHECK(verdict_with({}) == "good");
   DeviceStateRecord state;
   state.throttle_reasons = {"sw_power_cap"};
@@ -180,7 +180,7 @@ TEST_CASE("what the device did in any round decides how far times are trusted") 
   CHECK_THAT(quality.reasons[0], Catch::Contains("ran out of memory 6 times"));
 }
 
-TEST_CASE("outliers are counted and kept, and ordinary spread is none") {
+TEST_CASE("outliers are counted and kept, and ordinary spread has none") {
   TimedRound round = round_with({});
   for (int step = 0; step < 8; ++step) round.samples[0][step] += std::chrono::microseconds(step);
   CHECK(summarize_rounds({round}).quality->num_outliers == 0);
@@ -191,7 +191,7 @@ TEST_CASE("outliers are counted and kept, and ordinary spread is none") {
   CHECK(time.step_median < std::chrono::milliseconds(11));
 }
 
-TEST_CASE("states of rounds are summed up by the worst") {
+TEST_CASE("states of rounds are summarized by the worst") {
   DeviceStateRecord first{1755, 1740, 2619, 60, {"sw_power_cap"}, 0, 1};
   DeviceStateRecord second{1700, 1410, 2610, 66, {"hw_slowdown", "sw_power_cap"}, 2, 0};
   const DeviceStateRecord all =

@@ -52,14 +52,15 @@ Names policies_to_measure(std::size_t first, std::size_t slice) {
   return some;
 }
 
-TEST_CASE("what every policy executes and holds on each model is as approved", "[golden]") {
+TEST_CASE("each policy's executed ops and held bytes on each model equal the approved file",
+          "[golden]") {
   for (const MatrixModel& model : matrix_models()) {
     CAPTURE(model.preset);
     check_golden(file_of(model), predicted_matrix(model));
   }
 }
 
-TEST_CASE("every catalogue entry stands in the matrix") {
+TEST_CASE("every catalogue entry appears in the matrix") {
   const std::vector<std::string> policies = matrix_policies();
   for (const CatalogueEntry& entry : catalogue()) {
     CAPTURE(entry.name);
@@ -79,7 +80,7 @@ void check_runs_as_predicted(PolicyMatrix& matrix, const std::string& policy, Sc
   CHECK(matrix.bits(policy, schedule) == bits_of_none);
 }
 
-TEST_CASE("a run executes and holds what the matrix says, with the bits of no checkpointing") {
+TEST_CASE("a run executes and holds the values of the matrix, bitwise equal to no checkpointing") {
   const std::vector<MatrixModel> models = matrix_models();
   for (std::size_t i = 0; i < models.size(); ++i) {
     CAPTURE(models[i].preset);
@@ -105,7 +106,7 @@ TEST_CASE("a run executes and holds what the matrix says, with the bits of no ch
 
 // bfloat16 adds casts that float32 does not have, so regions hold other ops. There is no approved
 // file: the prediction on meta is the reference.
-TEST_CASE("in bfloat16 a run executes and holds what is predicted, with equal bits") {
+TEST_CASE("in bfloat16 a run executes and holds the predicted values, with equal bits") {
   std::vector<MatrixModel> models = matrix_models();
   for (std::size_t i = 0; i < models.size(); ++i) {
     models[i].dtype = "bfloat16";

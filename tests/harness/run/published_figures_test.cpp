@@ -64,7 +64,7 @@ std::int64_t attention_forwards(const Variant& variant) {
   return calls;
 }
 
-TEST_CASE("FastVideo: calls, peaks at the stated and the likely size, bytes a block") {
+TEST_CASE("FastVideo: calls, peaks at the stated and the likely size, bytes per block") {
   constexpr const char* kPolicies = "full,attn_only,attn_only_self";
   const auto stated = predict({"wan_1_3b", "77x720x1280", OptimizerKind::kAdamW, kPolicies});
   CHECK(10 * attention_forwards(stated.at("full")) == 1200);
@@ -83,7 +83,7 @@ TEST_CASE("FastVideo: calls, peaks at the stated and the likely size, bytes a bl
   CHECK(peak(on_demand.at("attn_only"), kGB) == 31.38);
 }
 
-TEST_CASE("diffusers: memory is linear in the blocks left alone") {
+TEST_CASE("diffusers: memory is linear in the blocks without checkpointing") {
   const auto ltx = predict(
       {"ltx", "81x512x768", OptimizerKind::kNothing, "none,full,nth_first(2),nth_first(4)"});
   CHECK(peak(ltx.at("none"), kGiB) == 19.23);
@@ -126,7 +126,7 @@ TEST_CASE("torchtune: checkpointing of a 3B model, with AdamW's two moments in b
   CHECK(offloaded.prediction.memory.host.value().peak == Bytes{27LL * 2 * 4096 * 3072 * 2});
 }
 
-TEST_CASE("torchtitan: attention and experts apart hold more than together") {
+TEST_CASE("torchtitan: separate regions for attention and experts hold more than whole blocks") {
   const auto deepseek =
       predict({"deepseek_v3_16b", nullptr, OptimizerKind::kNothing,
                "full,sac_titan_2025(deepseek_v3),sac_split_flex_compiled,sac_split(attn: full, "

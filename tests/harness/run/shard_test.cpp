@@ -42,7 +42,7 @@ TEST_CASE("a shard is an index below a count") {
   }
 }
 
-TEST_CASE("every point is one shard's, whatever their number") {
+TEST_CASE("every point belongs to one shard, whatever their number") {
   for (int count = 1; count <= 7; ++count) {
     for (std::size_t point = 0; point < 20; ++point) {
       int owners = 0;
@@ -52,7 +52,7 @@ TEST_CASE("every point is one shard's, whatever their number") {
   }
 }
 
-TEST_CASE("neighbours are measured by different shards") {
+TEST_CASE("neighbouring points belong to different shards") {
   for (int count = 2; count <= 7; ++count) {
     for (std::size_t point = 0; point < 20; ++point) {
       const Shard own{static_cast<int>(point) % count, count};
@@ -67,20 +67,20 @@ std::string slurm_refusal(const Variables& variables) {
   return std::holds_alternative<Rejected>(shard) ? std::get<Rejected>(shard).message : "";
 }
 
-TEST_CASE("a Slurm job array's tasks are shards, from 0 or 1 and whatever their step") {
+TEST_CASE("a Slurm job array's tasks are shards, from 0 or 1 and with any step") {
   CHECK(shard_in({{"ID", "3"}, {"COUNT", "4"}, {"MIN", "0"}, {"MAX", "3"}}) == Shard{3, 4});
   CHECK(shard_in({{"ID", "1"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "4"}}) == Shard{0, 4});
   CHECK(shard_in({{"ID", "7"}, {"COUNT", "4"}, {"MIN", "1"}, {"MAX", "7"}, {"STEP", "2"}}) ==
         Shard{3, 4});
 }
 
-TEST_CASE("outside a job array there is no task's share to take") {
+TEST_CASE("outside a job array there is no task's share") {
   CHECK_THAT(slurm_refusal({}), Catch::Contains("SLURM_ARRAY_TASK_ID is not set") &&
                                     Catch::Contains("sbatch --array"));
 }
 
 // After sbatch --array=5 to repeat part of --array=0-15, the task seems to be the whole array.
-TEST_CASE("a task that is run again alone measures nothing before its shard is given") {
+TEST_CASE("a single repeated task measures nothing until its shard is given") {
   for (const char* id : {"5", "1", "0"}) {
     CAPTURE(id);
     const std::string line =
@@ -91,14 +91,14 @@ TEST_CASE("a task that is run again alone measures nothing before its shard is g
   }
 }
 
-TEST_CASE("a part of a job array that is run again leaves its shards open") {
+TEST_CASE("a repeated part of a job array does not determine its shards") {
   for (const char* id : {"3", "4", "5"}) {
     CHECK_THAT(slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "3"}, {"MAX", "5"}}),
                Catch::Contains("begins at 3"));
   }
 }
 
-TEST_CASE("a Slurm job array with gaps leaves its shards open") {
+TEST_CASE("a Slurm job array with gaps does not determine its shards") {
   // With --array=0,1,5, the second task could be taken for one of three, and the third task matches
   // no share.
   for (const char* id : {"0", "1", "5"}) {
@@ -111,7 +111,7 @@ TEST_CASE("a Slurm job array with gaps leaves its shards open") {
         "");
 }
 
-TEST_CASE("a job array whose variables are missing or no numbers leaves its shards open") {
+TEST_CASE("a job array with missing or malformed variables does not determine its shards") {
   const Variables whole = {{"ID", "3"}, {"COUNT", "4"}, {"MIN", "0"}, {"MAX", "3"}};
   CHECK(slurm_refusal(whole).empty());
   for (const char* name : {"COUNT", "MIN", "MAX"}) {

@@ -317,7 +317,7 @@ constexpr Row kRows[] = {
     {"pytorch:selective_2", "pytorch:selective_2", kLlama, "0 1 2 3: SSSSSSS S"},
 };
 
-TEST_CASE("every row of the systems' table decides on a model as the system does") {
+TEST_CASE("each row of the systems' table chooses the same ops on a model as the system") {
   std::map<std::string, PolicyMatrix> models;
   for (const MatrixModel& model : matrix_models()) models.try_emplace(model.preset, model);
   std::set<std::string_view> tested;
@@ -354,7 +354,7 @@ std::set<std::string> listed(const Plan& plan) {
 
 // Megatron's qkv_up_proj_and_rope_apply is one function: both projections up, both rotary
 // embeddings, and the concatenation of query and key.
-TEST_CASE("Megatron's up projection of latent attention turns query and key again") {
+TEST_CASE("Megatron's up projection of latent attention rotates query and key again") {
   const std::set<std::string> always = {"attention.query aten::mm", "attention.query aten::cat",
                                         "attention.kv_up aten::mm", "attention.kv_up aten::cat",
                                         "attention.kv_up aten::constant_pad_nd"};
@@ -374,7 +374,7 @@ TEST_CASE("Megatron's up projection of latent attention turns query and key agai
   }
 }
 
-TEST_CASE("the activation of experts is a module with fused ops as with eager ones") {
+TEST_CASE("the activation of experts is a module with fused ops and with eager ops") {
   const std::vector<MatrixModel> models = matrix_models();
   const std::size_t num_presets = models.size() / 2;
   for (std::size_t i = 0; i < num_presets; ++i) {

@@ -264,7 +264,7 @@ TEST_CASE("two workers on one comparison keep the rules in every order of their 
   setting.look_every = kStale / 2;
   setting.bounds = {4, 0};
   SECTION("with claims that are empty at first") {}
-  SECTION("with claims that are whole at once") { setting.links_claims = true; }
+  SECTION("with claims that are complete at once") { setting.links_claims = true; }
   const Totals totals = explore(setting);
   CHECK(totals.num_orders > 1000);
   CHECK(totals.num_takeovers > 0);
@@ -275,8 +275,8 @@ TEST_CASE("a worker killed at any step loses no comparison") {
   Case setting;
   setting.bounds = {3, 1};
   SECTION("on another host") {}
-  SECTION("on this host, where its process is seen to be gone") { setting.sees_processes = true; }
-  SECTION("on this host, with claims that are whole at once") {
+  SECTION("on this host, where its process is known to be gone") { setting.sees_processes = true; }
+  SECTION("on this host, with claims that are complete at once") {
     setting.sees_processes = setting.links_claims = true;
   }
   const Totals totals = explore(setting);
@@ -284,7 +284,7 @@ TEST_CASE("a worker killed at any step loses no comparison") {
   CHECK(totals.num_takeovers > 0);
 }
 
-TEST_CASE("three workers on two comparisons keep the rules, a kill at any step") {
+TEST_CASE("three workers on two comparisons keep the rules, with a kill at any step") {
   Case setting;
   setting.num_workers = 3;
   setting.num_comparisons = 2;
@@ -292,7 +292,7 @@ TEST_CASE("three workers on two comparisons keep the rules, a kill at any step")
   CHECK(explore(setting).num_orders > 1000);
 }
 
-TEST_CASE("silence is counted from a worker's last word, by the observer's own clock") {
+TEST_CASE("silence is counted from a worker's last sign of life, by the observer's clock") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {
@@ -322,7 +322,7 @@ TEST_CASE("silence is counted from a worker's last word, by the observer's own c
   });
 }
 
-TEST_CASE("a comparison that takes its workers down is given up, one that is given back is not") {
+TEST_CASE("a comparison that kills its workers is given up, but not one that is returned") {
   Interleavings alone({0, 0});
   alone.explore([&] {
     alone.run_together({[&] {
@@ -364,7 +364,9 @@ class SayingMeasurer : public Measurer {
   MeasureEnd end_;
 };
 
-TEST_CASE("a worker takes the longest that fits its time, and what did not fit a smaller card") {
+TEST_CASE(
+    "a worker takes the longest comparison that fits its time, even if it did not fit a smaller "
+    "card") {
   using std::chrono::milliseconds;
   Interleavings alone({0, 0});
   alone.explore([&] {
@@ -432,7 +434,7 @@ TEST_CASE("a worker retries a failed comparison once") {
   });
 }
 
-TEST_CASE("a claim is read in whole lines, and what is none is refused with its name") {
+TEST_CASE("a claim is read in whole lines, and a malformed one is refused by name") {
   ClaimHolder holder;
   holder.plan = "p";
   holder.host = "node1";

@@ -30,7 +30,8 @@ std::string sweep_problem(const Json& json) {
   return "";
 }
 
-TEST_CASE("a sweep is every combination of its axes, in the file's order, less what is skipped") {
+TEST_CASE(
+    "a sweep contains every combination of its axes in the file's order, without skipped ones") {
   const SweepFile sweep = sweep_from_json(sample_sweep());
   REQUIRE(sweep.comparisons.size() == 8);
   CHECK(sweep.num_duplicates == 0);
@@ -56,7 +57,7 @@ TEST_CASE("a sweep is every combination of its axes, in the file's order, less w
                                  "--rounds",   "1"});
 }
 
-TEST_CASE("what two groups ask of one shape is one comparison, and a point comes once") {
+TEST_CASE("two groups with one shape share one comparison, and each point occurs once") {
   Json json = sample_sweep();
   json["groups"][1] = json["groups"][0];
   // Stating the preset's own size explicitly gives the same shape.
@@ -73,7 +74,7 @@ TEST_CASE("what two groups ask of one shape is one comparison, and a point comes
                                       Catch::Contains("is requested in groups[0] with another"));
 }
 
-TEST_CASE("seeds are comparisons, schedules points, and the reference is always measured") {
+TEST_CASE("seeds are comparisons, schedules are points, and the reference is always measured") {
   Json json = sample_sweep();
   json["groups"].erase(1);
   json["groups"][0]["seeds"] = {0, 7};
@@ -88,7 +89,7 @@ TEST_CASE("seeds are comparisons, schedules points, and the reference is always 
   CHECK(flag_among(sweep.comparisons[0].arguments, "--repeat-reference") == "3");
 }
 
-TEST_CASE("what a sweep file has wrong is one line with its path") {
+TEST_CASE("the error for a sweep file is one line with the path") {
   struct Edit {
     const char* pointer;
     Json value;
@@ -119,7 +120,7 @@ TEST_CASE("what a sweep file has wrong is one line with its path") {
   }
 }
 
-TEST_CASE("a plan is read as it was written, and knows when somebody changed it") {
+TEST_CASE("a plan reads back unchanged, and detects edits") {
   ComparisonPlan plan;
   plan.tool_version = "0.1.0";
   plan.device = "cpu";
@@ -137,7 +138,7 @@ TEST_CASE("a plan is read as it was written, and knows when somebody changed it"
   CHECK_THROWS_AS(comparison_plan_from_json(changed), FormatError);
 }
 
-TEST_CASE("an axis of 1,000 values gives a comparison for each, once") {
+TEST_CASE("an axis of 1,000 values gives one comparison for each") {
   Json json = sample_sweep();
   json["groups"].erase(1);
   json["groups"][0].erase("skip");

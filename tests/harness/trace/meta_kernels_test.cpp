@@ -55,7 +55,7 @@ Results layouts(at::ScalarType dtype) {
 
 }  // namespace
 
-TEST_CASE("index_select and embedding on meta are laid out as on the CPU") {
+TEST_CASE("index_select and embedding on meta have the layout of the CPU") {
   for (const at::Tensor& self : layouts(at::kFloat)) {
     for (const std::int64_t dim : {0, 1, -1}) {
       check_layout([&](at::DeviceType device) -> Results {
@@ -70,7 +70,7 @@ TEST_CASE("index_select and embedding on meta are laid out as on the CPU") {
   });
 }
 
-TEST_CASE("embedding_dense_backward on meta is laid out as on the CPU") {
+TEST_CASE("embedding_dense_backward on meta has the layout of the CPU") {
   for (const at::Tensor& grad : layouts(at::kFloat)) {
     check_layout([&](at::DeviceType device) -> Results {
       const at::Tensor indices = at::zeros({3, 5}, at::TensorOptions().dtype(at::kLong));
@@ -79,7 +79,7 @@ TEST_CASE("embedding_dense_backward on meta is laid out as on the CPU") {
   }
 }
 
-TEST_CASE("native_layer_norm and its backward on meta are laid out as on the CPU") {
+TEST_CASE("native_layer_norm and its backward on meta have the layout of the CPU") {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     for (const auto weight_dtype : {at::kFloat, dtype}) {
       for (const at::Tensor& input : layouts(dtype)) {
@@ -101,7 +101,7 @@ TEST_CASE("native_layer_norm and its backward on meta are laid out as on the CPU
   }
 }
 
-TEST_CASE("mse_loss_backward on meta is laid out as on the CPU") {
+TEST_CASE("mse_loss_backward on meta has the layout of the CPU") {
   for (const at::Tensor& input : layouts(at::kFloat)) {
     check_layout([&](at::DeviceType device) -> Results {
       const at::Tensor target = on(device, at::zeros({3, 5, 8}));
@@ -124,7 +124,7 @@ TEST_CASE("aten::where on meta has the shapes and strides of the CPU") {
   }
 }
 
-TEST_CASE("native_dropout and its backward on meta are laid out as on the CPU") {
+TEST_CASE("native_dropout and its backward on meta have the layout of the CPU") {
   for (const at::Tensor& input : layouts(at::kFloat)) {
     for (const std::optional<bool> train : {std::optional<bool>(), std::optional(false)}) {
       check_layout([&](at::DeviceType device) -> Results {
@@ -137,7 +137,7 @@ TEST_CASE("native_dropout and its backward on meta are laid out as on the CPU") 
 
 // Groups end at 2, 4 and 6. A width of 5 is no multiple of 16 bytes, so rows of the product are
 // padded.
-TEST_CASE("_grouped_mm on meta is laid out as on the CPU") {
+TEST_CASE("_grouped_mm on meta has the layout of the CPU") {
   const at::Tensor ends = at::arange(1, 4, at::TensorOptions().dtype(at::kInt)).mul_(2);
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto options = at::TensorOptions().dtype(dtype);

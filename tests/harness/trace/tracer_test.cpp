@@ -259,7 +259,8 @@ Step predicted(const Trace& trace, const Plan& plan, Schedule schedule) {
           step.recomputed_ops};
 }
 
-TEST_CASE("a step in parts has the trace of the whole one; other orders of the parts are refused") {
+TEST_CASE(
+    "a step in parts has the trace of the whole step; other orders of the parts are refused") {
   const NamedNetwork named =
       network_of("mm", [](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w).sin(); });
   Trace in_parts;
@@ -279,7 +280,7 @@ TEST_CASE("a step in parts has the trace of the whole one; other orders of the p
   CHECK(trace_to_json(in_parts) == trace_to_json(whole));
 }
 
-TEST_CASE("an op lists a storage that it writes to once") {
+TEST_CASE("an op lists a written storage once") {
   install_counting_allocators();
   buffer();  // makes the buffer before the network
   std::size_t num_writes = 0;
@@ -317,7 +318,7 @@ TEST_CASE("a write into a list of tensors is traced") {
   CHECK(product.inputs.back().version == 1);  // the product reads the content after the write
 }
 
-TEST_CASE("what a plain run holds follows from its trace, to the byte") {
+TEST_CASE("the trace predicts every byte that a plain run holds") {
   install_counting_allocators();
   for (const NamedNetwork& network : networks()) {
     CAPTURE(network.name);
@@ -329,7 +330,7 @@ TEST_CASE("what a plain run holds follows from its trace, to the byte") {
 
 // The copy is not an op of the trace, so predictions lack its memory. They also lack the op that it
 // makes unnecessary.
-TEST_CASE("a constant that is written to costs a copy that predictions lack") {
+TEST_CASE("writing to a constant costs a copy that predictions lack") {
   install_counting_allocators();
   const NamedNetwork network = network_of("constant written to later", &with_filled_constant);
   const Trace trace =
@@ -379,7 +380,7 @@ TEST_CASE("a pass without grad mode opens no scopes in a trace") {
   CHECK(step == predicted(trace, full, Schedule::kOnDemand));
 }
 
-TEST_CASE("what a checkpointed run holds and recomputes follows from its trace") {
+TEST_CASE("the trace predicts what a checkpointed run holds and recomputes") {
   install_counting_allocators();
   for (const NamedNetwork& network : networks()) {
     CAPTURE(network.name);

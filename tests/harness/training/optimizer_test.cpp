@@ -40,7 +40,7 @@ class ScalarAdamW {
   double second_ = 0;
 };
 
-TEST_CASE("AdamW steps as its formula says") {
+TEST_CASE("AdamW's step follows its formula") {
   const at::Tensor parameter = leaf(at::ones({3}));
   const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {parameter});
   ScalarAdamW expected;
@@ -53,7 +53,7 @@ TEST_CASE("AdamW steps as its formula says") {
   }
 }
 
-TEST_CASE("a parameter without gradient stays, and does not hold up the others") {
+TEST_CASE("a parameter without a gradient stays, and does not block the others") {
   const at::Tensor idle = leaf(at::ones({2}));
   const at::Tensor busy = leaf(at::ones({2}));
   const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {idle, busy});
@@ -64,7 +64,7 @@ TEST_CASE("a parameter without gradient stays, and does not hold up the others")
 }
 
 // A step of 1e-3 on 256 is below bfloat16's spacing there (2): without a master it never moves.
-TEST_CASE("bfloat16 parameters move through float32 masters") {
+TEST_CASE("bfloat16 parameters are updated through float32 masters") {
   const at::Tensor parameter = leaf(at::full({1}, 256, at::kBFloat16));
   const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {parameter});
   for (int step = 0; step < 1500; ++step) {
@@ -75,7 +75,7 @@ TEST_CASE("bfloat16 parameters move through float32 masters") {
   CHECK(parameter[0].item<float>() < 256.0F);
 }
 
-TEST_CASE("no optimizer changes nothing") {
+TEST_CASE("the optimizer none changes nothing") {
   const at::Tensor parameter = leaf(at::ones({2}));
   set_gradient(parameter, 1);
   make_optimizer(OptimizerKind::kNothing, {parameter})->step();

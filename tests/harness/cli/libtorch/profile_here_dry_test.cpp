@@ -33,7 +33,8 @@ void profile(const ProfileSettings& settings) {
 
 // This test's card is an l40s: 45460 MiB, minus 512 MiB of context. Gaps of the allocator usually
 // take a fifth of what tensors get.
-TEST_CASE("what tensors can have of a card lacks the context, and usually the gaps", "[device]") {
+TEST_CASE("tensors get a card's memory minus the context, and usually minus fragmentation",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);
   CHECK(available_memory_of("cuda")->bytes.count == (45460 - 512) * kMiB);
@@ -43,7 +44,7 @@ TEST_CASE("what tensors can have of a card lacks the context, and usually the ga
 }
 
 // The step keeps 37 GiB at its peak: less than the card has, but more than tensors usually get.
-TEST_CASE("a profile that leaves the card no reserve is refused, unless forced", "[device]") {
+TEST_CASE("a profile that leaves no reserve on the card is refused, unless forced", "[device]") {
   REMATCH_NEEDS_CUDA();
   ProfileSettings settings = settings_of_batch(6);
   CHECK_THROWS_WITH(

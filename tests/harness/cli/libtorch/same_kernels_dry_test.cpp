@@ -74,20 +74,20 @@ void check_alike(const std::string& flags, const std::string& attention, bool re
   CHECK(profile.repeatable_bits == repeatable_bits);
 }
 
-TEST_CASE("profile, front and run time the attention kernel that LibTorch chooses", "[device]") {
+TEST_CASE("profile, front and run use the attention kernel that LibTorch chooses", "[device]") {
   REMATCH_NEEDS_CUDA();
   check_alike(model_of_heads(1), "efficient", false);
   check_alike(model_of_heads(17), "flash", false);
 }
 
-TEST_CASE("profile, front and run time the attention kernel that --attention names", "[device]") {
+TEST_CASE("profile, front and run use the attention kernel that --attention names", "[device]") {
   REMATCH_NEEDS_CUDA();
   for (const std::string attention : {"flash", "efficient", "math"}) {
     check_alike(model_of_heads(17) + "--attention " + attention + " ", attention, false);
   }
 }
 
-TEST_CASE("profile, front and run time kernels that repeat their bits if asked to", "[device]") {
+TEST_CASE("profile, front and run use deterministic kernels on request", "[device]") {
   REMATCH_NEEDS_CUDA();
   check_alike(model_of_heads(17) + "--deterministic-times ", "flash", true);
 }

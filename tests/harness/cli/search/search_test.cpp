@@ -31,7 +31,7 @@ std::string stored(const ScratchFolder& scratch, const Trace& trace, const std::
   return file;
 }
 
-TEST_CASE("a front that is searched from stored files is complete, and measures nothing") {
+TEST_CASE("a front searched from stored files is complete, and nothing is measured") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 4, .tokens = 64});
   const std::string file = stored(scratch, trace, "trace.json");
@@ -48,7 +48,7 @@ TEST_CASE("a front that is searched from stored files is complete, and measures 
   CHECK(rematch("validate " + front).code == 0);
 }
 
-TEST_CASE("profiles and traces that a search cannot use are refused in one line") {
+TEST_CASE("unusable profiles and traces are refused in one line") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
   const std::string file = stored(scratch, trace, "trace.json");
@@ -70,7 +70,8 @@ TEST_CASE("profiles and traces that a search cannot use are refused in one line"
                     "has no blocks, so there is nothing to choose");
 }
 
-TEST_CASE("PyTorch's planners are baselines by name and without, and wrong budgets are refused") {
+TEST_CASE(
+    "PyTorch's planners are baselines by name and by default, and wrong budgets are refused") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
   const std::string search = "search --json --device h100 --trace " + file;
@@ -96,7 +97,7 @@ TEST_CASE("PyTorch's planners are baselines by name and without, and wrong budge
   check_usage_error(search + " --baselines 'full,fulll'", "did you mean");
 }
 
-TEST_CASE("more ranks hold less each, and the front says how many there are") {
+TEST_CASE("more ranks hold less each, and the front states their number") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
   const auto lowest = [&](const std::string& flags) {
@@ -120,7 +121,7 @@ TEST_CASE("more ranks hold less each, and the front says how many there are") {
   CHECK(shared["points"][0]["plan"]["trace_sha256"] == alone.at("trace_sha256"));
 }
 
-TEST_CASE("a plan is asked for by its model, and what differs from that is named") {
+TEST_CASE("the error for a plan of another model names the difference") {
   const ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 4, .tokens = 64});
   trace.model = "llama_small";
@@ -143,7 +144,7 @@ TEST_CASE("a plan is asked for by its model, and what differs from that is named
                     "the plan says layers " + std::to_string(trace.dimensions["layers"]));
 }
 
-TEST_CASE("a file of another kind is named, an empty list of baselines refused") {
+TEST_CASE("the error for a file of another kind names it, and an empty baseline list is refused") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 2}), "trace.json");
   const std::string other = scratch.file("other.json");
@@ -161,7 +162,7 @@ TEST_CASE("a file of another kind is named, an empty list of baselines refused")
   check_usage_error(search + " --device h100 --baselines ''", "the list is empty");
 }
 
-TEST_CASE("no slowdown at all is a question too") {
+TEST_CASE("a slowdown of zero is accepted") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 4, .tokens = 64}), "trace.json");
   const std::string search = "search --json --device h100 --trace " + file + " --max-slowdown ";
@@ -175,7 +176,7 @@ TEST_CASE("no slowdown at all is a question too") {
 
 // toy_llama has 12,432 float32 parameters in 4 x 9 + 3 tensors (9 in a block: two norms, seven
 // weights). AdamW adds two moments and a step count of 4 bytes for each tensor.
-TEST_CASE("free memory is asked for beside what every plan holds") {
+TEST_CASE("--free counts only memory beyond what every plan holds") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama();
   const std::string search =
@@ -217,7 +218,7 @@ TEST_CASE("two budgets, a budget without a unit and an unknown optimizer are ref
   check_usage_error(search + " --optimizer adamw8bi", "did you mean 'adamw8bit'");
 }
 
-TEST_CASE("a device's memory is the one that doctor found, where there is such a file") {
+TEST_CASE("a device's memory is taken from doctor's output if it is given") {
   const ScratchFolder scratch;
   const std::string search =
       "search --json --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
@@ -236,7 +237,7 @@ TEST_CASE("a device's memory is the one that doctor found, where there is such a
 }
 
 // Two ranks each hold half of the parameters and half of their optimizer state.
-TEST_CASE("a search that fits nothing says so once, with what would fit, and exits 3") {
+TEST_CASE("a search without a fitting plan says so once, with the smallest budget, and exits 3") {
   const ScratchFolder scratch;
   const std::string search =
       "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
@@ -262,7 +263,7 @@ TEST_CASE("a search that fits nothing says so once, with what would fit, and exi
   CHECK_THAT(nothing.err, Catch::Contains("do not make it fit"));
 }
 
-TEST_CASE("a search has the best plan of the simple form beside its front, and alone") {
+TEST_CASE("a search prints the best simple plan beside its front, or only that plan") {
   const ScratchFolder scratch;
   const std::string front = scratch.file("front.json");
   const std::string trace =
@@ -284,7 +285,7 @@ TEST_CASE("a search has the best plan of the simple form beside its front, and a
                             Catch::Contains("whole_region") && !Catch::Contains("baseline"));
 }
 
-TEST_CASE("a roofline is not held against another device's times") {
+TEST_CASE("a roofline is compared only with times of the same device") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
   const std::string file = stored(scratch, trace, "trace.json");
@@ -312,7 +313,7 @@ TEST_CASE("a roofline is not held against another device's times") {
 
 // An L40S has 44.39 GiB. Minus 0.5 GiB for driver and context, divided by 1.2, this gives 36.6 GiB
 // for tensors.
-TEST_CASE("a search leaves a card's reserve free, and says what it is") {
+TEST_CASE("a search leaves a card's reserve free, and states it") {
   const ScratchFolder scratch;
   const std::string search =
       "search --device l40s --trace " + stored(scratch, toy_llama(), "trace.json");
@@ -339,7 +340,7 @@ TEST_CASE("a search leaves a card's reserve free, and says what it is") {
   check_usage_error(search + " --reserve 2", "'2' has no unit");
 }
 
-TEST_CASE("a prediction says which plans fit a card beside what is reserved") {
+TEST_CASE("a prediction marks the plans that fit a card with its reserve") {
   const ScratchFolder scratch;
   const std::string predict =
       "predict --policy none,full --trace " +
@@ -364,7 +365,7 @@ TEST_CASE("a prediction says which plans fit a card beside what is reserved") {
 }
 
 // The times were not measured. The file claims that an H100 measured them.
-TEST_CASE("times of another card are refused unless told otherwise") {
+TEST_CASE("times of another card are refused unless allowed") {
   const ScratchFolder scratch;
   const Trace trace = toy_llama({.layers = 2});
   const std::string file = stored(scratch, trace, "trace.json");
@@ -407,7 +408,7 @@ TEST_CASE("times of another card are refused unless told otherwise") {
   CHECK(rematch("search" + times).code == 0);
 }
 
-TEST_CASE("float32 on a device that has bfloat16 gets a hint, on stderr alone") {
+TEST_CASE("float32 on a device with bfloat16 gives a hint, only on stderr") {
   const ScratchFolder scratch;
   Trace trace = toy_llama({.layers = 2});
   const auto search = [&](const std::string& dtype) {
@@ -512,7 +513,7 @@ TEST_CASE("Ctrl-C at any time after the start prints and writes the best front s
   }
 }
 
-TEST_CASE("a search that is killed leaves nothing that is half written") {
+TEST_CASE("a killed search leaves no partial file") {
   const ScratchFolder scratch;
   HeldSearch search(scratch, "killed");
   REQUIRE(search.is_guarded(SIGINT));

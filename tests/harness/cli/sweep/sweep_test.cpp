@@ -31,7 +31,7 @@ std::string write_sweep(const ScratchFolder& scratch, const std::string& from = 
   return scratch.file("sweep.json");
 }
 
-TEST_CASE("a sweep's plan is the same bytes each time, and stays as it is") {
+TEST_CASE("the plan of a sweep has the same bytes each time, and is never overwritten") {
   const ScratchFolder scratch;
   const std::string file = write_sweep(scratch);
   const Outcome first = rematch("sweep plan " + file + " " + scratch.file("one"));
@@ -49,7 +49,7 @@ TEST_CASE("a sweep's plan is the same bytes each time, and stays as it is") {
 
 // The flags must be checked before the folder is created, because workers would use a plan that was
 // already written.
-TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
+TEST_CASE("unusable values for a sweep's memory and reserve leave no plan") {
   const ScratchFolder scratch;
   const std::string plan = "sweep plan " + write_sweep(scratch) + " " + scratch.file("folder");
   const auto refuse = [&](const std::string& flags, const std::string& part) {
@@ -66,7 +66,7 @@ TEST_CASE("a sweep's memory and reserve that cannot be used leave no plan") {
   CHECK_THAT(fits.out, Catch::Contains("do not fit into 78.0 GiB completely"));
 }
 
-TEST_CASE("a sweep file that cannot be used is one line with the file and the path") {
+TEST_CASE("an unusable sweep file is refused in one line with the file and the path") {
   const ScratchFolder scratch;
   const std::string folder = " " + scratch.file("folder");
   const auto refuse = [&](const char* from, const char* to, const std::string& part) {
@@ -128,7 +128,7 @@ struct FinishedSweep {
   Json plan;
 };
 
-TEST_CASE("the merged report of a sweep is in the plan's order, the same bytes each time") {
+TEST_CASE("the merged report of a sweep is in the plan's order, with the same bytes each time") {
   const FinishedSweep sweep;
   const Outcome merged = sweep.merge();
   CAPTURE(merged.err);
@@ -171,7 +171,7 @@ TEST_CASE("prints how long plan and merge of a sweep of 10,000 points take", "[.
   }
 }
 
-TEST_CASE("a comparison that is missing is named with its reason, and the rest is merged") {
+TEST_CASE("merging names a missing comparison with its reason, and merges the rest") {
   const FinishedSweep sweep;
   const Json& comparison = sweep.plan["comparisons"][2];
   const std::string id = comparison["id"];
@@ -209,7 +209,7 @@ TEST_CASE("a comparison that is missing is named with its reason, and the rest i
   CHECK(status["comparisons"][2]["generation"] == 2);
 }
 
-TEST_CASE("what lies in a sweep's folder and does not belong there is one line with its file") {
+TEST_CASE("a foreign file in a sweep's folder is reported in one line") {
   const FinishedSweep sweep;
   const std::string arguments = "sweep merge " + sweep.folder;
   const std::string file = sweep.report_file(sweep.plan["comparisons"][1]);
@@ -234,7 +234,7 @@ TEST_CASE("what lies in a sweep's folder and does not belong there is one line w
   check_usage_error(arguments, "claims/" + claim + ": belongs to plan '0123'");
 }
 
-TEST_CASE("a plan that is missing, changed or of another version is refused by every verb") {
+TEST_CASE("every verb refuses a plan that is missing, changed or of another version") {
   const FinishedSweep sweep;
   const std::string file = sweep.folder + "/plan.json";
   for (const char* verb : {"sweep merge ", "sweep status ", "sweep run --program /bin/true "}) {
@@ -264,7 +264,7 @@ TEST_CASE("a plan that is missing, changed or of another version is refused by e
   }
 }
 
-TEST_CASE("a job script holds what Slurm was seen to need, and refuses what would pend for ever") {
+TEST_CASE("a job script has the options that Slurm needs, and refuses what would pend forever") {
   const FinishedSweep sweep;
   // The cluster allows arrays of up to 8 tasks, and has partitions of an hour and of two days.
   const std::string bin = sweep.scratch.file("bin");
@@ -308,7 +308,7 @@ TEST_CASE("a job script holds what Slurm was seen to need, and refuses what woul
   check_usage_error("sweep emit " + sweep.folder + " --engine slrm", "did you mean 'slurm'?");
 }
 
-TEST_CASE("the local script starts workers and ends with the worst of their codes") {
+TEST_CASE("the local script starts workers and returns the worst of their exit codes") {
   const FinishedSweep sweep;
   const Json& comparison = sweep.plan["comparisons"][0];
   std::filesystem::remove(sweep.report_file(comparison));

@@ -101,7 +101,7 @@ TEST_CASE("an offloaded result leaves the device until backward") {
   }
 }
 
-TEST_CASE("a dropped step gives its host memory back, and the next one uses it again") {
+TEST_CASE("a dropped step frees its host memory for the next one") {
   prepare_process();
   const NamedNetwork named = three_layers();
   const Checkpoint checkpoint =
@@ -121,7 +121,7 @@ TEST_CASE("a dropped step gives its host memory back, and the next one uses it a
 
 // The input x of each layer is the result of the layer before it. The first layer's x is the batch,
 // which is not offloaded.
-TEST_CASE("inputs of regions wait on the host") {
+TEST_CASE("inputs of regions are kept on the host") {
   prepare_process();
   const NamedNetwork named = three_layers();
   const Trace trace = trace_of(named);
@@ -146,7 +146,7 @@ TEST_CASE("inputs of regions wait on the host") {
 
 // The test writes to the value after its region. Recompute ignores the host copy, and autograd sees
 // that its saved tensor was written to. An input cannot be recomputed, so the write is rejected.
-TEST_CASE("a stale value or input is not taken from the host") {
+TEST_CASE("an overwritten value or input is not taken from the host") {
   prepare_process();
   at::Tensor exposed;  // this is a result of the second layer
   NamedNetwork named = three_layers();
@@ -213,7 +213,7 @@ Outcome train(const NamedNetwork& named, const Checkpoint* checkpoint, Backward 
 // Compares random plans with three treatments with plain runs, bitwise: inputs offloaded or not,
 // one backward or two. The host is empty afterwards, and steps after the first allocate no host
 // memory.
-TEST_CASE("networks with hazards under random plans that offload", "[property]") {
+TEST_CASE("random offloading plans run networks with hazards bitwise equal", "[property]") {
   prepare_process();
   int num_runs = 0;
   int num_moved = 0;

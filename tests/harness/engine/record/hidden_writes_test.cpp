@@ -254,7 +254,7 @@ void check_every_plan(const Layer& layer) {
   }
 }
 
-TEST_CASE("a version that moves without an op tells of a write") {
+TEST_CASE("a version change without an op reveals a write") {
   for (const NamedLayer& each : layers_with_hidden_writes()) {
     CAPTURE(each.name);
     check_every_plan(each.layer);
@@ -337,14 +337,14 @@ const std::vector<NamedLayer>& layers_with_pointers() {
   return all;
 }
 
-TEST_CASE("a pointer to a result that is taken keeps what is written through it") {
+TEST_CASE("a result with an exposed pointer keeps what is written through it") {
   for (const NamedLayer& each : layers_with_pointers()) {
     CAPTURE(each.name);
     check_every_plan(each.layer);
   }
 }
 
-TEST_CASE("a pointer taken outside of regions is nobody's") {
+TEST_CASE("an exposed pointer outside of regions has no effect") {
   CHECK_NOTHROW(note_pointer_taken(at::ones({2}), PointerUse::kLasting));
   check_every_plan([](T x, T w) {
     note_pointer_taken(x, PointerUse::kLasting);
@@ -502,14 +502,14 @@ const std::vector<NamedLayer>& layers_with_constants() {
   return all;
 }
 
-TEST_CASE("a constant of a region may be written to in place") {
+TEST_CASE("a constant of a region may be written in place") {
   for (const NamedLayer& each : layers_with_constants()) {
     CAPTURE(each.name);
     check_every_plan(each.layer);
   }
 }
 
-TEST_CASE("a constant that is written to after its region is refused") {
+TEST_CASE("a write to a constant after its region is refused") {
   static at::Tensor kept;
   check_refused({[](T x, T w) {
                    kept = filled(1.0F);
@@ -519,7 +519,7 @@ TEST_CASE("a constant that is written to after its region is refused") {
                 "that recompute cannot make");
 }
 
-TEST_CASE("a constant that is filled by pointer again is refused") {
+TEST_CASE("a second write through a pointer to a constant is refused") {
   const Case given{[](T x, T w) {
     const at::Tensor y = at::mm(x, w);
     const at::Tensor numbers = filled(1.0F);
@@ -533,7 +533,7 @@ TEST_CASE("a constant that is filled by pointer again is refused") {
   }
 }
 
-TEST_CASE("an exception that the layer catches changes no bits") {
+TEST_CASE("an exception that the layer catches does not change bits") {
   const auto fails = [](T y) {
     try {
       return at::mm(y, at::ones({3, 3}));

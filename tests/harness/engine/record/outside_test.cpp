@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Contains;
 
-TEST_CASE("a parameter whose data was exchanged after forward") {
+TEST_CASE("a parameter that gets other data after forward is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
                    exchange(network.parameters[0], at::ones({4, 4}));
@@ -22,7 +22,7 @@ TEST_CASE("a parameter whose data was exchanged after forward") {
 }
 
 // malloc gives the second tensor the memory of the first, so addresses alone show no change.
-TEST_CASE("a parameter whose data was exchanged twice") {
+TEST_CASE("a parameter that gets other data twice is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
                    for (int i = 0; i < 2; ++i) {
@@ -32,7 +32,7 @@ TEST_CASE("a parameter whose data was exchanged twice") {
                 "given other data");
 }
 
-TEST_CASE("a parameter that moved within its storage") {
+TEST_CASE("a parameter that moves within its storage after forward is refused") {
   const at::Tensor flat = at::ones({2, 4, 4});
   check_refused({[flat](const at::Tensor& x, const at::Tensor& w) {
                    exchange(w, flat[0]);
@@ -44,7 +44,7 @@ TEST_CASE("a parameter that moved within its storage") {
                 "given other data");
 }
 
-TEST_CASE("an exchanged parameter that only a view of it is read from") {
+TEST_CASE("a parameter with other data is refused even if only a view of it is read") {
   check_refused({[](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w.t()).sin(); },
                  [](const Network& network, const at::Tensor&) {
                    exchange(network.parameters[0], at::ones({4, 4}));
@@ -52,7 +52,7 @@ TEST_CASE("an exchanged parameter that only a view of it is read from") {
                 "given other data");
 }
 
-TEST_CASE("the input of a region whose data was exchanged after forward") {
+TEST_CASE("a region input that gets other data after forward is refused") {
   check_refused({two_products,
                  [](const Network&, const at::Tensor& hidden) {
                    exchange(hidden, no_grad_copy(hidden).mul(2));
@@ -60,7 +60,7 @@ TEST_CASE("the input of a region whose data was exchanged after forward") {
                 "given other data");
 }
 
-TEST_CASE("data exchanged and put back is the same data") {
+TEST_CASE("a parameter that gets its old data back is accepted") {
   check_equal({two_products, [](const Network& network, const at::Tensor&) {
                  const at::Tensor before = network.parameters[0].detach();
                  exchange(network.parameters[0], at::ones({4, 4}));
@@ -68,7 +68,7 @@ TEST_CASE("data exchanged and put back is the same data") {
                }});
 }
 
-TEST_CASE("a parameter whose data is exchanged within the region") {
+TEST_CASE("a parameter that gets other data within the region is refused") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         const at::Tensor y = at::sin(x + w);
@@ -82,7 +82,7 @@ TEST_CASE("a parameter whose data is exchanged within the region") {
   }
 }
 
-TEST_CASE("a result of the region whose data is exchanged within the region") {
+TEST_CASE("a result of the region may get other data within the region") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         at::Tensor y = at::mm(x, w);
@@ -94,7 +94,7 @@ TEST_CASE("a result of the region whose data is exchanged within the region") {
 }
 
 // Autograd saves the tensor object. It therefore reads the data that the tensor has at the end.
-TEST_CASE("a saved result of the region whose data is exchanged within the region") {
+TEST_CASE("a saved result of the region that gets other data is refused") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         at::Tensor y = at::mm(x, w);
@@ -106,7 +106,7 @@ TEST_CASE("a saved result of the region whose data is exchanged within the regio
   CHECK_THROWS_WITH(given.plan(), Contains("a result of aten::mm, was given other data"));
 }
 
-TEST_CASE("a write through .data into a result of the region") {
+TEST_CASE("a write through .data into a result of the region is accepted") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         const at::Tensor y = at::mm(x, w);
@@ -132,7 +132,7 @@ struct Table {
 
 // x.view and x.detach read only the sizes of x. whole_region runs them, and no op reads their
 // results.
-TEST_CASE("an outside tensor that is written to after forward, and of which only views are made") {
+TEST_CASE("a write to an outside tensor is harmless if the region only made views of it") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
                  *table.stash = table.ones.view({2, 8});
@@ -141,7 +141,7 @@ TEST_CASE("an outside tensor that is written to after forward, and of which only
                table.doubled(), table.reset()});
 }
 
-TEST_CASE("a region input's detach() that is written to after forward") {
+TEST_CASE("a write to the detach() of a region input is harmless if nothing reads it") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
                  *table.stash = x.detach();
@@ -150,7 +150,7 @@ TEST_CASE("a region input's detach() that is written to after forward") {
                [table](const Network&, const at::Tensor&) { table.stash->mul_(2); }});
 }
 
-TEST_CASE("a likeness of an outside tensor that is written to after forward") {
+TEST_CASE("a write to an outside tensor is harmless if only its shape was used") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
                  const at::Tensor alike = at::rand_like(table.ones) + at::zeros_like(table.ones);
@@ -160,7 +160,7 @@ TEST_CASE("a likeness of an outside tensor that is written to after forward") {
 }
 
 // Under whole_region the op runs although no op reads its result.
-TEST_CASE("an op that reads what was changed, and whose result backward does not need") {
+TEST_CASE("an op that reads changed data is harmless if backward does not need its result") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
                  *table.stash = at::cos(table.ones + x.detach()).view({2, 8}).relu_();
@@ -169,7 +169,7 @@ TEST_CASE("an op that reads what was changed, and whose result backward does not
                table.doubled(), table.reset()});
 }
 
-TEST_CASE("an outside tensor that is written to after forward, and read through a view") {
+TEST_CASE("an outside tensor that is written after forward is refused if a view of it is read") {
   const Table table;
   check_refused({[table](const at::Tensor& x, const at::Tensor& w) {
                    return at::sin(at::mm(x, w) + table.ones.t());
@@ -178,7 +178,7 @@ TEST_CASE("an outside tensor that is written to after forward, and read through 
                 "changed in place");
 }
 
-TEST_CASE("an outside tensor that is written to in the region after it was read through a view") {
+TEST_CASE("a write in the region to an outside tensor that was read through a view is refused") {
   const Table table;
   check_refused({[table](const at::Tensor& x, const at::Tensor& w) {
                    const at::Tensor y = at::sin(at::mm(x, w) + table.ones.t());
@@ -189,7 +189,7 @@ TEST_CASE("an outside tensor that is written to in the region after it was read 
                 "changed in place");
 }
 
-TEST_CASE("a view of an outside tensor that is read after both were written to") {
+TEST_CASE("a view of an outside tensor may be read after writes to both") {
   const Table table;
   check_equal({[table](const at::Tensor& x, const at::Tensor& w) {
                  at::Tensor view = table.ones.t();
@@ -200,14 +200,14 @@ TEST_CASE("a view of an outside tensor that is read after both were written to")
                [](const Network&, const at::Tensor&) {}, table.reset()});
 }
 
-TEST_CASE("a saved tensor that was changed is an error, read or not") {
+TEST_CASE("a changed saved tensor is an error, whether or not it is read") {
   check_refused(
       {[](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w).sin(); },
        [](const Network& network, const at::Tensor&) { network.parameters[0].detach().mul_(2); }},
       "changed in place");
 }
 
-TEST_CASE("a buffer that takes part in autograd from its write on") {
+TEST_CASE("a buffer may take part in autograd after its write") {
   const auto buffer = std::make_shared<at::Tensor>();
   const Case given{[buffer](const at::Tensor& x, const at::Tensor& w) {
                      buffer->copy_(at::mm(x, w));

@@ -146,7 +146,7 @@ Positions listed(const OpFacts& facts, const Call& call) {
 
 Positions marked(const OpFacts& facts) { return {facts.written.begin(), facts.written.end()}; }
 
-TEST_CASE("ops write where their schemas or the list of side writes say, and nowhere else") {
+TEST_CASE("ops write only where their schemas or the list of side writes say") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
     CAPTURE(call.op);
@@ -164,7 +164,7 @@ TEST_CASE("ops write where their schemas or the list of side writes say, and now
 }
 
 // If results depended on the argument's content, scratch memory in its place would change them.
-TEST_CASE("results do not depend on what a side write overwrites") {
+TEST_CASE("results do not depend on values that a side write overwrites") {
   const at::NoGradGuard no_grad;
   for (const Call& call : suspects()) {
     CAPTURE(call.op);
@@ -463,7 +463,7 @@ std::function<bool(int, int)> random_mask(std::uint32_t seed) {
   };
 }
 
-TEST_CASE("recompute leaves buffers alone and has the bits of the plain run") {
+TEST_CASE("recompute does not change buffers and is bitwise equal to the plain run") {
   for (const NamedNetwork& network : all_networks()) {
     const Outcome plain = run_plain(network);
     const Trace trace = trace_of(network);
@@ -487,7 +487,7 @@ TEST_CASE("recompute leaves buffers alone and has the bits of the plain run") {
 
 // Early stop is off, because it would end a closure before the op that makes the noise which was
 // saved last.
-TEST_CASE("a re-run closure with its buffers put back has the bits of the plain run") {
+TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plain run") {
   for (const NamedNetwork& network : all_networks()) {
     CAPTURE(network.name);
     CHECK(first_difference(run_plain(network), run_closures(network, {.early_stop = false})) == "");
@@ -495,7 +495,7 @@ TEST_CASE("a re-run closure with its buffers put back has the bits of the plain 
 }
 
 // In both runs, autograd's formula reads the statistics as they are in backward.
-TEST_CASE("statistics that another pass writes do not change what evaluation computed") {
+TEST_CASE("statistics that another pass writes do not change evaluation's results") {
   const NamedNetwork network =
       layers_of("evaluation", &running_statistics, [](const at::Tensor& x, const Parts& p) {
         return norm(at::mm(x, p.weights[0]), p, false).sin();
@@ -524,7 +524,7 @@ TEST_CASE("statistics that another pass writes do not change what evaluation com
   }
 }
 
-TEST_CASE("a large buffer that is read and then written is copied before") {
+TEST_CASE("a large buffer is copied before a write if it was read") {
   const NamedNetwork network = layers_of(
       "codebook",
       [] {
@@ -573,7 +573,7 @@ std::vector<std::string> predicted(const Trace& trace, const Plan& plan, Schedul
   return names;
 }
 
-TEST_CASE("the simulator says which ops are recomputed") {
+TEST_CASE("the simulator predicts which ops are recomputed") {
   for (const NamedNetwork& network : all_networks()) {
     const Trace trace = trace_of(network);
     for (const Schedule schedule : kSchedules) {

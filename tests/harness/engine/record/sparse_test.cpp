@@ -67,7 +67,7 @@ Case case_of(const SparseWrite& what) {
   }};
 }
 
-TEST_CASE("a write to the values of a sparse tensor is seen by its readers alone") {
+TEST_CASE("a write to the values of a sparse tensor affects only its readers") {
   for (const SparseWrite& what : writes()) {
     CAPTURE(what.name);
     check_equal(case_of(what));
@@ -93,7 +93,7 @@ TEST_CASE("a write to the values of a compressed tensor is refused") {
   CHECK_THROWS_WITH(case_of(what).plan(), Catch::Contains("the values of a compressed one"));
 }
 
-TEST_CASE("an op with more items and results than sixteen bits count") {
+TEST_CASE("an op may have more items and results than sixteen bits count") {
   for (const std::int64_t num_items : {1'000, 40'000, 70'000}) {
     CAPTURE(num_items);
     check_equal({[num_items](const at::Tensor& x, const at::Tensor& w) {

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST_CASE("a child deserves another start if its end says nothing of its point") {
+TEST_CASE("a child is started again if its end says nothing about its point") {
   const auto ended = [](ChildEnd end, int code, bool memory_was_short) {
     ChildResult result;
     result.end = end;
@@ -24,13 +24,13 @@ TEST_CASE("a child deserves another start if its end says nothing of its point")
   CHECK_FALSE(deserves_retry(ended(ChildEnd::kExited, 1, false)));
 }
 
-TEST_CASE("each of several ranks has a file of its own") {
+TEST_CASE("each of several ranks has a separate file") {
   CHECK(file_of_rank("full.pickle", 0, 1) == "full.pickle");
   CHECK(file_of_rank("full.pickle", 1, 2) == "full.rank-1-of-2.pickle");
   CHECK(file_of_rank("/a.b/full", 15, 64) == "/a.b/full.rank-15-of-64");
 }
 
-TEST_CASE("what a child's end means for its point") {
+TEST_CASE("a child's end gives its point a status and a reason") {
   PointRecord record;
   ChildResult result;
   result.peak_resident = Bytes{3 << 20};

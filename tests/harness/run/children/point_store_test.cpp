@@ -34,13 +34,13 @@ bool finds_after(void (*change)(Provenance&), Figures figures) {
   return finds(later, figures);
 }
 
-TEST_CASE("the same program on the same machine goes on from what it finds") {
+TEST_CASE("the same program on the same machine resumes from stored points") {
   CHECK(finds(provenance_here(), Figures::kExact));
   CHECK(finds(provenance_here(), Figures::kTimes));
   CHECK_FALSE(finds(provenance_here(), Figures::kExact, /*fresh=*/true));
 }
 
-TEST_CASE("another program, or one that is not known, measures again") {
+TEST_CASE("another or unknown program measures again") {
   for (const Figures figures : {Figures::kExact, Figures::kTimes}) {
     CHECK_FALSE(
         finds_after([](Provenance& later) { later.program_sha256->back() = 'b'; }, figures));
@@ -51,14 +51,14 @@ TEST_CASE("another program, or one that is not known, measures again") {
 }
 
 // Exact figures repeat on any card of the same kind. Times belong to one card.
-TEST_CASE("another card of the same kind takes over exact figures and measures times again") {
+TEST_CASE("another card of the same kind keeps exact figures and measures times again") {
   const auto other_card = [](Provenance& later) { later.environment.device_uuid = "GPU-other"; };
   CHECK(finds_after(other_card, Figures::kExact));
   CHECK_FALSE(finds_after(other_card, Figures::kTimes));
 }
 
 // A job that copies the binary to its node gives it a later date, but the bytes are the same.
-TEST_CASE("the age of the file says nothing") {
+TEST_CASE("the age of a point file does not matter") {
   namespace fs = std::filesystem;
   const testing::ScratchFolder scratch;
   const PointStore store(scratch.file("points"), provenance_here(), false);
@@ -68,7 +68,7 @@ TEST_CASE("the age of the file says nothing") {
   CHECK(store.load("p", Figures::kTimes).has_value());
 }
 
-TEST_CASE("a point that did not end ok, and a broken file, are measured again") {
+TEST_CASE("a point that did not end ok, and a malformed file, are measured again") {
   const testing::ScratchFolder scratch;
   const PointStore store(scratch.file("points"), provenance_here(), false);
   CHECK_FALSE(store.keeps_any());
@@ -79,7 +79,7 @@ TEST_CASE("a point that did not end ok, and a broken file, are measured again") 
   CHECK_FALSE(store.load("q", Figures::kExact).has_value());
 }
 
-TEST_CASE("without a folder nothing is kept") {
+TEST_CASE("without a folder no point is stored") {
   const PointStore store("", provenance_here(), false);
   store.save("p", testing::sample_point("none"));
   CHECK_FALSE(store.load("p", Figures::kExact).has_value());

@@ -28,7 +28,7 @@ PointRecord of_rank(int rank, std::int64_t peak) {
   return record;
 }
 
-TEST_CASE("collectives are counted by kind, waits and other ops are not") {
+TEST_CASE("collectives are counted by kind, and waits and other ops are not") {
   OpCounts ops;
   ops[kInForward] = {{"_c10d_functional::all_gather_into_tensor", 2},
                      {"_c10d_functional::all_gather_into_tensor_coalesced", 3},
@@ -71,7 +71,7 @@ std::vector<PointRecord> with_losses(const std::map<std::string, std::int64_t>& 
   return ranks;
 }
 
-TEST_CASE("the loss of ranks with batches of their own is their mean") {
+TEST_CASE("the loss of ranks with separate batches is their mean") {
   const PointRecord merged =
       merge_ranks(with_losses({{"fsdp", 2}, {"tp", 2}}, {2.0F, 2.0F, 2.5F, 2.5F}));
   const StepRecord& step = merged.steps.at(0);
@@ -88,14 +88,14 @@ TEST_CASE("the loss of ranks that share one batch is rank 0's, bit for bit") {
   CHECK_FALSE(merged.steps.at(0).gradient_hashes.contains("rank0/loss"));
 }
 
-TEST_CASE("one rank's loss that is not finite makes the mean not finite") {
+TEST_CASE("the mean loss is not finite if one rank's is not") {
   const float infinite = std::numeric_limits<float>::infinity();
   const PointRecord merged = merge_ranks(with_losses({{"ep", 2}}, {2.0F, infinite}));
   CHECK_FALSE(merged.steps.at(0).loss);
   CHECK(number_of_bits(merged.steps.at(0).loss_bits) == std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("ranks that executed different ops make an invalid point") {
+TEST_CASE("ranks that executed different ops make the point invalid") {
   PointRecord other = of_rank(1, 300);
   other.counts->by_op[kInForward]["aten::mm"] = 5;
   const PointRecord merged = merge_ranks({of_rank(0, 100), other});
@@ -103,7 +103,7 @@ TEST_CASE("ranks that executed different ops make an invalid point") {
   CHECK(merged.reason == "rank 1 executed different ops: 5 aten::mm in forward, rank 0 6");
 }
 
-TEST_CASE("the rank that ran out of memory says why, not those that lost it") {
+TEST_CASE("the reason comes from the rank that ran out of memory, not from those that lost it") {
   PointRecord lost = of_rank(0, 100);
   lost.status = PointStatus::kCrash;
   lost.reason = "rank 1 is gone";

@@ -14,7 +14,7 @@ PointRequest arm(const std::string& policy) {
   return request;
 }
 
-TEST_CASE("a request for turns is read as it was written") {
+TEST_CASE("a request to alternate arms reads back unchanged") {
   TurnsRequest request;
   request.arms = {arm("none"), arm("full")};
   request.reference = 1;
@@ -33,7 +33,7 @@ TEST_CASE("a request for turns is read as it was written") {
   CHECK_FALSE(is_turns_request(request_to_json(arm("none"))));
 }
 
-TEST_CASE("a reference that is no arm is refused") {
+TEST_CASE("a reference that is not an arm is refused") {
   TurnsRequest request;
   request.arms = {arm("none")};
   request.reference = 1;

@@ -17,7 +17,7 @@ Variant variant(const std::string& policy, std::int64_t peak_gib) {
 
 const AvailableMemory kMachine = {Bytes{24 * kGiB}, "available on this machine"};
 
-TEST_CASE("a variant whose predicted peak is above the limit is too large, with both numbers") {
+TEST_CASE("a variant with a predicted peak above the limit is too large, with both numbers") {
   CHECK(why_too_large(variant("none", 24), kMachine).empty());
   CHECK(why_too_large(variant("none", 25), kMachine) ==
         "the predicted peak is 25.0 GiB; available on this machine: 24.0 GiB");
@@ -34,7 +34,7 @@ TEST_CASE("no point fits if the smallest one does not fit") {
   CHECK(why_none_fits({}, kMachine).empty());
 }
 
-TEST_CASE("the CPU's limit is what this machine has available; meta has none") {
+TEST_CASE("the CPU's limit is this machine's available memory; meta has none") {
   const auto limit = available_memory_of("cpu");
   REQUIRE(limit.has_value());
   CHECK(limit->bytes.count > 0);

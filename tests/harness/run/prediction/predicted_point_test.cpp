@@ -33,7 +33,7 @@ PointRecord counted(std::map<std::string, std::int64_t> recompute) {
   return point;
 }
 
-TEST_CASE("counts of all steps equal the prediction's exactly, or the point is invalid") {
+TEST_CASE("counts of all steps equal the predicted ones exactly, or the point is invalid") {
   PointRecord equal = counted({{"aten::mm", 6}});
   check_counts(variant_of_three(), kNumSteps, equal);
   CHECK(equal.status == PointStatus::kOk);
@@ -56,7 +56,7 @@ TEST_CASE("counts of all steps equal the prediction's exactly, or the point is i
 }
 
 // See Note [One op, two names]: a trace on meta has only views, but a step has aliases too.
-TEST_CASE("an op that runs under its other name is the op that was predicted") {
+TEST_CASE("an op under an alias is the predicted op") {
   Variant variant = variant_of_three();
   variant.predicted_counts.by_op[kRecompute]["aten::view"] = 5;
   PointRecord equal = counted({{"aten::_reshape_alias", 4}, {"aten::mm", 6}, {"aten::view", 6}});
@@ -69,7 +69,7 @@ TEST_CASE("an op that runs under its other name is the op that was predicted") {
   CHECK(fewer.effect->detail == "aten::view in recompute: executed 9, predicted 10");
 }
 
-TEST_CASE("how a point ended stays, and without counts nothing is claimed") {
+TEST_CASE("a point's status stays, and without counts there is no claim") {
   PointRecord ended = counted({{"aten::mm", 5}});
   ended.status = PointStatus::kOom;
   ended.reason = "out of memory";
@@ -110,7 +110,7 @@ TEST_CASE("a point gets the counts of all its steps and the dead saves of all re
 }
 
 // 3e9 flops take half a second.
-TEST_CASE("a step time implies a rate, and without one there is none") {
+TEST_CASE("a step time implies a rate, and without a time there is none") {
   Variant variant;
   variant.step_flops = 3'000'000'000;
   PointRecord point;
@@ -126,7 +126,7 @@ TEST_CASE("a step time implies a rate, and without one there is none") {
 
 // 8e12 flops take 40 ms, which is 200 TFLOP/s. A quarter of them are recomputed, so 150 TFLOP/s are
 // the model's. The card's peak is 989.5 TFLOP/s.
-TEST_CASE("a step's share of its card's peak is told with and without recompute") {
+TEST_CASE("a step's share of its card's peak rate is given with and without recompute") {
   Variant variant;
   variant.identity.dtype = "bfloat16";
   variant.step_flops = 8'000'000'000'000;
@@ -158,7 +158,7 @@ std::pair<std::int64_t, std::int64_t> step_flops(
 // PaLM's appendix B: 6 N + 12 L H Q T flops per token. N counts the multiplied parameters: 2 layers
 // of 64 x 64 (q, out), 64 x 32 (k, v) and 3 x 64 x 128 (feed-forward), and a head of 64 x 512. H Q
 // is the width.
-TEST_CASE("a step's flops are those of PaLM's formula") {
+TEST_CASE("a step's flops follow PaLM's formula") {
   constexpr std::int64_t kTokens = 32;
   constexpr std::int64_t kBatch = 2;
   constexpr std::int64_t kMultiplied = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128) + 64 * 512;
@@ -176,7 +176,7 @@ TEST_CASE("a step's flops are those of PaLM's formula") {
 
 // Two of four layers have experts. There, 128 tokens go to two experts each. An expert has three
 // matrices with 32 rows.
-TEST_CASE("experts' products count as often as tokens are sent to them") {
+TEST_CASE("experts' products count once per routed token") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},
                                                 {"heads", 4},  {"kv_heads", 2}, {"expert_ffn", 16}};
@@ -187,7 +187,7 @@ TEST_CASE("experts' products count as often as tokens are sent to them") {
 }
 
 // Other variants of one card's name have other clocks: NVIDIA H100 PCIe, H100 NVL.
-TEST_CASE("a card has a peak only if its data sheet is known, and a CPU has none") {
+TEST_CASE("a card has a peak rate only if its data sheet is known, and a CPU has none") {
   Environment environment;
   environment.device = "NVIDIA L40S";
   CHECK(sheet_flops_per_second(environment, "cuda", "bfloat16") == 362.05e12);

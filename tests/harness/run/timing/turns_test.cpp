@@ -70,7 +70,7 @@ int run_turns(
                     [&](const Arm& arm, const Turn& turn) { return machine.measure(arm, turn); });
 }
 
-TEST_CASE("arms take turns so that none always runs first") {
+TEST_CASE("arms alternate so that none always runs first") {
   CHECK(order_of_round(0, 3) == std::vector<std::size_t>{0, 1, 2});
   CHECK(order_of_round(1, 3) == std::vector<std::size_t>{2, 1, 0});
   std::vector<Arm> arms = arms_of(2);
@@ -79,7 +79,8 @@ TEST_CASE("arms take turns so that none always runs first") {
   CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0});
 }
 
-TEST_CASE("a steady machine ends at the least number of rounds, an unsteady one at the most") {
+TEST_CASE(
+    "a steady machine stops at the minimum number of rounds, an unsteady one at the maximum") {
   std::vector<Arm> arms = arms_of(3);
   Machine steady({1, 1.2, 1.4}, 0.001);
   CHECK(run_turns(arms, steady, {.least = 4, .most = 8, .precision = 0.02}) == 4);
@@ -92,13 +93,13 @@ TEST_CASE("a steady machine ends at the least number of rounds, an unsteady one 
   CHECK(widest_half_interval(arms, 0).value() > 0.02);
 }
 
-TEST_CASE("one arm alone ends when its own step time is known") {
+TEST_CASE("a single arm stops when its own step time is known") {
   std::vector<Arm> arms = {{0, false, {}}};
   Machine machine({1}, 0.001);
   CHECK(run_turns(arms, machine, {.least = 3, .most = 9, .precision = 0.02}) == 3);
 }
 
-TEST_CASE("an arm that fails in one round goes without it and keeps nobody waiting") {
+TEST_CASE("an arm that fails in one round lacks that round and does not delay others") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0.001);
   machine.failing = {1, 0};
@@ -107,7 +108,7 @@ TEST_CASE("an arm that fails in one round goes without it and keeps nobody waiti
   CHECK(arms[1].rounds.size() == 2);
 }
 
-TEST_CASE("a round is taken from disk whole") {
+TEST_CASE("a round is loaded from disk as a whole") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0);
   run_turns(arms, machine, {.least = 3, .most = 3, .precision = 0.02},
@@ -128,7 +129,7 @@ GpuReading throttled(std::uint64_t mask) {
 // added.
 constexpr RoundRule kThreeRounds{.least = 3, .most = 3, .precision = 0.02, .most_repeats = 2};
 
-TEST_CASE("a round in which the GPU throttled is measured again as a whole, and marked") {
+TEST_CASE("a round with a throttled GPU is measured again as a whole, and marked") {
   std::vector<Arm> arms = arms_of(2);
   Machine machine({1, 2}, 0.001);
   machine.monitor = [](const Arm& arm, const Turn& turn) {
@@ -148,7 +149,7 @@ TEST_CASE("a round in which the GPU throttled is measured again as a whole, and 
   }
 }
 
-TEST_CASE("a GPU that stays throttled or shared is measured again so often and no more") {
+TEST_CASE("a GPU that stays throttled or shared is measured again only up to the limit") {
   for (const bool shared : {false, true}) {
     CAPTURE(shared);
     std::vector<Arm> arms = {{0, false, {}}};
@@ -189,7 +190,7 @@ TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measu
 
 // The last attempt on disk is kept. An earlier attempt that was disturbed is followed by the next
 // one.
-TEST_CASE("attempts on disk count") {
+TEST_CASE("attempts on disk count toward the limit") {
   for (const int stored : {0, 1, 2}) {
     CAPTURE(stored);
     std::vector<Arm> arms = {{0, false, {}}};
