@@ -177,7 +177,7 @@ std::vector<NamedNetwork> collective_networks(const std::string& group) {
           exchanging(group),
           sharded(group),
           with_gate<reduced_in_place, as_it_is>("reduced in place", group),
-          with_gate<gathered_and_viewed, first_part>("waited for through a view", group),
+          with_gate<gathered_and_viewed, first_part>("wait through a view", group),
           overlapping("overlapping, needed", group,
                       [](const at::Tensor& a, const at::Tensor& b) { return at::mul(a, b); }),
           overlapping("overlapping, not needed", group,

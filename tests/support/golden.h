@@ -1,5 +1,5 @@
-// Outputs that people look at: approved ones under tests/golden, which REMATCH_APPROVE=1 rewrites,
-// and pages for the browser.
+// Compares outputs with approved files under tests/golden, which REMATCH_APPROVE=1 rewrites. Writes
+// pages for the browser test.
 #pragma once
 
 #include <string>

@@ -99,7 +99,7 @@ std::vector<NamedNetwork> plain_networks() {
             return x + at::linear(at::silu(at::linear(x, w[0])), w[1]);
           },
           at::kDouble),
-      hazard("one tensor saved twice", kSquare,
+      hazard("a tensor that is saved twice", kSquare,
              [](const at::Tensor& x, const auto& w) {
                const at::Tensor y = at::mm(x, w[0]);
                return y * y + at::softmax(y, -1);
@@ -109,7 +109,7 @@ std::vector<NamedNetwork> plain_networks() {
                return at::layer_norm(x, {kDim}, w[0], w[1]) + at::log_softmax(x, -1) +
                       at::logsumexp(x, -1, true);
              }),
-      hazard("an output that nobody uses", kSquare,
+      hazard("an unused output", kSquare,
              [](const at::Tensor& x, const auto& w) {
                const at::Tensor unused = at::mm(at::tanh(x), w[0]);
                return at::mm(at::sin(x), w[0]);
@@ -141,13 +141,13 @@ std::vector<NamedNetwork> plain_networks() {
 
 std::vector<NamedNetwork> in_place_networks() {
   return {
-      hazard("relu_ on an own value", kSquare,
+      hazard("relu_ on the layer's own value", kSquare,
              [](const at::Tensor& x, const auto& w) {
                at::Tensor y = at::mm(x, w[0]);
                at::relu_(y);
                return at::mm(y, w[0]);
              }),
-      hazard("read before and after a write", kSquare,
+      hazard("a value read before and after a write", kSquare,
              [](const at::Tensor& x, const auto& w) {
                at::Tensor y = at::mm(x, w[0]);
                const at::Tensor before =
@@ -291,7 +291,8 @@ const std::vector<NamedNetwork>& hazard_networks() {
                               dynamic_networks(), function_networks()}) {
       networks.insert(networks.end(), group.begin(), group.end());
     }
-    networks.push_back({"only parameters need grad", &only_parameters_need_grad});
+    networks.push_back(
+        {"a model where only parameters need a gradient", &only_parameters_need_grad});
     networks.push_back({"frozen first layer", &frozen_first_layer});
     return networks;
   }();

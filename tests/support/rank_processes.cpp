@@ -33,7 +33,7 @@ std::string failure_of_ranks(int world, const std::string& test_cases,
 
 RankPlace this_place() {
   if (const auto place = rank_place_from_environment()) return *place;
-  throw RanksError("this test case is for the ranks that another test case starts");
+  throw RanksError("this hidden test case runs only on ranks that another test case starts");
 }
 
 RankGroup group_of_all(const std::string& name) {

@@ -88,7 +88,7 @@ class Oracle {
   }
 
   // Returns the ops that complete the collective started by op `start`: for each storage that it
-  // fills, the first wait behind it.
+  // fills, the first wait after it.
   std::set<OpId> find_waits(OpId start) const {
     if (collective_part(trace_.ops[start].name) != CollectivePart::kStart) return {};
     std::set<StorageId> filled(trace_.ops[start].writes.begin(), trace_.ops[start].writes.end());
@@ -137,7 +137,7 @@ class Oracle {
     return before_read(pack.value, pack.version);
   }
 
-  // Returns the end of the writes that a saved tensor's version includes. They may lie behind its
+  // Returns the end of the writes that a saved tensor's version includes. They may come after its
   // pack.
   OpId end_of_writes(const TracedPack& pack) const {
     if (!inside(pack.value)) return region_.first;

@@ -25,7 +25,7 @@ void require_every_family(const std::vector<Case>& cases) {
   for (const std::string& name : small_presets()) {
     const auto is_its = [&name](const Case& each) { return each.preset == name; };
     if (!std::any_of(cases.begin(), cases.end(), is_its)) {
-      throw std::logic_error("this list of models lacks " + name + ", which is to be in it");
+      throw std::logic_error("the list of models lacks " + name);
     }
   }
 }

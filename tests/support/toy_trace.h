@@ -22,13 +22,13 @@ struct ToySizes {
 // one in-place op. Its last op is the residual add, outside the inner scopes.
 Trace toy_llama(const ToySizes& sizes = {});
 
-// Blocks of three kinds, taking turns. The first has attention and ffn, as in toy_llama. The second
-// has attention and "moe", which sends each token to two of four experts. The third has attention,
+// Blocks of three kinds alternate. The first has attention and ffn, as in toy_llama. The second has
+// attention and "moe", which sends each token to two of four experts. The third has attention,
 // "cross_attention" over a text of 512 tokens, and ffn.
 Trace toy_three_kinds(const ToySizes& sizes = {});
 
-// Like toy_llama with biased linears: blocks have aten::addmm and no aten::mm. For messages about
-// selectors that match nothing.
+// Like toy_llama with biased linears: blocks have aten::addmm and no aten::mm. It serves tests of
+// messages about selectors without matches.
 Trace toy_biased(const ToySizes& sizes = {});
 
 // Each block gathers its sharded parameter of 64 bytes and then uses it in a matmul that a gate

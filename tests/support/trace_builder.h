@@ -55,7 +55,7 @@ class TraceBuilder {
   void in_place(std::string name, std::vector<ValueId> inputs, const Saves& saves = {});
   // Adds the op that completes the collective which produced `value`. It has no autograd node.
   void wait(ValueId value);
-  // Sets the dtype of the last op's output, and that it carries no gradient.
+  // Sets the dtype of the last op's output, and marks the output as one without a gradient.
   void last_output_is(std::string dtype);
   // Marks the last op as one that advances a generator.
   void last_op_draws();

@@ -45,7 +45,7 @@ at::Tensor all_to_all(const at::Tensor& x, const std::vector<std::int64_t>& out,
   return call("_c10d_functional::all_to_all_single", {x, out, in, kGroup});
 }
 
-TEST_CASE("rank: sums and parts of sums", "[.rank]") {
+TEST_CASE("rank: sums and scattered sums", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all(kGroup)});
   const int world = ranks.world();
   const at::Tensor mine = numbers_of(ranks.rank(), world * 2);
@@ -63,7 +63,7 @@ TEST_CASE("rank: sums and parts of sums", "[.rank]") {
 
 TEST_CASE("sums over ranks are right, and repeat bitwise") {
   for (const int world : {2, 4}) {
-    CHECK(failure_of_ranks(world, "rank: sums and parts of sums") == "");
+    CHECK(failure_of_ranks(world, "rank: sums and scattered sums") == "");
   }
 }
 

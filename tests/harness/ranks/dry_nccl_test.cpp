@@ -60,7 +60,7 @@ TEST_CASE("rank: collectives on cards are NCCL's kernels", "[.rank]") {
             "ncclDevKernel_AllReduce_Sum_f32_n4096_r2"});
 }
 
-TEST_CASE("rank: NCCL runs on the rank's card and a stream of its own", "[.rank]") {
+TEST_CASE("rank: NCCL uses its card and stream", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all("tp")}, Transport::kNccl);
   const at::Tensor x = at::empty({8}, on_card());
   dry_cuda_reset();
@@ -106,7 +106,7 @@ TEST_CASE("each collective launches NCCL's kernel", "[device]") {
 }
 
 TEST_CASE("NCCL uses the rank's card and its own stream, and Gloo still works", "[device]") {
-  CHECK(failure_of_ranks(2, "rank: NCCL runs on the rank's card and a stream of its own") == "");
+  CHECK(failure_of_ranks(2, "rank: NCCL uses its card and stream") == "");
 }
 
 TEST_CASE("the error for more ranks than cards gives both counts", "[device]") {

@@ -84,7 +84,7 @@ TEST_CASE("a rank that fails itself is named even if others fail because of it")
 }
 
 // Gloo may write to the connection of a rank that has ended.
-TEST_CASE("rank: writes to nobody", "[.rank]") {
+TEST_CASE("rank: writes to a closed connection", "[.rank]") {
   const Ranks ranks = this_rank({});
   std::array<int, 2> ends{};
   REQUIRE(pipe(ends.data()) == 0);
@@ -95,7 +95,7 @@ TEST_CASE("rank: writes to nobody", "[.rank]") {
 }
 
 TEST_CASE("a closed connection does not end a rank by a signal") {
-  CHECK(failure_of_ranks(1, "rank: writes to nobody") == "");
+  CHECK(failure_of_ranks(1, "rank: writes to a closed connection") == "");
 }
 
 TEST_CASE("rank: exits in step 2", "[.rank]") {
@@ -140,13 +140,13 @@ TEST_CASE("a hanging rank ends the job at its limit, and the error names it") {
   CHECK(result.ranks[1].end == ChildEnd::kTimedOut);
 }
 
-TEST_CASE("rank: comes never as rank 2", "[.rank]") {
+TEST_CASE("rank: rank 2 never joins", "[.rank]") {
   if (this_place().rank == 2) hang();
   train_on_this_rank([](int, int) {});
 }
 
 TEST_CASE("a rank that never joins is named at the limit") {
-  const LaunchResult result = run_until_told(3, "rank: comes never as rank 2",
+  const LaunchResult result = run_until_told(3, "rank: rank 2 never joins",
                                              "rank 2 is behind: it has not joined the others");
   CHECK(result.culprit == 2);
 }
@@ -179,7 +179,7 @@ TEST_CASE("launcher: gets a signal", "[.rank]") {
   kill(getpid(), SIGINT);
   Launcher launcher(2);
   const LaunchResult result = launcher.run(
-      [](int) { return command_of_test_case("rank: comes never as rank 2"); }, kLongForRanks);
+      [](int) { return command_of_test_case("rank: rank 2 never joins"); }, kLongForRanks);
   CHECK(result.end == End::kInterrupted);
   CHECK(result.ranks[1].end == ChildEnd::kInterrupted);
 }
@@ -243,7 +243,7 @@ std::vector<LaunchResult> launch_apart(const std::string& test_case) {
 TEST_CASE("rank: all is well", "[.rank]") {
   train_on_this_rank([](int, int) {});
 }
-TEST_CASE("rank: killed as rank 1", "[.rank]") {
+TEST_CASE("rank: rank 1 is killed", "[.rank]") {
   train_on_this_rank([](int rank, int step) {
     if (rank == 1 && step == 3) kill(getpid(), SIGKILL);
   });
@@ -255,7 +255,7 @@ TEST_CASE("launchers of one rank each form one job, and all know who ended first
     CHECK(result.end == End::kWell);
     CHECK(result.ranks.size() == 1);
   }
-  for (const LaunchResult& result : launch_apart("rank: killed as rank 1")) {
+  for (const LaunchResult& result : launch_apart("rank: rank 1 is killed")) {
     CHECK(result.end == End::kFailed);
     CHECK_THAT(result.message, StartsWith("rank 1 ended first, signal 9"));
   }

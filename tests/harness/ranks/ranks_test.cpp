@@ -39,7 +39,7 @@ TEST_CASE("every rank refuses differing plans in one line with both ranks and pl
   CHECK(failure_of_ranks(4, "rank: another plan on rank 2") == "");
 }
 
-TEST_CASE("rank: groups that cannot be", "[.rank]") {
+TEST_CASE("rank: impossible groups", "[.rank]") {
   const auto refusal_of = [](const RankGroup& group) {
     try {
       const Ranks ranks(this_place(), {group});
@@ -54,7 +54,7 @@ TEST_CASE("rank: groups that cannot be", "[.rank]") {
 }
 
 TEST_CASE("groups with missing ranks are refused before anything waits") {
-  CHECK(failure_of_ranks(2, "rank: groups that cannot be") == "");
+  CHECK(failure_of_ranks(2, "rank: impossible groups") == "");
 }
 
 }  // namespace

@@ -47,11 +47,11 @@ std::vector<Hazard> fused() {
                 [](const Heads& h) {
                   return at::scaled_dot_product_attention(h.q, h.k, h.v, {}, 0.0, true);
                 }),
-      attending("attention with a mask of bools",
+      attending("attention with a boolean mask",
                 [](const Heads& h) {
                   return at::scaled_dot_product_attention(h.q, h.k, h.v, causal_mask());
                 }),
-      attending("attention with slopes added",
+      attending("attention with added slopes (ALiBi)",
                 [](const Heads& h) {
                   const at::Tensor distance =
                       at::arange(kTokens).unsqueeze(0) - at::arange(kTokens).unsqueeze(1);
@@ -63,7 +63,7 @@ std::vector<Hazard> fused() {
                const Heads h = heads_of(x, p[0]);
                return joined(at::scaled_dot_product_attention(h.q, h.k, h.v, p[1]));
              }),
-      attending("attention of grouped heads",
+      attending("attention with grouped heads",
                 [](const Heads& h) {
                   return at::scaled_dot_product_attention(
                       h.q, h.k.slice(1, 0, 1), h.v.slice(1, 0, 1), {}, 0.0, true, {}, true);
@@ -78,7 +78,7 @@ std::vector<Hazard> fused() {
                   return at::scaled_dot_product_attention(h.q, h.k, h.v, {}, 0.0, true);
                 },
                 {.dtype = at::kBFloat16}),
-      attending("attention to another sequence's keys, more than there are queries",
+      attending("cross attention with more keys than queries",
                 [](const Heads& h) {
                   const at::Tensor keys = at::cat({h.k, h.k.sin()}, 2);
                   return at::scaled_dot_product_attention(h.q, keys, at::cat({h.v, h.v}, 2));
@@ -88,7 +88,7 @@ std::vector<Hazard> fused() {
 
 std::vector<Hazard> by_hand() {
   return {
-      attending("attention by hand, softmax in place",
+      attending("hand-written attention with an in-place softmax",
                 [](const Heads& h) {
                   at::Tensor scores = at::matmul(h.q, h.k.transpose(2, 3));
                   scores.div_(2.0).masked_fill_(causal_mask().logical_not(), -1e9);
@@ -102,7 +102,7 @@ std::vector<Hazard> by_hand() {
                       at::where(window, at::matmul(h.q, h.k.transpose(2, 3)), at::full({}, -1e9));
                   return at::matmul(at::softmax(scores, -1, at::kDouble).to(at::kFloat), h.v);
                 }),
-      attending("attention over chunks, with a running maximum",
+      attending("chunked attention with a running maximum",
                 [](const Heads& h) {
                   at::Tensor most = at::full({1, 2, kTokens, 1}, -1e9);
                   at::Tensor sum = at::zeros_like(most);

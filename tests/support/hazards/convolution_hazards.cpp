@@ -15,7 +15,7 @@ const Options kVolumes = {.input = {1, 2, 3, 4, 4}};
 std::vector<Hazard> convolutions() {
   return {
       hazard(
-          "convolution in one dimension, dilated", {{4, 4, 3}, {4}},
+          "dilated convolution in one dimension", {{4, 4, 3}, {4}},
           [](const at::Tensor& x, const Parts& p) {
             return at::conv1d(x.sin(), p[0], p[1], 1, 2, 2);
           },
@@ -32,7 +32,8 @@ std::vector<Hazard> convolutions() {
           },
           kImages),
       hazard(
-          "convolution in groups, strided, then transposed", {{4, 1, 3, 3}, {4, 4, 2, 2}},
+          "grouped and strided convolution, then transposed convolution",
+          {{4, 1, 3, 3}, {4, 4, 2, 2}},
           [](const at::Tensor& x, const Parts& p) {
             const at::Tensor y = at::conv2d(x.sin(), p[0], {}, 2, 1, 1, 4);
             return at::conv_transpose2d(y.tanh(), p[1], {}, 2);
@@ -43,7 +44,7 @@ std::vector<Hazard> convolutions() {
           [](const at::Tensor& x, const Parts& p) { return at::conv3d(x.sin(), p[0], {}, 1, 1); },
           kVolumes),
       hazard(
-          "convolution transposed in one dimension, padded", {{4, 4, 3}},
+          "padded transposed convolution in one dimension", {{4, 4, 3}},
           [](const at::Tensor& x, const Parts& p) {
             return at::conv_transpose1d(x.sin(), p[0], {}, 1, 1);
           },
@@ -63,7 +64,7 @@ std::vector<Hazard> convolutions() {
           },
           kRows),
       hazard(
-          "convolution of bfloat16 weights cast in the layer", {{4, 4, 3, 3}},
+          "convolution with weights that the layer casts to bfloat16", {{4, 4, 3, 3}},
           [](const at::Tensor& x, const Parts& p) {
             return at::conv2d(x.to(at::kBFloat16), p[0].to(at::kBFloat16), {}, 1, 1).to(at::kFloat);
           },
@@ -85,11 +86,11 @@ Hazard pooled(const std::string& name, const std::function<at::Tensor(const at::
 
 std::vector<Hazard> pools() {
   return {
-      pooled("average and max pools, overlapping",
+      pooled("overlapping average and max pools",
              [](const at::Tensor& y) {
                return at::avg_pool2d(y.sin(), {3, 3}, 1, 1) + at::max_pool2d(y, {3, 3}, 1, 1);
              }),
-      pooled("max pool with its indices, and back",
+      pooled("max pool with indices, and max unpool",
              [](const at::Tensor& y) {
                const auto [top, where] = at::max_pool2d_with_indices(y.sin(), {2, 2});
                return at::max_unpool2d(top * 2, where, {6, 6});
@@ -101,7 +102,7 @@ std::vector<Hazard> pools() {
                       at::adaptive_avg_pool2d(y.cos(), {1, 1});
              }),
       hazard(
-          "pools in one dimension and of powers", {{4, 1}},
+          "one-dimensional pools and power-average pools", {{4, 1}},
           [](const at::Tensor& x, const Parts& p) {
             const at::Tensor y = x * p[0];
             return at::max_pool1d(y, {3}, 1, 1) + at::avg_pool1d(y.cos(), {3}, 1, 1) +
@@ -118,19 +119,19 @@ std::vector<Hazard> pools() {
 
 std::vector<Hazard> resampling() {
   return {
-      pooled("nearest, bilinear and bicubic",
+      pooled("nearest, bilinear and bicubic resampling",
              [](const at::Tensor& y) {
                const at::Tensor small = at::avg_pool2d(y, {2, 2});
                return at::upsample_nearest2d(small, {6, 6}) *
                           at::upsample_bilinear2d(small, {6, 6}, false) +
                       at::upsample_bicubic2d(small.sin(), {6, 6}, true);
              }),
-      pooled("pixels shuffled, channels shuffled",
+      pooled("pixel shuffle and channel shuffle",
              [](const at::Tensor& y) {
                return at::pixel_unshuffle(at::pixel_shuffle(y.sin(), 2), 2) +
                       at::channel_shuffle(y.cos(), 2);
              }),
-      pooled("a sampled grid whose turn is learned",
+      pooled("grid sampling with a learned rotation",
              [](const at::Tensor& y) {
                const at::Tensor turn = at::tanh(y.flatten(1).slice(1, 0, 6)).view({2, 2, 3});
                const at::Tensor grid = at::affine_grid_generator(turn, {2, 4, 6, 6}, false);

@@ -17,7 +17,7 @@ namespace {
 
 std::vector<Hazard> branches() {
   return {
-      hazard("branches by item, equal and all", kSquare,
+      hazard("branches that depend on item(), equal() and all()", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const bool huge = y.abs().max().item<double>() > 1e9;
@@ -26,14 +26,14 @@ std::vector<Hazard> branches() {
                const bool all = y.gt(-1e9).all().item<bool>();
                return (huge ? y.sin() : y.cos()) * (same ? y : x) + (close || !all ? x : y.exp());
              }),
-      hazard("as many turns as a value says", kSquare,
+      hazard("a loop whose length depends on a value", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::mm(x, p[0]);
                const auto turns = y.detach().gt(-1e9).sum().item<std::int64_t>() / 16;
                for (std::int64_t turn = 0; turn < turns; ++turn) y = y.sin() + 0.1;
                return y;
              }),
-      hazard("a number read, changed and used again", kSquare,
+      hazard("a number that is read, changed and used", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const double norm = y.norm().item<double>();
@@ -52,7 +52,7 @@ std::vector<Hazard> shapes() {
                const auto rows = at::where(even.select(1, 0));
                return y * chosen.sin().sum() + y.index({rows[0]}).mean(0);
              }),
-      hazard("experts: tokens sorted, split by counts, put back", {{kDim, kDim}, {kDim, kDim}},
+      hazard("experts with sorted tokens that are split by counts", {{kDim, kDim}, {kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor expert = indices(kTokens, 2);
                const auto [sorted, order] = expert.sort(true, 0, false);
@@ -64,7 +64,7 @@ std::vector<Hazard> shapes() {
                    at::cat({at::mm(groups[0], p[0]).sin(), at::mm(groups[1], p[1]).cos()});
                return at::index_select(y, 0, at::argsort(order));
              }),
-      hazard("experts in scopes of their own, gathered in place", {{2, kDim, kDim}},
+      hazard("experts in separate scopes, gathered in place", {{2, kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor chosen = indices(kTokens, 2);
                at::Tensor out = at::zeros_like(x);
@@ -80,7 +80,7 @@ std::vector<Hazard> shapes() {
                const at::Tensor offsets = at::tensor({2, 6}, at::TensorOptions(at::kInt));
                return at::_grouped_mm(x.sin(), p[0], offsets).cos();
              }),
-      hazard("rows of uneven length, padded", kSquare,
+      hazard("padded rows of uneven length", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const auto rows = at::split_with_sizes(y, {1, 2, 3}, 0);
@@ -98,7 +98,7 @@ std::vector<Hazard> shapes() {
                const at::Tensor sums = at::zeros({rows.size(0), kDim}).index_add(0, inverse, y);
                return (sums / counts.unsqueeze(1)).index_select(0, inverse).sin();
              }),
-      {"longer inputs than those the plan was made for",
+      {"longer inputs than the plan was made for",
        [] {
          Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts& p) {
            return at::mm(x, p[0]).sin() * at::softmax(x, 0);
@@ -114,7 +114,7 @@ std::vector<Hazard> shapes() {
          };
          return model;
        }},
-      hazard("an op that throws, caught by the layer", kSquare,
+      hazard("a caught exception of an op", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::mm(x, p[0]);
                const at::Tensor other = at::ones({3, 3});
@@ -127,7 +127,7 @@ std::vector<Hazard> shapes() {
                }
                return y;
              }),
-      hazard("nothing: empty tensors on the way", kSquare,
+      hazard("empty tensors in the layer", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor none = y.slice(0, 3, 3);
@@ -161,7 +161,7 @@ std::vector<Hazard> by_pointer() {
              [](const at::Tensor& x, const Parts& p) {
                return FillsByPointer::apply(at::mm(x, p[0])).exp() + FillsByPointer::apply(x);
              }),
-      hazard("constants from numbers of the program", kSquare,
+      hazard("constants made from numbers of the program", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                std::vector<float> values(kDim);
                for (std::size_t i = 0; i < values.size(); ++i)
@@ -188,14 +188,14 @@ std::vector<Hazard> by_pointer() {
                row.fill_(0.7F);
                return before * between * (y + row);
              }),
-      hazard("an empty tensor filled through the pointer of its view", kSquare,
+      hazard("an empty tensor filled through a view's pointer", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor row = at::empty({2, kDim});
                const at::Tensor half = row[1];
                std::fill_n(half.mutable_data_ptr<float>(), kDim, 0.4F);
                return (at::mm(x, p[0]) * half).sin();
              }),
-      hazard("scopes whose number depends on a value", kSquare,
+      hazard("a number of scopes that depends on a value", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::mm(x, p[0]);
                const int parts = 2 + static_cast<int>(y.gt(1e9).any().item<bool>());

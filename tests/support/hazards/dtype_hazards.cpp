@@ -26,7 +26,7 @@ std::vector<Hazard> types() {
                const at::Tensor y = at::linear(low, p[0].to(at::kBFloat16)).relu();
                return at::linear(y.to(at::kDouble), p[1].to(at::kDouble)).to(at::kFloat);
              }),
-      hazard("the same cast of a weight, made twice and used thrice", {{kDim, kDim}},
+      hazard("a weight cast twice, with three uses of the results", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor low = p[0].to(at::kBFloat16);
                const at::Tensor again = p[0].to(at::kBFloat16);
@@ -45,7 +45,7 @@ std::vector<Hazard> types() {
                const at::Tensor odd = whole.remainder(2).to(at::kBool);
                return y * odd + y.sin() * whole.bitwise_and(3) + y.cos() * (whole / 3);
              }),
-      hazard("numbers without a tensor of their own", {{kDim, kDim}},
+      hazard("scalar operands and zero-dimensional tensors", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const double scale = 1.0 / static_cast<double>(y.size(0));
@@ -53,37 +53,37 @@ std::vector<Hazard> types() {
                return 2.0 / (y.abs() + 1) + y * scale + (3 - y) * zero_dim + at::pow(2.0, y) +
                       at::pow(y.abs() + 1, 1.5) + at::add(y, 1, 2) - at::rsub(y, 1);
              }),
-      hazard("values that are not numbers, masked away", {{kDim, kDim}},
+      hazard("masked NaN values", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor root = at::nan_to_num(at::sqrt(y.detach()), 0.25);
                return at::where(y > 0, y.abs().add(1).sqrt(), y) * root;
              }),
-      hazard("stochastic-free quantization of weights by rounding", {{kDim, kDim}},
+      hazard("weights quantized by rounding", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor scale = p[0].detach().abs().amax(1, true) / 7;
                const at::Tensor levels = at::round(p[0] / scale).clamp(-8, 7) * scale;
                return at::linear(x, p[0] + (levels - p[0]).detach()).sin();
              }),
-      hazard("fake quantization of weights by channel", {{kDim, kDim}},
+      hazard("per-channel fake quantization of weights", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor scale = p[0].detach().abs().amax(1) / 7;
                const at::Tensor zero = at::zeros({kDim}, at::TensorOptions(at::kInt));
                return at::linear(x,
                                  at::fake_quantize_per_channel_affine(p[0], scale, zero, 0, -8, 7));
              }),
-      hazard("tensors in a layout of a library's own", {{kDim, kDim}},
+      hazard("tensors in a library's own layout", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                return at::gelu(y.to_mkldnn().to_dense()) * y.detach().to_mkldnn().to_dense().sin();
              }),
-      hazard("quantized on the way", {{kDim, kDim}},
+      hazard("quantized intermediate values", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor low = at::quantize_per_tensor(y.detach(), 0.05, 0, at::kQInt8);
                return y * low.dequantize() + at::relu(low).dequantize();
              }),
-      hazard("weights kept as bytes, unpacked in the layer", {{kDim, kDim}},
+      hazard("weights stored as bytes and unpacked in the layer", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor packed = p.buffers[0].to(at::kChar);
                const at::Tensor weight = packed.to(at::kFloat).mul(0.1);
@@ -123,7 +123,7 @@ std::vector<Hazard> autocasts() {
                const Autocast autocast(true);
                return two_linears(x, p);
              }),
-      hazard("autocast to half, left and entered again", kTwo,
+      hazard("autocast to half that is left and entered again", kTwo,
              [](const at::Tensor& x, const Parts& p) {
                const Autocast autocast(true, at::kHalf);
                const at::Tensor y = at::linear(x, p[0]);
@@ -134,20 +134,20 @@ std::vector<Hazard> autocasts() {
                }
                return at::linear(z, p[1]) + at::linear(y.sin(), p[1]);
              }),
-      hazard("autocast finds a weight in its cache", {{kDim, kDim}},
+      hazard("a weight in autocast's cache", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const Autocast autocast(true);
                const at::Tensor y = at::mm(x, p[0]);
                return at::mm(at::mm(y.sin(), p[0]).cos(), p[0]);
              }),
-      hazard("autocast with norms, softmax and a loss inside", {{kDim, kDim}, {kDim}},
+      hazard("autocast around norms, softmax and a loss", {{kDim, kDim}, {kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const Autocast autocast(true);
                const at::Tensor y = at::layer_norm(at::mm(x, p[0]), {kDim}, p[1]);
                return at::softmax(y, -1) *
                       at::mse_loss(y, at::zeros_like(y), at::Reduction::None).to(at::kFloat);
              }),
-      {"autocast around the whole forward, its cache shared by the layers",
+      {"autocast around the whole forward, with one cache for all layers",
        [] {
          const auto shared = std::make_shared<std::unique_ptr<Autocast>>();
          Model model = layers_of({}, [](const at::Tensor& x, const Parts&) { return x; });

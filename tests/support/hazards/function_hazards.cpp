@@ -150,27 +150,27 @@ std::vector<Hazard> functions() {
   return {
       applied("a function that saves its result",
               [](const at::Tensor& y) { return SavesItsResult::apply(y).sin(); }),
-      applied("a function that saves what it made between",
+      applied("a function that saves an intermediate value",
               [](const at::Tensor& y) { return SavesWhatItMadeBetween::apply(y).cos(); }),
-      applied("a function that keeps tensors past autograd",
+      applied("a function that keeps tensors without save_for_backward",
               [](const at::Tensor& y) { return KeepsPastAutograd::apply(y.sin(), 0.7).cos(); }),
-      applied("a function of several results, one without a gradient",
+      applied("a function with several results, one without a gradient",
               [](const at::Tensor& y) {
                 const auto results = TwoResults::apply(y);
                 return results[2] * at::gather(y, 1, results[1]);
               }),
-      applied("a function whose first result alone is used",
+      applied("a function with only its first result in use",
               [](const at::Tensor& y) { return TwoResults::apply(y.sin())[0]; }),
       applied("straight through a rounding",
               [](const at::Tensor& y) { return StraightThrough::apply(y.sin()) * y; }),
       applied("a reversed gradient through a view",
               [](const at::Tensor& y) { return Reversed::apply(y.sin()).cos(); }),
-      applied("a function that writes its input and returns it",
+      applied("a function that writes to its input and returns it",
               [](const at::Tensor& y) {
                 const auto results = WritesItsInput::apply(y * 1.0, y.detach().sin());
                 return results[0].cos() + results[1].unsqueeze(1);
               }),
-      applied("a function that writes its input through a pointer",
+      applied("a function that writes to its input through a pointer",
               [](const at::Tensor& y) {
                 const at::Tensor z = y * 1.0;
                 const at::Tensor before = z + 1.0;
@@ -178,14 +178,14 @@ std::vector<Hazard> functions() {
                 const at::Tensor written = ScalesByPointer::apply(z);
                 return before.cos() * (written + row);
               }),
-      applied("a function that writes its input through a pointer, twice",
+      applied("a function that writes to its input through a pointer twice",
               [](const at::Tensor& y) {
                 at::Tensor z = at::mm(y, y.t()) * 1.0;
                 z = ScalesByPointer::apply(z) + 1.0;
                 z.mul_(0.5);
                 return at::mm(ScalesByPointer::apply(z), y).sin();
               }),
-      applied("functions inside functions, in forward and in backward",
+      applied("nested functions in forward and in backward",
               [](const at::Tensor& y) { return Outer::apply(y).sin(); }),
       hazard("a function that runs itself again in backward", kSquare,
              [](const at::Tensor& x, const Parts& p) { return RunsAgain::apply(x.sin(), p[0]); }),
@@ -206,7 +206,7 @@ std::vector<Hazard> functions() {
 // Gradients computed inside forward, some of which take part in the loss.
 std::vector<Hazard> inner_gradients() {
   return {
-      hazard("a gradient taken inside the layer is its result", kSquare,
+      hazard("a layer that returns an inner gradient", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor energy = at::tanh(at::mm(x, p[0])).pow(2).sum();
                return torch::autograd::grad({energy}, {x}, {}, /*retain_graph=*/true,
@@ -220,7 +220,7 @@ std::vector<Hazard> inner_gradients() {
                    torch::autograd::grad({value.sum()}, {point}, {}, true, true)[0];
                return at::mm(x, p[0]) + slope.pow(2);
              }),
-      {"a layer takes the gradient of the layers before it",
+      {"a layer that computes gradients of earlier layers",
        [] {
          Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts& p) {
            return at::mm(x.sin(), p[0]).tanh();
@@ -233,7 +233,7 @@ std::vector<Hazard> inner_gradients() {
          };
          return model;
        }},
-      hazard("an inner descent, unrolled", kSquare,
+      hazard("unrolled inner gradient descent", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor fast = p[0] * 1.0;
                for (int step = 0; step < 2; ++step) {
@@ -242,7 +242,7 @@ std::vector<Hazard> inner_gradients() {
                }
                return at::mm(x, fast);
              }),
-      hazard("an inner gradient without a graph scales the result", kSquare,
+      hazard("a result scaled by an inner gradient without a graph", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor point = x.detach().requires_grad_();
                const at::Tensor weight = p[0].detach();

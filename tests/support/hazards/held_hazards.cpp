@@ -9,22 +9,21 @@ namespace rematch::testing::hazards {
 
 std::vector<Hazard> held_hazards() {
   return {
-      hazard("averages of a list of tensors, kept in place", kSquare,
+      hazard("moving averages of a list of tensors, updated in place", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::_foreach_lerp_(p.buffers, {y.detach().mean(0), y.detach().std(0)}, 0.1);
                return y.sin();
              },
              {.buffers = {{kDim}, {kDim}}}),
-      hazard("a list of own tensors, written in place", kSquare,
+      hazard("an in-place write to a list of the layer's own tensors", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                std::vector<at::Tensor> list = {y.detach().sin(), y.detach().cos()};
                at::_foreach_mul_(list, 2.0);
                return y * list[0] + y.sin() * list[1];
              }),
-      hazard("an observer whose ranges are the model's and whose zero point is the layer's",
-             kSquare,
+      hazard("an observer with the model's ranges and the layer's zero point", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor on = at::ones({1}, at::TensorOptions(at::kLong));
                at::Tensor low = p.buffers[0];
@@ -42,13 +41,13 @@ std::vector<Hazard> held_hazards() {
                y.variable_data().mul_(2);
                return y.sin() + y;
              }),
-      hazard("a result that is given other data", kSquare,
+      hazard("a result that gets other data", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).detach();
                y.set_data(y.clone());
                return at::mm(x, p[0]) * y;
              }),
-      hazard("an own tensor that is set_ to another's storage", kSquare,
+      hazard("set_ of the layer's own tensor to another storage", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor z = at::zeros({kTokens, kDim});
@@ -56,7 +55,7 @@ std::vector<Hazard> held_hazards() {
                z.set_(y.detach().sin());
                return y * z * before;
              }),
-      hazard("a list of two views of one tensor, written in place", kSquare,
+      hazard("an in-place write to a list of two views of one tensor", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor before = y.detach() * 2.0;
@@ -64,7 +63,7 @@ std::vector<Hazard> held_hazards() {
                at::_foreach_mul_(list, 2.0);
                return y + before.sin();
              }),
-      hazard("own and outside tensors in one list", kSquare,
+      hazard("a list of own and outside tensors", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).detach();
                const at::Tensor before = p.buffers[0] * 2.0 + y;
@@ -73,7 +72,7 @@ std::vector<Hazard> held_hazards() {
                return at::mm(x, p[0]) * y * before.sin();
              },
              {.buffers = {{kTokens, kDim}}}),
-      hazard("what was read through data, and then written", kSquare,
+      hazard("a write to a tensor that was read through .data", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]) + 1;
                const at::Tensor before = y.variable_data() * 3;
@@ -81,7 +80,7 @@ std::vector<Hazard> held_hazards() {
                const at::Tensor after = y.variable_data() + 1;
                return y * before.sin() + y.sin() * after;
              }),
-      hazard("the layer's input, written in place after it was read", kSquare,
+      hazard("an in-place write to the layer's input after a read", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = p.layer == 0 ? x * 1 : x;
                const at::Tensor before = y + 1;
@@ -89,7 +88,7 @@ std::vector<Hazard> held_hazards() {
                return at::mm(y, p[0]) * before.sin();
              },
              {.bare = true}),
-      hazard("a large buffer, overwritten after it was read", kSquare,
+      hazard("a large buffer that is overwritten after a read", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor before = p.buffers[0].mean(0).slice(0, 0, kDim) + 0.0;
                p.buffers[0].add_(0.25);

@@ -38,7 +38,7 @@ std::vector<Hazard> tensor_hooks() {
                });
                return at::dropout(y.sin(), 0.2, true);
              }),
-      hazard("a hook that keeps count in a buffer", kSquare,
+      hazard("a hook that counts in a buffer", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                const at::Tensor sum = p.buffers[0];
@@ -49,13 +49,13 @@ std::vector<Hazard> tensor_hooks() {
                return y.cos();
              },
              {.buffers = {{}}}),
-      hazard("a hook that writes its gradient in place", kSquare,
+      hazard("a hook that writes to its gradient in place", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                y.register_hook([](at::Tensor gradient) { gradient.mul_(2); });
                return y.cos() * 2;
              }),
-      hazard("a retained gradient, and values that the program keeps", kSquare,
+      hazard("a retained gradient and values that the program keeps", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                y.retain_grad();
@@ -126,7 +126,7 @@ std::vector<Hazard> node_hooks() {
                z.grad_fn()->add_pre_hook(std::make_unique<HalvesGradients>());
                return z.cos();
              }),
-      {"gradients noted and scaled as they arrive",
+      {"gradients that are recorded and scaled on arrival",
        [] {
          Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts& p) {
            return at::mm(at::mm(x, p[0]).sin(), p[0]);

@@ -28,14 +28,14 @@ at::Tensor as_variable(at::Tensor made) {
 std::vector<Hazard> chains() {
   return {
       changed("a chain of writes", [](at::Tensor y) { return y.mul_(2).add_(1).relu_().sin(); }),
-      changed("factories as Python calls them, written to and drawn from",
+      changed("in-place writes and draws on tensors from factories",
               [](at::Tensor y) {
                 const at::Tensor z = as_variable(at::empty_like(y));
                 z.copy_(as_variable(at::rand_like(y)));
                 z.slice(1, 0, kDim / 2).mul_(as_variable(at::full({kTokens, 1}, 0.5)));
                 return y * z.sin() + y * as_variable(at::ones_like(y)).mul_(3);
               }),
-      changed("a chain of writes whose stages are read",
+      changed("a chain of writes with reads between them",
               [](at::Tensor y) {
                 const at::Tensor a = y + 1;
                 y.mul_(2);
@@ -142,7 +142,7 @@ std::vector<Hazard> through_views() {
                 y.mul_(3);
                 return y.sin() + first.sum() + view.sum();
               }),
-      changed("writes into a diagonal, a stride and a window",
+      changed("writes to a diagonal, a strided view and a window",
               [](at::Tensor y) {
                 at::Tensor z = y * 1;
                 z.diagonal().fill_(0.3);
@@ -150,7 +150,7 @@ std::vector<Hazard> through_views() {
                 z.unfold(1, 2, 4).add_(0.1);
                 return z.sin();
               }),
-      changed("each half written from the other",
+      changed("halves written from each other",
               [](at::Tensor y) {
                 at::Tensor z = y * 1;
                 const std::vector<at::Tensor> halves = {z.slice(1, 0, 4), z.slice(1, 4, 8)};
@@ -158,21 +158,21 @@ std::vector<Hazard> through_views() {
                 halves[1].add_(halves[0].clone().sin());
                 return z.cos();
               }),
-      changed("rotary halves written into an empty tensor",
+      changed("rotary halves written to an empty tensor",
               [](at::Tensor y) {
                 at::Tensor z = at::empty_like(y);
                 z.slice(1, 0, kDim, 2).copy_(y.slice(1, 1, kDim, 2).neg());
                 z.slice(1, 1, kDim, 2).copy_(y.slice(1, 0, kDim, 2));
                 return y * y.detach().cos() + z * y.detach().sin();
               }),
-      changed("index_put_ with bools, and with accumulation",
+      changed("index_put_ with boolean masks and with accumulation",
               [](at::Tensor y) {
                 at::Tensor z = y * 1;
                 z.index_put_({y.gt(0.2)}, at::zeros({}));
                 z.index_put_({indices(4, 2), indices(4, 3)}, y[0].slice(0, 0, 4), true);
                 return z.sin();
               }),
-      changed("a write under no_grad into a value that autograd follows",
+      changed("a write under no_grad to a value with a graph",
               [](at::Tensor y) {
                 const at::Tensor z = y.exp() + 0.0;
                 {
@@ -181,7 +181,7 @@ std::vector<Hazard> through_views() {
                 }
                 return z * 2 + y;
               }),
-      changed("values seen through data, never written",
+      changed("reads through .data without a write",
               [](at::Tensor y) {
                 const at::Tensor data = y.variable_data();
                 return y.sin() * data.cos() + y.tensor_data();
@@ -196,7 +196,7 @@ std::vector<Hazard> through_views() {
                 }
                 return z * y;
               }),
-      changed("a write into what detach() gave",
+      changed("a write to the result of detach()",
               [](at::Tensor y) {
                 const at::Tensor z = y + 1;
                 z.detach().mul_(2);
@@ -215,7 +215,7 @@ std::vector<Hazard> shapes_in_place() {
                 y.unsqueeze_(0).transpose_(1, 2).squeeze_(0);
                 return a.sin() * b + y;
               }),
-      changed("resize_ of an own empty tensor",
+      changed("resize_ of the layer's own empty tensor",
               [](at::Tensor y) {
                 at::Tensor z = at::empty({0});
                 z.resize_({kTokens, kDim});
@@ -244,7 +244,7 @@ std::vector<Hazard> shapes_in_place() {
 std::vector<Hazard> outside() {
   const std::vector<Shape> cache = {{3 * kTokens, kDim}};
   return {
-      hazard("a cache written by copy_, read back", kSquare,
+      hazard("a cache that is written by copy_ and read", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor store = p.buffers[0];
@@ -252,7 +252,7 @@ std::vector<Hazard> outside() {
                return y * at::mm(y, store.slice(0, 0, kDim).clone()).sin();
              },
              {.buffers = cache}),
-      hazard("a cache rolled in place", kSquare,
+      hazard("a cache that is rolled in place", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor store = p.buffers[0];
@@ -261,7 +261,7 @@ std::vector<Hazard> outside() {
                return y.sin() * store[0].clone();
              },
              {.buffers = cache}),
-      hazard("a log of activations, written by index", kSquare,
+      hazard("a log of activations that is written by index", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                at::Tensor(p.buffers[0]).index_put_({indices(kTokens, kTokens)}, y.detach());
@@ -279,7 +279,7 @@ std::vector<Hazard> outside() {
                return y * copy;
              },
              {.buffers = {{kTokens, kDim}}}),
-      hazard("scratch from outside, used for two things", kSquare,
+      hazard("outside scratch memory with two uses", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor scratch = p.buffers[0];
                scratch.copy_(x.detach().sin());

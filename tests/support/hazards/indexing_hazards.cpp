@@ -28,7 +28,7 @@ std::vector<Hazard> embeddings() {
              [](const at::Tensor& x, const Parts& p) {
                return x * at::embedding(p[0], tokens(), -1, false, true).sin();
              }),
-      hazard("a frozen table of bounded norm", kSquare,
+      hazard("a frozen table with a bounded norm", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor table = p.buffers[0];
                at::embedding_renorm_(table, tokens(), 0.5, 2);
@@ -45,7 +45,7 @@ std::vector<Hazard> embeddings() {
                }
                return y;
              }),
-      hazard("an embedding bag with weights of its own and a sparse gradient",
+      hazard("an embedding bag with per-sample weights and a sparse gradient",
              {{kRows, kDim}, bag_weights},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor offsets = at::arange(0, kTokens, 2, at::TensorOptions(at::kLong));
@@ -63,7 +63,7 @@ std::vector<Hazard> embeddings() {
 
 std::vector<Hazard> gathers() {
   return {
-      hazard("rows of a parameter, gathered four ways", kTable,
+      hazard("four ways to gather rows of a parameter", kTable,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor index = tokens().unsqueeze(1).expand({kTokens, kDim});
                return x * at::gather(p[0], 0, index) + p[0].index_select(0, tokens()) +
@@ -92,7 +92,7 @@ std::vector<Hazard> gathers() {
                z = at::index_fill(z, 1, rows, 0.5);
                return at::masked_scatter(z, y.gt(0), y.cos()) + at::masked_fill(y, y.lt(0), 0.1);
              }),
-      hazard("indices with gaps, bools and None", kSquare,
+      hazard("indices with slices, bools and None", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).view({kTokens, 2, 4});
                const at::Tensor picked = y.index({{}, at::Tensor(), indices(4, 4).flip(0)});
@@ -123,13 +123,13 @@ std::vector<Hazard> sparse() {
                const at::Tensor mixing = at::eye(kTokens).roll(1, 0).to_sparse();
                return at::_sparse_mm(mixing, at::mm(x, p[0])).sin();
              }),
-      hazard("a value made sparse and dense again", kSquare,
+      hazard("a value converted to sparse and back", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).relu();
                const at::Tensor thin = y.to_sparse();
                return at::mm(thin, p[0]).sin() + (thin * 2).to_dense();
              }),
-      hazard("a sparse tensor built from values, coalesced", kSquare,
+      hazard("a coalesced sparse tensor built from values", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor where = at::stack({tokens(), indices(kTokens, 3)});

@@ -14,7 +14,7 @@ namespace {
 
 std::vector<Hazard> without_gradients() {
   return {
-      hazard("an island without a gradient", kSquare,
+      hazard("a section without grad mode", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor gate;
@@ -25,7 +25,7 @@ std::vector<Hazard> without_gradients() {
                }
                return y.sin() * gate;
              }),
-      hazard("an island with a gradient in one without", kSquare,
+      hazard("a section with grad mode inside one without", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::NoGradGuard no_grad;
                const at::Tensor scale = x.sin();
@@ -36,7 +36,7 @@ std::vector<Hazard> without_gradients() {
                at::AutoGradMode on(true);
                return y.cos() * mask;
              }),
-      hazard("a scope without a gradient among others", kSquare,
+      hazard("a scope without grad mode among others", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor teacher;
                {
@@ -47,13 +47,13 @@ std::vector<Hazard> without_gradients() {
                const Scope scope("student");
                return at::mm(x, p[0]) - teacher;
              }),
-      hazard("a middle layer without a gradient", kSquare,
+      hazard("a middle layer without grad mode", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::AutoGradMode mode(p.layer != 1);
                return p.layer == 1 ? x + x.sin() * 0.1 : at::mm(x, p[0]).tanh();
              },
              {.bare = true}),
-      hazard("gradients switched off halfway through a region", kSquare,
+      hazard("grad mode switched off halfway through a region", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).sin();
                at::NoGradGuard no_grad;
@@ -68,7 +68,7 @@ std::vector<Hazard> without_gradients() {
 
 std::vector<Hazard> inference() {
   return {
-      hazard("an island in inference mode", kSquare,
+      hazard("a section in inference mode", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor gate;
@@ -111,7 +111,7 @@ struct DualLevel {
 
 std::vector<Hazard> below_autograd() {
   return {
-      hazard("an island below autograd", kSquare,
+      hazard("a section below autograd", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor gate;
@@ -122,7 +122,7 @@ std::vector<Hazard> below_autograd() {
                }
                return y.sin() * gate;
              }),
-      hazard("an island below views and versions", kSquare,
+      hazard("a section below views and versions", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor gate;

@@ -39,7 +39,7 @@ std::vector<Hazard> several_outputs() {
                        least * most + std::get<0>(at::cummax(y, 0)) +
                        std::get<0>(at::cummin(y, 1)) + y.amax(1, true);
               }),
-      applied("var_mean, std_mean, where only one is used",
+      applied("var_mean and std_mean with one unused output",
               [](const at::Tensor& y) {
                 const auto [variance, mean] = at::var_mean(y, {1}, true, true);
                 const auto [deviation, unused] = at::std_mean(y, {0}, true, true);
@@ -87,7 +87,7 @@ std::vector<Hazard> decompositions() {
                 return at::mm(y, at::linalg_cholesky(a)) * 0.1 + y * at::linalg_eigvalsh(a) +
                        y * logarithm * sign;
               }),
-      applied("solve, inverse, triangular solve, lstsq by hand",
+      applied("solve, inverse, triangular solve, hand-written lstsq",
               [](const at::Tensor& y) {
                 const at::Tensor a = regular(y);
                 const at::Tensor lower = at::tril(a);
@@ -116,7 +116,7 @@ std::vector<Hazard> reductions() {
                        at::softplus(y) + at::leaky_relu(y, 0.1) + at::hardsigmoid(y) +
                        at::softshrink(y, 0.1) + at::relu6(y) + at::selu(y);
               }),
-      applied("log sigmoid, which saves a buffer of its own",
+      applied("log sigmoid, which saves its own buffer",
               [](const at::Tensor& y) { return at::log_sigmoid(y) * at::log_sigmoid(y.neg()); }),
       hazard("prelu and glu", {{kDim, 16}, {16}},
              [](const at::Tensor& x, const Parts& p) {
@@ -128,7 +128,7 @@ std::vector<Hazard> reductions() {
                        at::logsumexp(y, 0, true) + at::cdist(y, y.sin()).sum(1, true) +
                        at::pdist(y).sum() + at::norm(y, 1, {0}, true);
               }),
-      applied("losses, one after the other",
+      applied("several losses in succession",
               [](const at::Tensor& y) {
                 const at::Tensor target = at::sigmoid(y.detach());
                 const at::Tensor classes = indices(kTokens, kDim);
@@ -157,7 +157,7 @@ std::vector<Hazard> reductions() {
                 return y * at::ctc_loss(log_probs, targets, at::IntArrayRef{kTokens},
                                         at::IntArrayRef{3});
               }),
-      applied("constants of every factory",
+      applied("constants from every factory",
               [](const at::Tensor& y) {
                 const at::Tensor c = at::arange(kDim, y.options()) + at::linspace(0, 1, kDim) +
                                      at::full({kDim}, 0.5) + at::scalar_tensor(2.0) +

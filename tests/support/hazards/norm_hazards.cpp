@@ -22,7 +22,7 @@ std::vector<Hazard> batch_norms() {
           },
           kStatistics),
       hazard(
-          "batch norm of images, channels last", {{4}, {4}},
+          "batch norm of images in channels-last format", {{4}, {4}},
           [](const at::Tensor& x, const Parts& p) {
             return at::batch_norm(x.contiguous(at::MemoryFormat::ChannelsLast), p[0], p[1],
                                   p.buffers[0], p.buffers[1], true, 0.1, 1e-5, false);
@@ -37,7 +37,7 @@ std::vector<Hazard> batch_norms() {
           },
           kStatistics),
       hazard(
-          "batch norm in evaluation", kChannelWeights,
+          "batch norm in evaluation mode", kChannelWeights,
           [](const at::Tensor& x, const Parts& p) {
             return at::batch_norm(x.sin(), p[0], p[1], p.buffers[0], p.buffers[1], false, 0.1, 1e-5,
                                   false);
@@ -57,7 +57,7 @@ std::vector<Hazard> batch_norms() {
           },
           kStatistics),
       hazard(
-          "batch norm trains, then evaluates with what it learned", kChannelWeights,
+          "batch norm that trains and then evaluates with its statistics", kChannelWeights,
           [](const at::Tensor& x, const Parts& p) {
             const at::Tensor y =
                 at::batch_norm(x, p[0], p[1], p.buffers[0], p.buffers[1], true, 0.1, 1e-5, false);
@@ -65,7 +65,7 @@ std::vector<Hazard> batch_norms() {
                                   false);
           },
           kStatistics),
-      hazard("batch norm counts its batches for a cumulative average", kChannelWeights,
+      hazard("batch norm with a cumulative average", kChannelWeights,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor count = p.buffers[2];
                count.add_(1);
@@ -111,7 +111,7 @@ std::vector<Hazard> other_norms() {
                                         false);
              },
              {.input = image, .buffers = {{4}, {4}}}),
-      hazard("instance norm in evaluation", {{4}, {4}},
+      hazard("instance norm in evaluation mode", {{4}, {4}},
              [](const at::Tensor& x, const Parts& p) {
                return at::instance_norm(x.sin(), p[0], p[1], p.buffers[0], p.buffers[1], false, 0.1,
                                         1e-5, false);
@@ -127,7 +127,7 @@ std::vector<Hazard> other_norms() {
                return at::group_norm(x.sin(), 2, p[0], p[1], 1e-5);
              },
              {.input = image}),
-      hazard("group norm of one group, channels last, without weights", {{4, 1, 1}},
+      hazard("group norm with one group, channels last, without weights", {{4, 1, 1}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = (x * p[0]).contiguous(at::MemoryFormat::ChannelsLast);
                return at::group_norm(y, 1, {}, {}, 1e-5);
@@ -157,7 +157,7 @@ std::vector<Hazard> other_norms() {
 std::vector<Hazard> averages() {
   return {
       // Backward demands the norm's result first. Recompute must read the mean before that.
-      hazard("statistics of the layer's own are read, then written by a norm without grad",
+      hazard("statistics that are read and then written by a norm without grad mode",
              {{kTokens, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor mean = x.detach().mean(0);
@@ -172,7 +172,7 @@ std::vector<Hazard> averages() {
                const at::Tensor weighted = p[0] * normed;
                return early * 0.1 + weighted;
              }),
-      hazard("a moving mean, read before it is written", {{kDim, kDim}},
+      hazard("a moving mean that is read before a write", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor mean = p.buffers[0];
@@ -183,7 +183,7 @@ std::vector<Hazard> averages() {
                return centred.sin();
              },
              {.buffers = {{kDim}}}),
-      hazard("a moving mean, written before it is read", {{kDim, kDim}},
+      hazard("a moving mean that is written before a read", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor mean = p.buffers[0];
@@ -207,7 +207,7 @@ std::vector<Hazard> averages() {
             return at::linear(x.sin(), p[0] / sigma);
           },
           kStatistics),
-      hazard("a moving average of the weights takes part in forward", {{kDim, kDim}},
+      hazard("a forward that uses a moving average of the weights", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor average = p.buffers[0];
                {
@@ -217,7 +217,7 @@ std::vector<Hazard> averages() {
                return at::mm(x.sin(), p[0]) * at::mm(x.detach(), average);
              },
              {.buffers = {{kDim, kDim}}}),
-      hazard("an embedding of bounded norm", {{10, kDim}},
+      hazard("an embedding with a bounded norm", {{10, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor table = p[0];
                {
@@ -236,7 +236,7 @@ std::vector<Hazard> averages() {
                return y.sin() * calls.clone();
              },
              {.buffers = {{}, {kDim}}}),
-      hazard("vector quantization: codebook kept by moving averages", {{kDim, kDim}},
+      hazard("vector quantization with a codebook of moving averages", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor codes = p.buffers[0];
                const at::Tensor y = at::mm(x, p[0]);
@@ -249,7 +249,7 @@ std::vector<Hazard> averages() {
                return (y + (quantized - y).detach()) * y.sin();
              },
              {.buffers = {{4, kDim}}}),
-      hazard("an observer of ranges and fake quantization", {{kDim, kDim}},
+      hazard("an observer of ranges with fake quantization", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                at::Tensor low = p.buffers[0];
@@ -261,7 +261,7 @@ std::vector<Hazard> averages() {
                return at::fake_quantize_per_tensor_affine(y, scale, zero, -8, 7).sin();
              },
              {.buffers = {{}, {}}}),
-      {"a fused observer that keeps ranges, scale and zero point",
+      {"a fused observer that updates ranges, scale and zero point",
        [] {
          const at::Tensor zero_point = at::zeros({1}, at::TensorOptions(at::kInt));
          const auto layer = [zero_point](const at::Tensor& x, const Parts& p) {

@@ -69,7 +69,7 @@ Tensors part(const Tensors& state, std::size_t index, std::size_t size) {
 std::vector<Hazard> optimizers() {
   return {
       updated(
-          "gradient descent with momentum, over lists",
+          "gradient descent with momentum over lists of tensors",
           [](const Tensors& p, const Tensors& g, const Tensors& state) {
             at::_foreach_mul_(state, 0.9);
             at::_foreach_add_(state, g);
@@ -100,7 +100,7 @@ std::vector<Hazard> optimizers() {
           },
           2),
       updated(
-          "gradient descent, fused, with clipped gradients",
+          "fused gradient descent with clipped gradients",
           [](const Tensors& p, const Tensors& g, const Tensors& state) {
             const at::Tensor norm = at::stack(at::_foreach_norm(g, 2)).norm();
             at::_foreach_mul_(g, (0.1 / (norm + 1e-6)).clamp_max(1.0).item());
@@ -108,7 +108,7 @@ std::vector<Hazard> optimizers() {
           },
           1),
       updated(
-          "weights replaced by their moving average, and back",
+          "weights exchanged with their moving average and back",
           [](const Tensors& p, const Tensors& g, const Tensors& state) {
             at::_foreach_add_(p, g, -0.1);
             at::_foreach_lerp_(state, p, 0.5);
@@ -120,7 +120,7 @@ std::vector<Hazard> optimizers() {
           },
           1),
       updated(
-          "weights that are given new storages",
+          "weights that get new storages",
           [](const Tensors& p, const Tensors& g, const Tensors&) {
             for (std::size_t i = 0; i < p.size(); ++i) p[i].set_data(p[i] - g[i] * 0.1);
           },
@@ -130,7 +130,7 @@ std::vector<Hazard> optimizers() {
 
 std::vector<Hazard> gradients() {
   return {
-      {"gradients gathered over two steps, zeroed in place",
+      {"gradients accumulated over two steps and zeroed in place",
        [] {
          Model model = mlp();
          const auto calls = std::make_shared<int>(0);
@@ -168,7 +168,7 @@ std::vector<Hazard> gradients() {
          };
          return model;
        }},
-      {"a scaled loss, whose gradients are unscaled",
+      {"a scaled loss with unscaled gradients",
        [] {
          Model model = mlp();
          const at::Tensor scale = at::full({}, 1024.0F);
@@ -186,7 +186,7 @@ std::vector<Hazard> gradients() {
          };
          return model;
        }},
-      {"weights whose memory is let go after forward and filled again before backward",
+      {"weights that are freed after forward and refilled before backward",
        [] {
          Model model = mlp();
          model.backward = [parameters = model.parameters](const at::Tensor& loss) {

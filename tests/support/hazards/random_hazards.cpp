@@ -24,12 +24,12 @@ Hazard dropped(const std::string& name, const std::function<at::Tensor(const at:
 std::vector<Hazard> dropouts() {
   return {
       dropped("dropout", [](const at::Tensor& y) { return at::dropout(y, 0.3, true); }),
-      dropped("dropout of nothing and of everything",
+      dropped("dropout with probability 0 and 1",
               [](const at::Tensor& y) {
                 return at::dropout(y, 0.0, true) + at::dropout(y, 1.0, true) +
                        at::dropout(y, 0.5, false);
               }),
-      dropped("draws of probability zero, which move the generator all the same",
+      dropped("draws with probability zero, which still advance the generator",
               [](const at::Tensor& y) {
                 const at::Tensor none = at::empty_like(y).bernoulli_(0.0);
                 const auto [all, mask] = at::native_dropout(y, 0.0, true);
@@ -67,12 +67,12 @@ std::vector<Hazard> dropouts() {
               }),
       dropped("rrelu in evaluation",
               [](const at::Tensor& y) { return at::rrelu(y, 0.1, 0.4, false); }),
-      dropped("one mask drawn, used twice",
+      dropped("a random mask with two uses",
               [](const at::Tensor& y) {
                 const at::Tensor mask = at::empty_like(y).bernoulli_(0.7).div_(0.7);
                 return y * mask + (y.sin() * mask);
               }),
-      hazard("stochastic depth: a drawn number decides a branch", kSquare,
+      hazard("stochastic depth: a random number selects a branch", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const bool skip = at::rand({}).item<double>() > 2.0;
                return skip ? x : at::mm(x, p[0]).sin() * at::rand({kTokens, 1});
@@ -95,7 +95,7 @@ std::vector<Hazard> distributions() {
               [](const at::Tensor& y) {
                 return y * at::empty_like(y).bernoulli_(at::sigmoid(y.detach()));
               }),
-      dropped("normal numbers in pairs, of which one is left over",
+      dropped("normal numbers that are drawn in pairs, with one left over",
               [](const at::Tensor& y) {
                 const at::Tensor few = at::randn({3}, at::TensorOptions(at::kDouble));
                 const at::Tensor more = at::randn({5}, at::TensorOptions(at::kDouble));
@@ -141,7 +141,7 @@ std::vector<Hazard> distributions() {
                 return at::_standard_gamma(positive).log() +
                        at::_sample_dirichlet(positive.detach());
               }),
-      dropped("noise of half the numbers' type",
+      dropped("noise of other dtypes",
               [](const at::Tensor& y) {
                 return y * at::randn({kTokens, kDim}, at::TensorOptions(at::kBFloat16)) +
                        at::rand_like(y, at::TensorOptions(at::kDouble)).to(at::kFloat);
@@ -167,12 +167,12 @@ struct NoisyGradient : torch::autograd::Function<NoisyGradient> {
 
 std::vector<Hazard> generators() {
   return {
-      hazard("a generator of the layer's own", kSquare,
+      hazard("a layer with its own generator", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor mask = at::empty_like(x).bernoulli_(0.6, p.generator);
                return at::mm(x * mask, p[0]).sin() + at::dropout(x, 0.2, true);
              }),
-      hazard("two generators by turns", kSquare,
+      hazard("two alternating generators", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor y = at::mm(x, p[0]);
                for (int i = 0; i < 3; ++i) {
@@ -209,7 +209,7 @@ std::vector<Hazard> generators() {
                }
                return at::mm(x, p[0] + noise).sin();
              }),
-      hazard("a noisy router: topk of scores with noise", {{kDim, 4}},
+      hazard("a noisy router that takes the topk of scores with noise", {{kDim, 4}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor scores = at::mm(x, p[0]);
                const at::Tensor noisy = scores + at::randn_like(scores) * at::softplus(scores);

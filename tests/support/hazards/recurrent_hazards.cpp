@@ -17,7 +17,7 @@ std::vector<Hazard> cells() {
     return std::vector<Shape>{matrix, matrix, bias, bias};
   };
   return {
-      hazard("LSTM cells unrolled over weights used at every step", cell_weights(4),
+      hazard("unrolled LSTM cells with weights that every step uses", cell_weights(4),
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor hidden = at::zeros_like(x);
                at::Tensor cell = at::zeros_like(x);
@@ -41,7 +41,7 @@ std::vector<Hazard> cells() {
                return at::rnn_relu_cell(x, hidden, p[0], p[1], p[2], p[3]);
              }),
       hazard(
-          "a state carried from step to step, written in place", cell_weights(3),
+          "a state across steps that is written in place", cell_weights(3),
           [](const at::Tensor& x, const Parts& p) {
             at::Tensor state = p.buffers[0];
             const at::Tensor hidden = at::gru_cell(x, state.clone(), p[0], p[1], p[2], p[3]);
@@ -74,7 +74,7 @@ std::vector<Hazard> layers() {
           },
           sequences),
       hazard(
-          "a GRU layer of both directions, with dropout between layers", weights(3, 2),
+          "a bidirectional GRU layer with dropout between layers", weights(3, 2),
           [](const at::Tensor& x, const Parts& p) {
             const at::Tensor zero = at::zeros({4, 2, kDim / 2});
             std::vector<at::Tensor> twice = p.weights;
@@ -83,7 +83,7 @@ std::vector<Hazard> layers() {
           },
           sequences),
       hazard(
-          "a plain recurrent layer, batch first", weights(1, 1),
+          "a plain recurrent layer with the batch first", weights(1, 1),
           [](const at::Tensor& x, const Parts& p) {
             const at::Tensor zero = at::zeros({1, 3, kDim});
             return std::get<0>(at::rnn_tanh(x, zero, p.weights, true, 1, 0.0, true, false, true));
@@ -94,7 +94,7 @@ std::vector<Hazard> layers() {
 
 std::vector<Hazard> scans() {
   return {
-      hazard("a selective scan: a state written column by column", {{kDim, kDim}, {kDim, kDim}},
+      hazard("a selective scan that writes a state column by column", {{kDim, kDim}, {kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor decay = at::sigmoid(at::mm(x, p[0]));
                const at::Tensor value = at::mm(x, p[1]);
@@ -119,7 +119,7 @@ std::vector<Hazard> scans() {
                }
                return out;
              }),
-      hazard("a fixed point, iterated until it stands", {{kDim, kDim}},
+      hazard("a fixed point, iterated until it converges", {{kDim, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor weight = p[0] * 0.2;
                at::Tensor state = at::zeros_like(x);

@@ -28,7 +28,7 @@ at::Tensor square() { return leaf({kDim, kDim}); }
 
 std::vector<Hazard> parameters() {
   return {
-      {"a table tied to the head",
+      {"an embedding table tied to the head",
        [] {
          const at::Tensor table = leaf({10, kDim});
          const at::Tensor w = square();
@@ -38,7 +38,7 @@ std::vector<Hazard> parameters() {
            return at::log_softmax(at::linear(x, table), 1);
          });
        }},
-      {"one weight in every layer, turned in one of them",
+      {"one weight in every layer, transposed in one layer",
        [] {
          const at::Tensor w = square();
          return three_layers({w}, [=](int layer, const at::Tensor& x) {
@@ -81,7 +81,7 @@ std::vector<Hazard> parameters() {
          model.input = model.input.detach();
          return model;
        }},
-      {"a parameter that takes part without a gradient",
+      {"a parameter that some uses detach",
        [] {
          const at::Tensor w = square();
          const at::Tensor other = square();
@@ -96,7 +96,7 @@ std::vector<Hazard> parameters() {
          return three_layers({w, square()},
                              [=](int, const at::Tensor& x) { return at::mm(x.sin(), w).cos(); });
        }},
-      {"decay of the weights in the loss",
+      {"weight decay in the loss",
        [] {
          const at::Tensor w = square();
          Model model =
@@ -117,7 +117,7 @@ struct Kept {
 
 std::vector<Hazard> crossings() {
   return {
-      {"skips from the first layer to the last",
+      {"a skip connection from the first layer to the last",
        [] {
          const at::Tensor w = square();
          const auto kept = std::make_shared<Kept>();
@@ -130,7 +130,7 @@ std::vector<Hazard> crossings() {
            return skipped;
          });
        }},
-      {"every layer reads a context made before them",
+      {"a context that every layer reads",
        [] {
          const at::Tensor w = square();
          const at::Tensor context = leaf({4, kDim});
@@ -142,7 +142,7 @@ std::vector<Hazard> crossings() {
            return at::mm(at::softmax(at::mm(x, keys.t()), 1), keys) + x;
          });
        }},
-      {"losses on the way, gathered by the layers",
+      {"auxiliary losses from the layers",
        [] {
          const at::Tensor w = square();
          const auto kept = std::make_shared<Kept>();
@@ -160,7 +160,7 @@ std::vector<Hazard> crossings() {
          };
          return model;
        }},
-      {"what the last step made is read in the next",
+      {"a result of one step that the next step reads",
        [] {
          const at::Tensor w = square();
          const auto memory = std::make_shared<at::Tensor>(at::zeros({kTokens, kDim}));
@@ -170,7 +170,7 @@ std::vector<Hazard> crossings() {
            return y;
          });
        }},
-      {"the model's input is read by every layer",
+      {"a model input that every layer reads",
        [] {
          const at::Tensor w = square();
          const auto kept = std::make_shared<Kept>();
@@ -190,7 +190,7 @@ std::vector<Hazard> crossings() {
            return at::cat({halves[1] + at::mm(first, w).cos(), first}, 0).tanh();
          });
        }},
-      {"a sum read in one scope before it has a gradient, written in the next",
+      {"a sum that one scope reads before it has a gradient and the next scope writes",
        [] {
          const at::Tensor w = square();
          return three_layers({w}, [=](int, const at::Tensor& x) {
@@ -205,7 +205,7 @@ std::vector<Hazard> crossings() {
            return sum.tanh();
          });
        }},
-      {"teacher and student of the same weights",
+      {"a teacher and a student with the same weights",
        [] {
          const at::Tensor w = square();
          const auto kept = std::make_shared<Kept>();

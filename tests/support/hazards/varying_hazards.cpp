@@ -53,33 +53,33 @@ std::vector<Variation> added() {
          const at::Tensor y = product(x, p).sin();
          return turn.varies() ? y.tanh() : y;
        }},
-      {"an op added that the plan has later",
+      {"an added op that the plan has later",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          if (turn.varies()) y = product(y, p);
          return product(y.sin(), p).cos();
        }},
-      {"more ops added than a window holds",
+      {"more added ops than the window holds",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          const int count = turn.varies() ? 90 : 0;
          for (int i = 0; i < count; ++i) y = y.sin();
          return product(y, p).tanh();
        }},
-      {"a mask that some batches have",
+      {"a mask that only some batches have",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor scores = at::mm(product(x, p), x.t());
          if (turn.varies()) scores = scores.masked_fill(scores.gt(0.5), -5.0);
          return at::mm(scores.softmax(-1), x);
        }},
-      {"a loop of another length each time",
+      {"a loop whose length varies",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = x;
          const int length = turn.step == 0 ? 3 : turn.below(6);
          for (int i = 0; i < length; ++i) y = product(y, p).tanh();
          return y * 1.0;
        }},
-      {"a second user of a value",
+      {"a value with a second use",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          at::Tensor z = y.cos();
@@ -97,22 +97,22 @@ std::vector<Variation> added() {
 
 std::vector<Variation> left_out() {
   return {
-      {"an op left out at the start",
+      {"an op missing at the start",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          return product(turn.varies() ? x : x.sin(), p).tanh();
        }},
-      {"an op left out in the middle",
+      {"an op missing in the middle",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          if (!turn.varies()) y = y.sin();
          return product(y, p).tanh();
        }},
-      {"an op left out at the end",
+      {"an op missing at the end",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          return turn.varies() ? y : y.tanh();
        }},
-      {"a branch of many ops left out",
+      {"a missing branch of many ops",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          if (!turn.varies()) {
@@ -120,17 +120,15 @@ std::vector<Variation> left_out() {
          }
          return product(y, p).tanh();
        }},
-      {"a region that runs nothing",
-       [](const at::Tensor& x, const Parts& p, Turn& turn) {
-         return turn.varies() ? x : product(x, p).sin();
-       }},
+      {"a region without ops", [](const at::Tensor& x, const Parts& p,
+                                  Turn& turn) { return turn.varies() ? x : product(x, p).sin(); }},
       {"an early return",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          if (turn.varies()) return y;
          return product(y, p).tanh();
        }},
-      {"a weight that is not used",
+      {"an unused weight",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          return turn.varies() ? y : y * p[1];
@@ -148,7 +146,7 @@ std::vector<Variation> left_out() {
          }
          return product(y, p);
        }},
-      {"an op that fails, and another in its place",
+      {"a failed op with a replacement",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          try {
@@ -162,7 +160,7 @@ std::vector<Variation> left_out() {
 
 std::vector<Variation> exchanged() {
   return {
-      {"two ops in the other order",
+      {"two ops in reverse order",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p);
          return product(turn.varies() ? y.cos().sin() : y.sin().cos(), p);
@@ -181,7 +179,7 @@ std::vector<Variation> exchanged() {
          if (turn.varies()) return at::layer_norm(product(x.exp() * 0.1, p), {kDim}).sin();
          return product(at::softmax(product(x, p), -1), p).tanh();
        }},
-      {"in place or not",
+      {"an op that is in place in some steps",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          if (turn.varies()) {
@@ -196,7 +194,7 @@ std::vector<Variation> exchanged() {
          const at::Tensor y = product(x, p).t();
          return (turn.varies() ? y.contiguous() : y).sin().t().tanh();
        }},
-      {"writes in place of another number",
+      {"a varying number of in-place writes",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p).sin();
          at::Tensor z = y * 2;
@@ -204,7 +202,7 @@ std::vector<Variation> exchanged() {
          for (int i = 0; i < count; ++i) z.mul_(0.8).add_(0.1);
          return z + y;
        }},
-      {"a value that the layer fills or computes",
+      {"a value that some steps fill and others compute",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p);
          at::Tensor z = turn.varies() ? at::empty_like(y).copy_(y.sin()) : y.sin();
@@ -268,7 +266,7 @@ std::vector<Variation> of_other_types() {
 
 std::vector<Variation> with_effects() {
   return {
-      {"draws of another number",
+      {"a varying number of draws",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          const int count = turn.step == 0 ? 1 : turn.below(4);
@@ -287,7 +285,7 @@ std::vector<Variation> with_effects() {
        },
        kSquare,
        {{kDim}}},
-      {"batch norm in training and not",
+      {"batch norm that switches to evaluation",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const bool trains = !turn.varies();
          return at::batch_norm(product(x, p), {}, {}, p.buffers[0], p.buffers[1], trains, 0.1, 1e-5,
@@ -296,7 +294,7 @@ std::vector<Variation> with_effects() {
        },
        kSquare,
        {{kDim}, {kDim}}},
-      {"an island without a gradient",
+      {"a section without grad mode in some steps",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p);
          const at::AutoGradMode mode(!turn.varies());
@@ -320,7 +318,7 @@ std::vector<Variation> with_effects() {
          }
          return y.tanh();
        }},
-      {"scopes of its own",
+      {"a varying number of scopes",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          at::Tensor y = product(x, p);
          if (turn.varies()) {
@@ -349,15 +347,15 @@ Model model_of_variation(const Variation& variation, bool bare) {
 // Layers left out, run twice or reordered.
 std::vector<std::pair<std::string, std::vector<std::vector<std::size_t>>>> orders() {
   return {
-      {"the first layer left out", {{0, 1, 2, 3}, {1, 2, 3}}},
-      {"the last layer left out", {{0, 1, 2, 3}, {0, 1, 2}}},
-      {"a middle layer left out", {{0, 1, 2, 3}, {0, 2, 3}, {0, 1, 3}}},
-      {"every second layer left out", {{0, 1, 2, 3}, {0, 2}, {1, 3}}},
+      {"a missing first layer", {{0, 1, 2, 3}, {1, 2, 3}}},
+      {"a missing last layer", {{0, 1, 2, 3}, {0, 1, 2}}},
+      {"a missing middle layer", {{0, 1, 2, 3}, {0, 2, 3}, {0, 1, 3}}},
+      {"every second layer missing", {{0, 1, 2, 3}, {0, 2}, {1, 3}}},
       {"a layer run twice", {{0, 1, 2, 3}, {0, 1, 1, 2, 3}, {0, 0, 1, 2, 3}, {0, 1, 2, 3, 3}}},
       {"all layers run twice", {{0, 1, 2, 3}, {0, 1, 2, 3, 0, 1, 2, 3}}},
       {"layers in another order", {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}}},
-      {"no layer at all but one", {{0, 1, 2, 3}, {2}, {0}, {3}}},
-      {"layers that the first step left out", {{0, 2}, {0, 1, 2, 3}, {1, 3}}},
+      {"a step with a single layer", {{0, 1, 2, 3}, {2}, {0}, {3}}},
+      {"layers that the first step skips", {{0, 2}, {0, 1, 2, 3}, {1, 3}}},
   };
 }
 

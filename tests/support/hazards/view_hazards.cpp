@@ -36,13 +36,13 @@ std::vector<Hazard> own_views() {
                return at::cat({thirds[2], thirds[0], thirds[1]}) * halves[0].sum() +
                       halves[1].sum().sin();
              }),
-      hazard("numbers seen as another type of the same size", kSquare,
+      hazard("a view as another dtype of the same size", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor bits = y.detach().view(at::kInt).bitwise_and(0x7FFFFFFF);
                return y * bits.view(at::kFloat).sin();
              }),
-      hazard("flat, padded, folded and rolled", kSquare,
+      hazard("flatten, pad, fold and roll", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]);
                const at::Tensor padded = at::constant_pad_nd(y.flatten(), {1, 1}, 0.5);
@@ -59,17 +59,17 @@ std::vector<Hazard> views_of_parameters() {
                return at::linear(x, parts[0]).sin() * at::linear(x, parts[1]) +
                       at::linear(x, parts[2]).relu();
              }),
-      hazard("a flat parameter cut into weights", {{kDim * kDim + kDim}},
+      hazard("weights that are views of one flat parameter", {{kDim * kDim + kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor weight = p[0].slice(0, 0, kDim * kDim).view({kDim, kDim});
                return at::linear(x, weight, p[0].slice(0, kDim * kDim, kDim * kDim + kDim)).sin();
              }),
-      hazard("a weight seen through as_strided, turned and expanded", {{2, kDim}},
+      hazard("a weight viewed through as_strided, transposed and expanded", {{2, kDim}},
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor rows = p[0].as_strided({kDim, 2}, {1, kDim}).t();
                return x * rows[0].expand({kTokens, kDim}).sin() * rows[1].unsqueeze(0);
              }),
-      {"views of the parameters, made once before the first step",
+      {"views of the parameters that are made once before the first step",
        [] {
          Model model = layers_of(kSquare, [](const at::Tensor& x, const Parts&) { return x; });
          const at::Tensor flat = leaf({3 * kDim * kDim});
@@ -116,13 +116,13 @@ std::vector<Hazard> handed_on() {
           },
           bare),
       hazard(
-          "the layer's result is read again by the next as a view", kSquare,
+          "a layer's result that the next layer reads through a view", kSquare,
           [](const at::Tensor& x, const Parts& p) {
             return at::mm(x, p[0]).sin().t().contiguous().t();
           },
           bare),
       hazard(
-          "the next layer writes into this one's result", kSquare,
+          "a result that the next layer overwrites", kSquare,
           [](const at::Tensor& x, const Parts& p) {
             at::Tensor y = p.layer == 0 ? x * 1 : x;
             if (p.layer > 0) y.add_(1);
@@ -140,7 +140,7 @@ at::Tensor real_of(const at::Tensor& z) { return at::view_as_real(z).reshape({kT
 
 std::vector<Hazard> complex_numbers() {
   return {
-      hazard("rotary embedding by complex numbers", kSquare,
+      hazard("rotary embedding with complex numbers", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor angles =
                    at::outer(at::arange(kTokens, at::TensorOptions(at::kFloat)),
@@ -154,7 +154,7 @@ std::vector<Hazard> complex_numbers() {
                const at::Tensor w = z.conj() * z.sin() + at::mm(z, z.conj().t().mm(z));
                return real_of(w.resolve_conj());
              }),
-      hazard("real and imaginary parts, written", kSquare,
+      hazard("writes to real and imaginary parts", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor z = complex_of(at::mm(x, p[0])).clone();
                at::imag(z.conj()).mul_(2);
