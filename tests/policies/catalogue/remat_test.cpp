@@ -53,8 +53,8 @@ Trace gate_part_add() {
 
 constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_add
 
-// The first matmul's input is the result of the gate, which runs again, so it is not kept. Kept
-// are the result of relu, which backward reads, and the part's result, which the add reads again.
+// The gate runs again, so the first matmul's input is not kept. The result of relu is kept, because
+// backward reads it. The part's result is kept, because the add reads it again.
 TEST_CASE("a saved region does not run again, and its results that others read are kept") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part])", trace);
@@ -100,9 +100,9 @@ TEST_CASE("a region may be a single op") {
         Names{"aten::silu", "aten::mm", "aten::relu", "aten::add.Tensor"});
 }
 
-// toy_llama's attention keeps rsqrt, two of norm's products, the rotated query and key, value, the
-// attention's two results and, because the residual add reads it, the output projection. pow and
-// mean are read by nothing, and mean is written in place.
+// toy_llama's attention keeps rsqrt, two of the norm's products, the rotated query and key, the
+// value, and the attention's two results. It keeps the output projection, because the residual add
+// reads it. Nothing reads pow and mean, and mean is written in place.
 TEST_CASE("saving attention of a Llama recomputes only its feed-forward") {
   const Trace trace = toy_llama();
   const Plan plan = plan_of("remat(save=[attention])", trace);
@@ -117,8 +117,8 @@ TEST_CASE("saving attention of a Llama recomputes only its feed-forward") {
   CHECK(plan_of("remat(save=['attention'], recompute=[])", trace) == plan);
 }
 
-// rsqrt reads the sum that an in-place op made. Its own result is written later, so that it cannot
-// be kept, and it runs again when backward asks for it.
+// rsqrt reads the sum that an in-place op made. A later op overwrites the result of rsqrt, so it
+// cannot be kept and runs again on demand.
 TEST_CASE("a result written in place is recomputed where it is read") {
   TraceBuilder builder("overwritten");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
@@ -162,7 +162,7 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
         policy.name +
             ": *.attention::matmul#2 lies in *.attention::any, and recompute skips a saved region "
             "whole; save only the parts of it that are not to be recomputed");
-  // an exception that covers the whole region, or none of it, is no part
+  // an exception for the whole region, or for none of it, is allowed
   CHECK(plan_sha256(plan_of("remat(save=[attention,ffn],recompute=[att*])", trace)) ==
         plan_sha256(plan_of("remat(save=[ffn])", trace)));
   CHECK(plan_sha256(plan_of("remat(save=[ffn],recompute=[attention])", trace)) ==
@@ -195,8 +195,8 @@ bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
          planned.reason.ends_with("but is written in place later");
 }
 
-// Outside saved regions everything before the stop runs again; inside, only what cannot be kept.
-// The plan keeps nothing that this does not need: without any kept result another op would run.
+// Everything before the stop runs again outside saved regions. Inside them, only ops run again
+// whose results cannot be kept. Every kept result is necessary: without it, another op would run.
 TEST_CASE("recompute runs all ops outside saved regions and saves no dead results", "[property]") {
   check_property("saved regions", [] {
     const Trace trace = random_trace(*rc::gen::inRange<std::uint32_t>(0, 40));

@@ -54,7 +54,7 @@ TEST_CASE("a system's spelling warns about what the system does in silence") {
 
 TEST_CASE("a trap for other arguments appears only in the list") {
   CHECK(warnings_of("fastvideo(type=block_skip,n_layer=1)", toy_llama()).empty());
-  // the warning about the last layer
+  // expects only the warning about the last layer
   CHECK(warnings_of("diffusers(skip_layers=[1])", toy_llama()).size() == 1);
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("a trap that cannot apply to the model gives no warning") {
     CHECK(plan_warnings(policy_of(policy), plan_of("full", toy_llama()), toy_llama()).empty());
     CHECK_FALSE(plan_warnings(policy_of(policy), plan_of("full", concerned), concerned).empty());
   }
-  // There is no eval(), FSDP1 or fp8 here.
+  // This trace uses no eval(), FSDP1 or fp8, which these warnings are about.
   for (const char* policy :
        {"diffusers:enable_gradient_checkpointing", "huggingface:gradient_checkpointing",
         "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])",
@@ -155,7 +155,7 @@ TEST_CASE("an unmatched selector gives a warning, unless the catalogue's list ha
   mine.name = "mine";
   CHECK_THAT(warnings_of(from_file(mine), toy_llama()).at(0),
              Catch::Contains("matches collective"));
-  // Attention under another device's name stands for its class, so it is found.
+  // Attention under another device's name belongs to the same class, so it is found.
   mine.save = {{"", "aten::_scaled_dot_product_flash_attention", std::nullopt}};
   CHECK(warnings_of(from_file(mine), toy_llama()).empty());
 }

@@ -69,7 +69,7 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn])", trace), Schedule::kOnDemand),
              Catch::Contains("its plan was made for schedule on_demand"));
   CHECK_THAT(remat_refusal(trace, plan_of("none", trace)), Catch::Contains("checkpoints nothing"));
-  // one layer alone has a plan that saved regions cannot make
+  // Saved regions cannot express a plan in which a single layer differs.
   Plan mixed = plan_of("remat(save=[attention])", trace);
   RegionType other = mixed.types[0];
   for (PlannedOp& op : other.ops) {

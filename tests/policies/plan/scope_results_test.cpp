@@ -111,7 +111,7 @@ TEST_CASE("each nested scope has its own results") {
   CHECK(picked("result", trace) == Ops{1_op});
 }
 
-// An op with two outputs counts once. The count for n starts anew in each instance.
+// An op with two outputs counts once. Each instance counts from 1.
 TEST_CASE("results are counted by op in each instance of the scope") {
   TraceBuilder build("instances");
   ValueId x = build.outside(kShape);

@@ -1,6 +1,7 @@
-// Compares the whole search with every plan of small models. Each block is left alone, or cut in
-// any way with any save sets, separately on every layer; or two blocks form one region. The step
-// simulator judges all plans. It knows nothing of options, mixes or sharing between layers.
+// Compares the whole search with every plan of small models. Each block runs without checkpointing,
+// or is cut in any way with any save sets, separately on every layer. Alternatively, two blocks
+// form one region. The step simulator judges all plans. It knows nothing of options, mixes or
+// sharing between layers.
 #include <algorithm>
 #include <functional>
 #include <map>

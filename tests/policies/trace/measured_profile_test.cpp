@@ -63,7 +63,7 @@ TEST_CASE("steps without observers give the time between ops") {
   TimedSteps steps = steps_of(trace, {1000});
   const auto num_ops = static_cast<std::int64_t>(trace.ops.size());
   steps.forward = {Duration(1000 * num_ops + 400)};
-  // less than its ops, because their times include the timer's own cost
+  // shorter than the sum of its ops, because each op's time includes the timer's own cost
   steps.backward = {Duration(1)};
   const Profile profile = measured_profile(trace, "cpu", steps);
   CHECK(profile.forward_between_ops == Duration(400));

@@ -17,7 +17,7 @@ TEST_CASE("a recorded trace is valid, and so is an empty one") {
   CHECK(trace_problem(Trace{}) == std::nullopt);
 }
 
-// Each row breaks one thing, and states what the message must contain.
+// Each row breaks one rule, and states what the message must contain.
 TEST_CASE("every way to break a trace is detected and named") {
   struct Broken {
     std::function<void(Trace&)> make;

@@ -56,8 +56,9 @@ Trace chain() {
 }
 
 // The region is ops 1 to 4. It keeps b, 20. Its input x, 7, is not in the curve. At the start, it
-// holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1); op
-// 2 is answered. Then come backward ops with 3 each, and c, b, a are released in turn.
+// holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1). Op
+// 2 does not run, because b is kept. Then come backward ops with 3 each, and c, b, a are released
+// in turn.
 TEST_CASE("whole_region runs everything not kept at the first demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});

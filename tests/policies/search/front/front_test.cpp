@@ -74,7 +74,8 @@ TEST_CASE("the plans of a front name the hidden effects of the step") {
   CHECK(search.fastest_within(search.lowest().figures.peak).value().plan.hidden == trace.hidden);
 }
 
-// A plan counts the runs of a scope, so if one run has a region, both have one.
+// A plan assigns the regions at a path to the path's runs in order. Therefore both runs have a
+// region, or neither does.
 TEST_CASE("each run of a layer that runs twice has its own choice") {
   Trace trace = small_llama();
   const std::string first = trace.scopes[trace.blocks[0].scope].path;
@@ -217,7 +218,7 @@ TEST_CASE("a slowdown of zero gives a plan that recomputes only free ops") {
   CHECK(search.lowest_within_slowdown(10).figures.peak == search.lowest().figures.peak);
 }
 
-// Layers that do not learn have nothing to recompute, and no plan can take less than no time.
+// Frozen layers have nothing to recompute, so there is only one plan, and its bound is exact.
 TEST_CASE("a model with a single plan has no gap, however coarse the search") {
   Trace trace = small_llama();
   Profile profile = profile_of(trace);

@@ -39,8 +39,8 @@ struct Prepared {
     simulator.use_gathered(step.gathered);
   }
 
-  // Returns the option that makes one region of `size` blocks from `first` on, or of as many as
-  // there are, and keeps nothing.
+  // Returns the option with one region of `size` blocks that starts at `first` and keeps nothing.
+  // The region is shorter if fewer blocks remain.
   int bare_region(int first, int size) const {
     const int num_spans = static_cast<int>(map.spans.size());
     int end = first;

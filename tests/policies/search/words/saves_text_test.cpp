@@ -21,7 +21,7 @@ std::string words_of(const std::string& policy) {
   return saves_text(plan_of(policy, trace), trace);
 }
 
-// Saves the ops of a name whose numbers in the region, counted from 1, are in `nths`.
+// Saves some of the ops of this name. `nths` has their numbers in the region, counted from 1.
 void save(RegionType& type, const std::string& name, const std::set<int>& nths) {
   int nth = 0;
   for (PlannedOp& op : type.ops) {
@@ -87,7 +87,8 @@ TEST_CASE("fully kept ops have no number, and layers without kept ops are distin
         "layers 1, 2: keep attention::mm, ffn::mm#1; 0, 3: recompute all");
 }
 
-// The first of two kept products becomes a cast, which leaves three products in attention.
+// The plan keeps two products. The first one is turned into a cast, so attention has three products
+// left.
 TEST_CASE("kept casts are mentioned without a name") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);
