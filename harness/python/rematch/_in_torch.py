@@ -29,7 +29,8 @@ class _Thread(threading.local):
 class _CompiledCall:
     """A call of a compiled function in a layer. The record does not see its ops, so the call is one opaque op."""
 
-    def __init__(self) -> None:
+    def __init__(self, frame: int) -> None:
+        self.frame = frame  # id of the Python frame that makes the call
         self.has_begun = False
         is_hidden = LIBRARY.rematch_is_in_scope() if _thread.is_traced else LIBRARY.rematch_is_in_region()
         self._section = call("begin_hidden") if is_hidden else None
@@ -114,22 +115,24 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 def _hide_compiled_functions() -> None:
     """Marks the calls of compiled functions. Each call asks for its callback, sets it, runs, and restores the previous
-    callback."""
+    callback. Functions under torch.compiler.disable ask for the callback None, and in torch 2.15 set none. The frame tells
+    which call sets a callback, since calls are nested."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)
-            if _thread.num_recorded_steps > 0:
-                _thread.compiled_calls.append(_CompiledCall())
+            if callback is not None and _thread.num_recorded_steps > 0:
+                _thread.compiled_calls.append(_CompiledCall(id(sys._getframe(1))))
             return found
         return note_call
 
     def following(set_callback: Any) -> Any:
         def follow_call(callback: Any) -> Any:
             calls = _thread.compiled_calls
-            if calls and calls[-1].has_begun:
-                calls.pop().end()
-            elif calls:
-                calls[-1].has_begun = True
+            if calls and calls[-1].frame == id(sys._getframe(1)):
+                if calls[-1].has_begun:
+                    calls.pop().end()
+                else:
+                    calls[-1].has_begun = True
             return set_callback(callback)
         return follow_call
 

@@ -163,6 +163,34 @@ class CompiledTest(unittest.TestCase):
         self.assertEqual(len([each for each in found if each.startswith("rematch: ")]), 1, found)
         self.assertIn("the model runs in a function of torch.compile", "".join(found))
 
+    def test_the_ops_of_a_function_that_stays_eager_are_recorded(self):
+        def predicted(function):
+            model = made(type("Calls", (Layer,), {"activation": staticmethod(function)}))
+            expected = self.step(model)
+            trace = rematch.trace(model, lambda: model(self.x))
+            plan = rematch.resolve(trace, "full")
+            checkpoint = rematch.Checkpoint(plan, on_mismatch="refuse")
+            with rematch.scopes(model, checkpoint):
+                self.assertTrue(equal(self.step(model, checkpoint), expected))
+            return rematch.predict(trace, plan)["recomputed_ops"]
+
+        self.assertEqual(predicted(torch.compiler.disable(activation)), predicted(activation))
+
+    def test_an_exception_in_a_function_that_stays_eager(self):
+        def fail(x):
+            raise ValueError("the function failed")
+
+        model = made()
+        expected = self.step(model)
+        checkpoint = rematch.Checkpoint(rematch.resolve(rematch.trace(model, lambda: model(self.x)), "full"),
+                                        on_mismatch="refuse")
+        with rematch.scopes(model, checkpoint):
+            model.layers[1].activation = torch.compiler.disable(fail)
+            with self.assertRaises(ValueError):
+                self.step(model, checkpoint)
+            del model.layers[1].activation
+            self.assertTrue(equal(self.step(model, checkpoint), expected))
+
     def test_check(self):
         model = with_function()
         checkpoint = rematch.Checkpoint(rematch.resolve(rematch.trace(model, lambda: model(self.x)), "full"))
