@@ -42,7 +42,7 @@ class TextData final : public DataSource {
     const auto needed = static_cast<std::size_t>(tokens_) + 1;
     if (text_.size() < needed) {
       throw std::invalid_argument("data has " + std::to_string(text_.size()) + " bytes, but " +
-                                  std::to_string(tokens_) + " tokens a sequence need at least " +
+                                  std::to_string(tokens_) + " tokens per sequence need at least " +
                                   std::to_string(needed) + "; give a longer file or fewer tokens");
     }
   }

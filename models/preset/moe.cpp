@@ -27,7 +27,7 @@ const Family& moe_family() {
        kHeads,
        {"kv_heads", "key and value heads; must divide heads", 1, kMaxCount},
        kFfn,
-       {"moe_every", "every n-th block has experts in place of a feed-forward", 1, kMaxLayers},
+       {"moe_every", "every n-th block has experts instead of a feed-forward", 1, kMaxLayers},
        kExperts,
        kTopK,
        kExpertFfn,

@@ -128,14 +128,14 @@ Checked check_layout(const ModelSpec& spec, const std::vector<std::string_view>&
 
 const std::vector<DimensionEntry>& layout_entries() {
   static const std::vector<DimensionEntry> entries = {
-      {"tp", "ranks that heads and hidden widths are split over", 1, kMaxWorld, true},
-      {"sp", "1: tokens are split over tp's ranks between its linears", 0, 1, true},
-      {"ulysses", "ranks that tokens are split over; attention exchanges them for heads", 1,
+      {"tp", "number of ranks that split heads and hidden widths", 1, kMaxWorld, true},
+      {"sp", "1: between the linears, tp's ranks split the tokens", 0, 1, true},
+      {"ulysses", "number of ranks that split tokens; attention exchanges tokens for heads", 1,
        kMaxWorld, true},
-      {"ep", "ranks that experts are split over, each with its own batch", 1, kMaxWorld, true},
+      {"ep", "number of ranks that split experts, each with its own batch", 1, kMaxWorld, true},
       {"balanced_routing", "1: every expert gets the same number of rows, regardless of the router",
        0, 1, true},
-      {"fsdp", "ranks that parameters are sharded over, each with its own batch", 1, kMaxWorld,
+      {"fsdp", "number of ranks that shard parameters, each with its own batch", 1, kMaxWorld,
        true}};
   return entries;
 }

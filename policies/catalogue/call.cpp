@@ -96,7 +96,7 @@ class Caller {
   std::variant<Words, Rejected> words() const {
     if (arguments_.empty() && is_bracketed()) {
       return Rejected{in_quotes(name_) + " needs a list: write " + name_ +
-                      std::string(entry_.parameters) + "; [] is an empty one"};
+                      std::string(entry_.parameters) + "; [] is an empty list"};
     }
     auto words = parse_words(arguments_);
     if (!words) return Rejected{"the brackets of " + in_quotes(arguments_) + " are unbalanced"};

@@ -57,7 +57,7 @@ std::string words(const Trace& trace, OpId op, const OpFate& planned, const OpFa
     return place + (planned.region ? " is checkpointed by the plan, but not by the mode"
                                    : " is checkpointed by the mode, but not by the plan");
   }
-  if (planned.region != other.region) return place + " is in another region";
+  if (planned.region != other.region) return place + " is in a different region";
   const auto does = [](const OpFate& fate) {
     return fate.skipped                              ? " skips"
            : fate.treatment == Treatment::kSave      ? " keeps"

@@ -35,9 +35,9 @@ bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
 
 Problem problem_of_region(const PlannedRegion& region, const RegionType& type, Schedule schedule) {
   if (region.first_scope != region.last_scope) {
-    return "it is a run of modules, and torch_remat checkpoints whole modules";
+    return "it spans several modules, and torch_remat checkpoints whole modules";
   }
-  if (type.by_demand) return "its policy recomputes only what backward asks for";
+  if (type.by_demand) return "its policy recomputes only the ops that backward needs";
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
     return "its plan was made for schedule on_demand, and torch_remat recomputes whole modules";
   }
@@ -77,9 +77,9 @@ class RegionParts {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),
         [&](const PlannedRegion& other) { return other.first_scope == region_.first_scope; });
-    if (found == made.regions.end()) return "it is no layer";
+    if (found == made.regions.end()) return "it is not a layer";
     const RegionType& type = made.types[static_cast<std::size_t>(found->type)];
-    if (type.ops.size() != type_.ops.size()) return "it is no whole layer";
+    if (type.ops.size() != type_.ops.size()) return "it is not a whole layer";
     for (std::size_t op = 0; op < type.ops.size(); ++op) {
       const PlannedOp& planned = type_.ops[op];
       const PlannedOp& other = type.ops[op];
@@ -127,7 +127,7 @@ class RegionParts {
     for (std::size_t op = 0; op < type_.ops.size(); ++op) {
       if (is_in_part(op) && !covered[op]) {
         return type_.ops[op].name + " (op " + std::to_string(op) +
-               ") is kept alone, and torch_remat saves whole modules";
+               ") is kept, but torch_remat can only save whole modules";
       }
     }
     return std::nullopt;
@@ -146,7 +146,7 @@ class RegionParts {
       if (is_in_part(op)) continue;
       const std::string words = type_.ops[op].name + " (op " + std::to_string(op) + ")";
       if (graph_.ops[op].side_effect) {
-        return words + " writes to a tensor from outside, which recompute would do again";
+        return words + " writes to a tensor from outside, and recompute would repeat the write";
       }
       if (trace_.ops[range_.first + static_cast<std::int32_t>(op)].draws_random) {
         return words + " draws random numbers, and torch_remat restores no generator";
@@ -208,7 +208,7 @@ class Problems {
   bool any() const { return !first_.empty(); }
   Rejected rejected() const {
     if (layers_.empty()) return Rejected{first_};
-    return Rejected{"layers " + layer_ranges(layers_) + " are no regions of torch_remat; " +
+    return Rejected{"layers " + layer_ranges(layers_) + " are not regions of torch_remat; " +
                     first_};
   }
 

@@ -129,7 +129,8 @@ class RegionExport {
     const PlannedRegion& region = plan_.regions[index];
     const RegionType& type = plan_.types[static_cast<std::size_t>(region.type)];
     if (region.first_scope != region.last_scope) {
-      return "it is a run of modules, and torch checkpoints whole modules; search with --for torch";
+      return "it spans several modules, and torch checkpoints whole modules; search with --for "
+             "torch";
     }
     if (Problem problem = problem_of_kind(type, schedule_)) return problem;
     const RegionGraph graph = index_.graph(ranges_[index]);

@@ -163,7 +163,8 @@ std::vector<ItemOfBlock> all_items(const Trace& trace, const std::vector<Block>&
 std::variant<Plan, Rejected> plan_for_memory_budget(const Trace& trace, const Profile& profile,
                                                     double budget, KnapsackSolver solver) {
   if (!(budget >= 0 && budget <= 1)) {
-    return Rejected{"a memory budget is a share from 0 to 1, not " + std::to_string(budget)};
+    return Rejected{"a memory budget must be a fraction from 0 to 1, not " +
+                    std::to_string(budget)};
   }
   auto found = block_regions(trace);
   if (auto* rejected = std::get_if<Rejected>(&found)) return std::move(*rejected);

@@ -227,7 +227,7 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
 std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& profile,
                                          double budget_ratio) {
   if (!(budget_ratio > 0 && budget_ratio <= 1)) {
-    return Rejected{"sac_ilp's budget is a share of its peak, above 0 and at most 1, not " +
+    return Rejected{"sac_ilp's budget must be a fraction of its peak, above 0 and at most 1, not " +
                     without_zeros(budget_ratio)};
   }
   auto found = block_regions(trace);
@@ -238,7 +238,7 @@ std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& prof
   const auto solution = sac_discards(model, estimated_peak(model) * budget_ratio);
   const std::string name = "sac_ilp(" + without_zeros(budget_ratio) + ")";
   if (!solution) {
-    return Rejected{name + " finds no plan within its budget; give a larger share, at most 1"};
+    return Rejected{name + " finds no plan within its budget; give a larger fraction, at most 1"};
   }
   std::vector<BlockSaves> saves;
   std::size_t block = 0;

@@ -61,7 +61,7 @@ std::vector<CatalogueEntry> layer_policies() {
        [](int n) { return every_nth(Kind::kNthLast, n); }},
       {"nth_first(N)", "recompute the first layer of each group of N: i % N == 0",
        [](int n) { return every_nth(Kind::kNthFirst, n); }},
-      {"skip_nth(N)", "recompute all layers but every N-th: i % N != 0",
+      {"skip_nth(N)", "recompute all layers except every N-th: i % N != 0",
        [](int n) { return every_nth(Kind::kSkipNth, n); }},
       {"first_n(N)", "recompute the first N layers",
        [](int n) { return first_or_last(Kind::kFirst, n); }},

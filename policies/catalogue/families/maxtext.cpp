@@ -153,16 +153,16 @@ std::vector<CatalogueEntry> maxtext_policies() {
                                            in_scope({kMoe, kSharedExperts}, "result")}));
        }},
       {"remat_save_dot_with_context_except_mlp",
-       "keep all of attention, nothing of the feed-forward",
+       "keep all of attention and nothing of the feed-forward",
        [] {
          return keeping_qkv_and(selectors({"attention_forward", out_projection()}));
        }},
       {"remat_minimal",
        "keep query, key, value, the output projection and the matmuls of dense feed-forwards",
        [] { return minimal({}); }},
-      {"remat_minimal_offloaded", "what remat_minimal keeps, kept on the host",
+      {"remat_minimal_offloaded", "keep the tensors of remat_minimal on the host",
        [] { return on_host(minimal({})); }},
-      {"remat_qkv_proj_offloaded", "query, key and value, kept on the host",
+      {"remat_qkv_proj_offloaded", "keep query, key and value on the host",
        [] { return on_host(keeping_qkv_and({})); }},
       {"remat_minimal_with_context", "the same, and attention's output",
        [] { return minimal(selectors({"attention_forward"})); }},

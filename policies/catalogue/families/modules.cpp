@@ -159,7 +159,8 @@ std::vector<Policy::Expectation> module_expectations() {
 std::vector<CatalogueEntry> module_policies() {
   return {
       {"recompute_modules([MODULE,...])",
-       "keep everything but modules: core_attn, mlp, moe, shared_experts; if layernorm, moe_act or "
+       "keep everything except modules: core_attn, mlp, moe, shared_experts; if layernorm, moe_act "
+       "or "
        "mla_up_proj is among them, their outputs are dropped too, and under either schedule only "
        "the ops that backward needs run again",
        recompute_modules},

@@ -185,10 +185,10 @@ std::vector<CatalogueEntry> region_policies() {
       {"root", "one region for the whole model except the loss", root},
       {"ops_root",
        "one region for the whole model; keep SDPA and every second mm by their exact names: "
-       "ops as shipped",
+       "FastVideo's ops mode",
        ops_root},
       {"sac_split(attn: X, ffn: Y)",
-       "attention and feed-forward as regions of their own, each under a policy; norms outside "
+       "attention and feed-forward as separate regions, each with its own policy; norms outside "
        "(torchtitan's pull request 1683)",
        sac_split},
       {"sac_split_flex_compiled",

@@ -118,8 +118,8 @@ std::string to_string(const std::string& name, const RegionLists& lists) {
 std::vector<CatalogueEntry> remat_policies() {
   return {
       {"remat(save=[REGION,...],recompute=[REGION,...])",
-       "torch_remat: recompute every block to its end without the saved regions, which are scopes "
-       "or selectors below a block",
+       "torch_remat: recompute every block to its end, except the saved regions: scopes or "
+       "selectors inside a block",
        remat},
   };
 }

@@ -24,19 +24,21 @@ std::vector<CatalogueEntry> save_list_policies() {
          return keeping({"attention_forward", "collective"});
        }},
       {"attn_only_v1",
-       "keep fused attention and reduce-scatter, recompute the rest: the first attn_only",
+       "keep fused attention and reduce-scatter, recompute the rest: the first version of "
+       "attn_only",
        [] {
          return keeping({"attention_forward", "_c10d_functional::reduce_scatter_tensor"});
        }},
       // Language models name the scope `attention`, and DiTs `self_attention`.
       {"attn_only_self",
-       "keep fused self attention, recompute cross attention and the rest: the 221 MB a block that "
-       "FastVideo published",
+       "keep fused self attention, recompute cross attention and the rest: FastVideo published 221 "
+       "MB per block for this",
        [] {
          return keeping({in_scope({scope_names::kAttention}, "attention_forward"),
                          in_scope({scope_names::kSelfAttention}, "attention_forward")});
        }},
-      {"ops_block", "keep only fused attention, one region a block: ops as proposed",
+      {"ops_block",
+       "keep only fused attention, one region per block: FastVideo's ops mode as proposed",
        [] { return keeping({"attention_forward"}); }},
       {"save_mm", "keep mm, addmm and bmm, recompute the rest of each block",
        [] {

@@ -117,8 +117,7 @@ std::variant<Policy, Rejected> remat_titan(const std::vector<std::string>& words
 std::vector<CatalogueEntry> titan_region_policies() {
   return {
       {"remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])",
-       "recompute every block without the regions of torchtitan's models that a pattern names",
-       remat_titan},
+       "recompute every block, except torchtitan's regions that match a pattern", remat_titan},
   };
 }
 

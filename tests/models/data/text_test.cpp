@@ -76,9 +76,10 @@ TEST_CASE("a step's batch depends only on the seed and the step") {
 TEST_CASE("the shortest valid text has one window and its last target") {
   const Batch batch = make_text_data(small_spec(2, 3), "abcd", 1, at::kCPU)->batch(0);
   CHECK(values(batch.tensors.at(0)) == std::vector<std::int64_t>{97, 98, 99, 97, 98, 99});
-  CHECK_THROWS_WITH(make_text_data(small_spec(2, 3), "abc", 1, at::kCPU),
-                    "data has 3 bytes, but 3 tokens a sequence need at least 4; give a longer file "
-                    "or fewer tokens");
+  CHECK_THROWS_WITH(
+      make_text_data(small_spec(2, 3), "abc", 1, at::kCPU),
+      "data has 3 bytes, but 3 tokens per sequence need at least 4; give a longer file "
+      "or fewer tokens");
 }
 
 TEST_CASE("the error for a missing, unreadable or empty file is one line with its path") {

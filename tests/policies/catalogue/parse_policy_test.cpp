@@ -140,7 +140,7 @@ TEST_CASE("the error for bad arguments says what to write") {
         "'nth_last' takes one argument, not 2: write nth_last(N), for example nth_last(2)");
   CHECK(message_of("full(2)") == "'full' takes no arguments, not (2)");
   CHECK(message_of("skip_list") ==
-        "'skip_list' needs a list: write skip_list([I,...]); [] is an empty one");
+        "'skip_list' needs a list: write skip_list([I,...]); [] is an empty list");
   CHECK(message_of("skip_list()") == message_of("skip_list"));
   CHECK(message_of("skip_list([1,1])") == "skip_list names layer 1 twice; name it once");
   for (const char* bad : {"0", "-1", "two", "2.0", "1e3", "2 3", "+2", "1000001",

@@ -160,8 +160,8 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
   const Policy policy = policy_of("remat(save=[attention],recompute=[attention::matmul#2])");
   CHECK(std::get<Rejected>(resolve(policy, trace)).message ==
         policy.name +
-            ": *.attention::matmul#2 lies in *.attention::any, and recompute skips a saved region "
-            "whole; save only the parts of it that are not to be recomputed");
+            ": *.attention::matmul#2 lies in *.attention::any, and recompute skips the whole saved "
+            "region; save only the parts of it that must not run again");
   // an exception for the whole region, or for none of it, is allowed
   CHECK(plan_sha256(plan_of("remat(save=[attention,ffn],recompute=[att*])", trace)) ==
         plan_sha256(plan_of("remat(save=[ffn])", trace)));

@@ -67,10 +67,11 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
 
 TEST_CASE("settings that cancel each other or need another setting are refused") {
   check_refused({
-      // In the system, neither branch runs.
-      {"torchtune(enable_activation_checkpointing=true,ac_mode=full)", "neither branch runs"},
+      // The system then checkpoints nothing.
+      {"torchtune(enable_activation_checkpointing=true,ac_mode=full)",
+       "checkpoints nothing; give one of them"},
       {"torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)",
-       "neither branch runs"},
+       "checkpoints nothing; give one of them"},
       {"torchtune(ac_mode=selective)", "ac_option is missing"},
       {"torchtune(ac_mode=selective,ac_option=op)", "a ValueError"},
       {"torchtune(enable_activation_offloading=true)", "needs enable_activation_checkpointing"},
@@ -195,7 +196,7 @@ TEST_CASE("a warning about a system's generator needs a model with random draws"
 TEST_CASE("a plan that equals full or none is refused or warned about") {
   const Trace toy = toy_llama();
   CHECK(is_warned("fastvideo:block_skip", toy, "so this is full"));
-  CHECK(is_warned("titan:flux", toy, "recomputes every block whole"));
+  CHECK(is_warned("titan:flux", toy, "recomputes whole blocks"));
   CHECK_THAT(refusal_on("only_list([0,1,2,3])", toy), Catch::Contains("the same as full"));
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
 }
@@ -229,16 +230,17 @@ TEST_CASE("the phase of every N-th layer is described, with the price of the las
 }
 
 TEST_CASE("unsupported settings are refused, never replaced") {
-  check_refused({{"titan:memory_budget", "a compiler's graph"},
-                 {"titan(memory_policy=auto_perf_maxing)", "a search, not a rule"},
-                 {"maxtext:custom", "the places of tensors"},
-                 {"maxtext(remat_policy_for_vit=minimal)", "read nowhere"},
-                 {"megatron(recompute_modules=[mhc])", "no model here has hyper connections"},
-                 {"axolotl(selective_checkpointing=true)", "needs gradient_checkpointing=true"},
-                 {"deepspeed:partition_activations", "one process"},
-                 {"megatron:distribute_saved_activations", "one process"},
-                 {"diffusers(gradient_checkpointing_func=mine)", "policy file"},
-                 {"veomni(recompute_last_n_layers=2,selective_n_layers=1)", "two rules"}});
+  check_refused(
+      {{"titan:memory_budget", "a compiler's graph"},
+       {"titan(memory_policy=auto_perf_maxing)", "a search, not a policy"},
+       {"maxtext:custom", "a place for each tensor"},
+       {"maxtext(remat_policy_for_vit=minimal)", "never reads it"},
+       {"megatron(recompute_modules=[mhc])", "no model of rematch has hyper connections"},
+       {"axolotl(selective_checkpointing=true)", "needs gradient_checkpointing=true"},
+       {"deepspeed:partition_activations", "which rematch does not support"},
+       {"megatron:distribute_saved_activations", "which rematch does not support"},
+       {"diffusers(gradient_checkpointing_func=mine)", "policy file"},
+       {"veomni(recompute_last_n_layers=2,selective_n_layers=1)", "one rule for all layers"}});
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
 TEST_CASE("traps of a system are listed with its rows") {
   CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
   CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),
-             Catch::Contains("neither branch runs"));
+             Catch::Contains("checkpoints nothing; give one of them"));
   CHECK_THAT(rejection_of("modalities:selective_layer(ac_freq=0)"),
              Catch::Contains("stands for nth_last(0): N of nth_last(N) is a whole number from 1"));
   CHECK_THAT(rejection_of("modalities:selective_op(ops.aten.addmm.default)"),

@@ -58,12 +58,13 @@ TEST_CASE("a result that only a saved part reads is not read again") {
 
 TEST_CASE("a plan that is not made of regions is refused with its layers") {
   const Trace trace = toy_llama({.layers = 4});
-  CHECK(remat_refusal(trace, plan_of("full", trace)) ==
-        "layers 0-3 are no regions of torch_remat; region blocks.0: its recompute stops early, and "
-        "torch_remat runs a module to its end; use a policy remat(save=[...])");
+  CHECK(
+      remat_refusal(trace, plan_of("full", trace)) ==
+      "layers 0-3 are not regions of torch_remat; region blocks.0: its recompute stops early, and "
+      "torch_remat runs a module to its end; use a policy remat(save=[...])");
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn::matmul#2])", trace)),
              Catch::Contains("aten::mm (op ") &&
-                 Catch::Contains("is kept alone, and torch_remat saves whole modules"));
+                 Catch::Contains("is kept, but torch_remat can only save whole modules"));
   CHECK_THAT(remat_refusal(trace, plan_of("offload_inputs(full_nostop)", trace)),
              Catch::Contains("it keeps its inputs on the host"));
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn])", trace), Schedule::kOnDemand),
@@ -79,7 +80,7 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
   mixed.types.push_back(other);
   mixed.regions[2].type = 1;
   CHECK(remat_refusal(trace, mixed) ==
-        "layers 2 are no regions of torch_remat; region blocks.2: torch_remat would save "
+        "layers 2 are not regions of torch_remat; region blocks.2: torch_remat would save "
         "rematch::attention (op 17)");
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("a plan that torch.utils.checkpoint cannot run is refused with the reg
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),
-             Catch::StartsWith("region blocks.0 to blocks.1: it is a run of modules"));
+             Catch::StartsWith("region blocks.0 to blocks.1: it spans several modules"));
   CHECK_THAT(refusal(trace, full, Schedule::kOnDemand),
              Catch::StartsWith("region blocks.0: its plan was made for schedule on_demand"));
 

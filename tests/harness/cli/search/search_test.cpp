@@ -91,7 +91,7 @@ TEST_CASE(
   const std::vector<std::string> names = names_of("");
   CHECK(std::find(names.begin(), names.end(), "pytorch_dp(0.4)") != names.end());
   check_usage_error(search + " --baselines 'full,pytorch_dp(2)'",
-                    "a memory budget is a share from 0 to 1");
+                    "a memory budget must be a fraction from 0 to 1");
   check_usage_error(search + " --baselines pytorch_dp",
                     "pytorch_dp needs a budget from 0 to 1: write pytorch_dp(0.5)");
   check_usage_error(search + " --baselines 'full,fulll'", "did you mean");

@@ -36,9 +36,9 @@ TEST_CASE("the slowest rank counts at each point of the same calls") {
   CHECK(gather[1].median == nanoseconds(20'000));
   CHECK(slowest.to_host == one.to_host);
   two.to_device.pop_back();
-  CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links at other bytes");
+  CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links at different sizes");
   two.groups.clear();
-  CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links of other groups");
+  CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links of different groups");
 }
 
 // Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward scatters as many bytes, and 4
