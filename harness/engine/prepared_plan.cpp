@@ -60,9 +60,9 @@ PreparedRegionType prepare(const RegionType& type, Schedule schedule, OnMismatch
     }
     if (facts != nullptr && facts->collective == CollectivePart::kStartWithHandle) {
       throw Refused("plan has " + op.name + " (scope " + op.scope +
-                    ") in a region: it returns before it is done, and no op tells when; call the "
-                    "functional collective (_c10d_functional) and wait_tensor in its place, or "
-                    "keep it outside regions");
+                    ") in a region: it returns before it completes, and no op marks its "
+                    "completion; call the functional collective (_c10d_functional) and wait_tensor "
+                    "instead, or keep it outside regions");
     }
     const std::optional<int> distance = layer_distance(op.scope);
     prepared.layer_of_op.push_back(distance.value_or(-1));

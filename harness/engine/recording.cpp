@@ -233,10 +233,10 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   }
 
   void warn_that_hooks_decide() {
-    TORCH_WARN_ONCE("rematch: region ", path,
-                    " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that do "
-                    "not give back the bits that they took. They decide what is kept, so the plan "
-                    "is not followed there; turn them off to follow it");
+    TORCH_WARN_ONCE(
+        "rematch: region ", path,
+        " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that change bits. These "
+        "decide what is kept, so the plan is not followed there; turn them off to follow it");
     any_region_entered = true;  // so that finish() does not report the error again
   }
 
@@ -350,7 +350,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
 
   std::string describe_early_end(std::size_t num_ops) const {
     return "ended after " + std::to_string(num_ops) + " of " +
-           std::to_string(planned_ops().size()) + " planned ops; the next was to be " +
+           std::to_string(planned_ops().size()) + " planned ops; the next planned op is " +
            planned_ops()[num_ops]->name;
   }
 
@@ -361,7 +361,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {
       if (streams[i].device() != streams.back().device()) continue;
       throw Refused("region " + frame->region_name() + ": " + facts.name + " ran on " +
-                    describe_stream(streams.back()) + ", and ops of the region before it on " +
+                    describe_stream(streams.back()) + ", but earlier ops of the region ran on " +
                     describe_stream(streams[i]) +
                     "; recompute runs a region on one stream. Switch streams outside the region");
     }

@@ -19,7 +19,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place) {
   const int num_devices = c10::cuda::device_count();
   if (place.device >= num_devices) {
     throw RanksError("local rank " + std::to_string(place.device) + " needs its own GPU, but " +
-                     std::to_string(num_devices) + " are visible here: start fewer ranks a node");
+                     std::to_string(num_devices) + " are visible here: start fewer ranks per node");
   }
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(place.device));
   auto options = c10d::ProcessGroupNCCL::Options::create();

@@ -149,7 +149,8 @@ const char* Record::change_since_read(std::int32_t value) const {
 }
 
 const char* Record::change_of_gathered(const at::Tensor& held) const {
-  return gathered->is_back(held) ? nullptr : "not there again, as its gathered_by() callback said,";
+  return gathered->is_back(held) ? nullptr
+                                 : "still missing, according to its gathered_by() callback,";
 }
 
 // Skips hashes after a side write. Without checkpointing, backward would also read what side writes

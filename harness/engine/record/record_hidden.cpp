@@ -174,9 +174,10 @@ void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
                record_->shares_kept(static_cast<std::int32_t>(&value - record_->values.data()));
       });
   if (is_replayed() && is_constant_lost && is_content_read(written)) {
-    throw Refused("region " + *region_ + ": " + describe_tensor(tensor) +
-                  ", which the region keeps because it was filled through a raw pointer, was "
-                  "written to again through one after an op had read it; fill a new tensor");
+    throw Refused(
+        "region " + *region_ + ": " + describe_tensor(tensor) +
+        ", which the region keeps because it was filled through a raw pointer, was written to "
+        "again through a raw pointer after an op had read it; fill a new tensor");
   }
   at::Tensor content;
   for (ExposedStorage& each : exposed_) {

@@ -39,7 +39,7 @@ void Replay::check_stream(const RecordedOp& op) const {
   const c10::Stream current = current_stream(recorded.device());
   if (current == recorded) return;
   throw Refused("region " + region_ + ": " + op.facts->name + " ran on " +
-                describe_stream(recorded) + " in forward, and would be recomputed on " +
+                describe_stream(recorded) + " in forward, but would be recomputed on " +
                 describe_stream(current) +
                 "; read saved tensors on the stream that forward ran on");
 }

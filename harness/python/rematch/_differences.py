@@ -30,6 +30,6 @@ def what_differs(difference: dict[str, Any]) -> str:
 def how_to_keep(op: str) -> str:
     """Says how to make a step right if this op is not repeatable."""
     if op.startswith("aten::"):
-        return ("Either its kernel does not repeat its bits (torch.use_deterministic_algorithms(True)), or a kernel of a library "
-                "wrote to what it reads; make that kernel's call rematch.opaque()")
-    return f"It has a state or random numbers of its own: call rematch.keep_op({op!r}) before rematch.trace"
+        return ("Either its kernel is not deterministic (torch.use_deterministic_algorithms(True)), or a library kernel "
+                "wrote to the op's input; call that kernel through rematch.opaque()")
+    return f"It has its own state or random numbers: call rematch.keep_op({op!r}) before rematch.trace"

@@ -47,7 +47,7 @@ class HiddenEffects:
                 continue
             del self._unseen[name]
             if fault:
-                warnings.warn(f"rematch: {fault}. What it hides is not known here, so bits may differ from those of the step "
+                warnings.warn(f"rematch: {fault}. Its hidden effects are unknown, so bits may differ from those of the step "
                               "without a plan; trace the model again", stacklevel=5)
 
 

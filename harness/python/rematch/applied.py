@@ -69,7 +69,7 @@ def _checkpoint_of(model: torch.nn.Module, plan: Checkpoint | dict[str, Any] | p
     is_file = isinstance(plan, str) and re.search(r"\.json(#\d+)?$", plan) is not None
     if isinstance(plan, Checkpoint | dict | pathlib.Path) or (isinstance(plan, str) and is_file):
         if step is not None:
-            raise ValueError("apply got a step beside a plan; step is for a policy or a budget, so leave it out")
+            raise ValueError("apply got both a plan and a step; only a policy or a budget needs a step, so leave it out")
         return plan if isinstance(plan, Checkpoint) else Checkpoint(plan, schedule)
     if step is None:
         raise ValueError(f"apply(model, {plan!r}) needs step=..., a function that runs forward on one batch and returns the loss")

@@ -55,8 +55,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     if not steps:
         raise ValueError("auto got an empty list of steps; give at least one")
     if name := distributed_parameter(model):
-        raise Refused(f"{name} is a DTensor: each rank would choose a plan of its own, and ranks must run one, or their "
-                      "collectives do not meet. Choose before fully_shard; of tensor parallel layers search on one rank "
+        raise Refused(f"{name} is a DTensor: each rank would choose its own plan, but all ranks must run the same one, or their "
+                      "collectives do not match. Choose before fully_shard; for tensor parallel layers, search on one rank "
                       "and broadcast its plan")
     if blocks is None:
         _say_which_layers(model)
@@ -199,5 +199,5 @@ def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoi
 def _cause_of(found: dict[str, Any]) -> str:
     differences = found["recompute_differences"]
     if not differences:
-        return "; does a kernel write to what it reads? Make its call rematch.opaque()"
+        return "; does a kernel write to its input? Call it through rematch.opaque()"
     return f": {what_differs(differences[0])}. {how_to_keep(differences[0]['op'])}"

@@ -129,7 +129,7 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
 def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
     """Returns whether the step that begins is to be verified. Warns of what the last verified step found."""
     if every < 0:
-        raise ValueError(f"verify_every is {every}; it is the number of steps of which one is verified, or 0 for none")
+        raise ValueError(f"verify_every is {every}; it must be N, to verify one of N steps, or 0 for none")
     if every == 0 or not torch.is_grad_enabled():
         return False
     checkpoint.warn_of_differences(stacklevel=5)
@@ -182,7 +182,7 @@ def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: 
                      "steps run")
     else:
         _warn(notes, f"the recorded step called no module that the plan governs ({listed(checkpoint.scope_names())}), so "
-                     "nothing is checkpointed; is the model that runs the one that has the scopes, and is it left eager?")
+                     "nothing is checkpointed; does the model that runs have the scopes, and is it eager?")
 
 
 def _warn(notes: _Notes, what: str) -> None:

@@ -134,7 +134,7 @@ def _refuse_others(model: torch.nn.Module, blocks: Blocks) -> None:
 def _refuse_ungathered(model: torch.nn.Module, checkpoint: Checkpoint) -> None:
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "ds_id") and not checkpoint.is_gathered(parameter):
-            raise Refused(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content comes and goes; say when it is there, "
+            raise Refused(f"{name} is a parameter of DeepSpeed ZeRO-3, whose content is gathered and freed; say when it is gathered, "
                           "before scopes: checkpoint.gathered_by(lambda p: p.ds_status.name == 'AVAILABLE', "
                           "model.parameters())")
 

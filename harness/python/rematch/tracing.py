@@ -58,8 +58,8 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
         return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in steps_of("trace", step)]
     refuse_in_recorded_step("trace")
     if is_fully_sharded(model):
-        warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not of the trace: predicted "
-                      "peaks do not hold; trace it before fully_shard", stacklevel=2)
+        warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not in the trace: predicted peaks "
+                      "are wrong; trace it before fully_shard", stacklevel=2)
     model.zero_grad(set_to_none=True)
     try:
         with left_as_it_was(model), scopes(model, blocks=blocks):

@@ -43,7 +43,7 @@ def functions_watched(unrecorded):
             after = contents_of(arguments)
         refuse_silent_write(name, before, after)
         if name.partition(".")[0] in KNOWN_LIBRARIES and any(content is None for _, content in after):
-            _refuse(f"{name} may write to its arguments without telling torch, which tensors without data do not show")
+            _refuse(f"{name} may write to its arguments without telling torch, and tensors without data cannot show this")
         return result
 
     holder.apply = classmethod(apply)

@@ -274,7 +274,7 @@ TEST_CASE("an op on a different stream than its region is refused", "[device]") 
     CHECK_THROWS_WITH(
         forward_with(where),
         "region blocks.0: " + std::string(op) + " ran on stream " + side +
-            " of cuda:0, and ops of the region before it on stream 0 of cuda:0; "
+            " of cuda:0, but earlier ops of the region ran on stream 0 of cuda:0; "
             "recompute runs a region on one stream. Switch streams outside the region");
   }
 }
@@ -289,7 +289,7 @@ TEST_CASE("recompute on a different stream than forward is refused", "[device]")
     recording.finish();
     CHECK_THROWS_WITH(
         loss.backward(),
-        "region blocks.1: aten::mm ran on stream 0 of cuda:0 in forward, and would be "
+        "region blocks.1: aten::mm ran on stream 0 of cuda:0 in forward, but would be "
         "recomputed on stream " +
             side + " of cuda:0; read saved tensors on the stream that forward ran on");
   }

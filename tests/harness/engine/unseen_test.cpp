@@ -42,7 +42,7 @@ TEST_CASE("changed content in new memory of a storage is detected by its hash") 
                    kNewMemory(network, hidden);
                    network.parameters[0].mutable_data_ptr<float>()[0] += 1.0F;
                  }},
-                "where no version tells", OutsideCheck::kHashes);
+                "without a change of its version", OutsideCheck::kHashes);
 }
 
 // Writes without bumping the parameter's version.

@@ -92,7 +92,7 @@ class ErrorsTest(unittest.TestCase):
         rematch.apply(self.model, self.plan)
         other = Stack()
         self.model.layers[0].register_forward_hook(lambda *_: rematch.trace(other, lambda: other(self.x)) and None)
-        self.assert_raises(rematch.Refused, "runs steps of its own", lambda: self.model(self.x))
+        self.assert_raises(rematch.Refused, "runs its own steps", lambda: self.model(self.x))
 
     def test_an_error_of_the_program_is_its_own(self):
         def fail(*_):

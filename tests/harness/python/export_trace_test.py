@@ -148,7 +148,7 @@ class ExportTraceTest(unittest.TestCase):
 
         self.assertIn("aten::tanh", [op["name"] for op in traced()["types"][0]["ops"]])
         with FakeTensorMode(allow_non_fake_inputs=True), self.assertRaisesRegex(
-                Refused, "liger_kernel.ops.rope:Rope may write .* tensors without data do not show; record the step with"):
+                Refused, "liger_kernel.ops.rope:Rope may write .* tensors without data cannot show this; record the step with"):
             traced()
 
     def test_llama_of_transformers(self):

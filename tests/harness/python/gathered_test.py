@@ -112,7 +112,7 @@ class BlockSwapTest(Case):
             self.gradients(model, checkpoint)
         checkpoint.gathered_by(lambda weight: weight.numel() > 0, [layer.weight for layer in model.layers])
         model.fetches = False
-        with self.assertRaisesRegex(RuntimeError, "not there again, as its gathered_by\\(\\) callback said") as error:
+        with self.assertRaisesRegex(RuntimeError, "still missing, according to its gathered_by\\(\\) callback") as error:
             self.gradients(model, checkpoint)
         self.assertNotIn("\n", str(error.exception))
 

@@ -490,7 +490,7 @@ class RefusalTest(Case):
                                ("check", lambda: rematch.check(self.sound, self.step, self.checkpoint)),
                                ("profile", lambda: rematch.profile(self.sound, self.step, self.trace))):
             self.assert_refused(lambda name=name, function=function: run(name, function),
-                                f"rematch.{name} runs steps of its own, and was called in a step that is recorded")
+                                f"rematch.{name} runs its own steps, but was called in a recorded step")
 
     def test_what_is_no_checkpoint(self):
         self.assert_refused(lambda: rematch.check(self.model, self.step, self.plan),
