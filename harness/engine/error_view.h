@@ -1,5 +1,5 @@
 // How a host language sees the engine's errors. The engine throws inside ops and saved-tensor
-// hooks, whose callers know std::exception alone. A host that has error classes of its own
+// hooks, whose callers know only std::exception. A host language with its own error classes
 // registers a function that throws them instead.
 #pragma once
 
@@ -15,7 +15,7 @@ enum class ErrorKind : std::uint8_t { kRefused, kStreamMismatch };
 // with the host's locks in any state.
 using HostThrow = void (*)(ErrorKind kind, const char* message);
 
-// Null: errors are thrown as they are. Set it before the first Recording.
+// If null, errors are thrown unchanged. Set it before the first Recording.
 void set_host_throw(HostThrow host_throw);
 
 // Throws the host's error if there is a host.

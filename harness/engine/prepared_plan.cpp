@@ -35,7 +35,7 @@ std::optional<int> layer_distance(std::string_view scope) {
 }
 
 // Returns "blocks." for a region whose first scope is the layer blocks.3. Returns an empty text if
-// the first scope is no layer.
+// the first scope is not a layer.
 std::string list_of(const PlannedRegion& region) {
   if (region.layers.empty()) return {};
   const std::string layer = std::to_string(region.layers.front());

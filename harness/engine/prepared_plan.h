@@ -79,8 +79,8 @@ struct Checkpoint::Prepared {
   mutable GatheredTensors gathered;
 
   bool has_several_shapes() const { return first_regions.size() > 1; }
-  // The distance of the layer from the region's first layer. Absent if the layer is no inner layer
-  // of the region.
+  // The distance of the layer from the region's first layer. Absent if the layer is not an inner
+  // layer of the region.
   std::optional<int> inner_layer(const std::string& scope, std::size_t region) const;
 
  private:

@@ -29,7 +29,8 @@ namespace rematch {
 // Returns a number for the code of a pair of Python functions. The number is the same in every
 // step. It is -1 for functions of a checkpointing library. Acquires the interpreter's lock itself.
 using IdentifyHooks = std::int64_t (*)(void* pack, void* unpack);
-// Returns the c10::TensorImpl of a Python object, borrowed; null if the object is no tensor.
+// Returns the c10::TensorImpl of a Python object, borrowed. Returns null if the object is not a
+// tensor.
 using TensorOf = void* (*)(void* python_object);
 
 // Registers both functions for the whole process. Call this before the first recorded step. Without

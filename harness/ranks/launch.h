@@ -54,7 +54,7 @@ class Launcher {
   // once. Both throw RanksError if the launchers' store is gone.
   void tell(const std::string& name, const std::string& text);
   std::optional<std::string> told(
-      const std::string& name);  // absent if no launcher has told a text of this name
+      const std::string& name);  // absent if no launcher has sent a text of this name
 
  private:
   struct Job;

@@ -25,8 +25,8 @@ struct ComparisonSettings {
   std::optional<int> num_timed_steps;  // number of timed steps per round; if absent, num_steps
   RoundRule rounds;         // rounds of time passes; no times are measured if `most` is 0
   bool times_only = false;  // skips the exact passes, so there are no counts and no bits
-  // Times all points alternately in one process. The reference runs once more in a fresh process,
-  // as the control. Points must not be on several ranks.
+  // Times all points alternately in one process. The reference runs again in a fresh process, as
+  // the control. Points must not be on several ranks.
   bool in_process = false;
   ChildRule children;
   // Points with a larger predicted peak are skipped. The reason is that when memory runs out, the

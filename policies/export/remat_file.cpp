@@ -59,7 +59,7 @@ class RegionParts {
               const RegionType& type, OpRange range)
       : trace_(trace), region_(region), type_(type), range_(range), graph_(index.graph(range)) {}
 
-  // Finds the parts. Returns a problem if they are no saved regions.
+  // Finds the parts. Returns a problem if they are not saved regions.
   Problem find() {
     if (Problem problem = find_parts()) return problem;
     return problem_of_ops();

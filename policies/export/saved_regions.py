@@ -9,7 +9,7 @@ import functools
 import torch
 import torch_remat
 
-# Every checkpointed module, and the parts of it that recompute skips. True: an op behind the part reads its result
+# Every checkpointed module, and the parts of it that recompute skips. True: an op after the part reads its result
 # again.
 MODULES = {
 @MODULES@}

@@ -33,7 +33,7 @@ struct Verdict {
 // the report lacks them. `full` has the same schedule.
 Verdict judge_point(const PointRecord& point, const PointRecord* none, const PointRecord* full);
 
-// Returns the bytes of the peak that no policy can remove: all but saved and recomputed
+// Returns the bytes of the peak that no policy can remove: everything except saved and recomputed
 // activations. For a peak in the optimizer that is the whole peak.
 Bytes out_of_reach(const MemoryRecord& memory);
 

@@ -1,4 +1,4 @@
-"""Which releases of torch the presets build for, and where the package's library for each of them is."""
+"""Finds the releases of torch that the presets build for, and the package's library for each of them."""
 
 import pathlib
 
@@ -6,7 +6,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def releases():
-    """Returns the supported ones, such as "2.11", oldest first."""
+    """Returns the supported releases, such as "2.11", oldest first."""
     found = [folder.name for folder in (ROOT / "scripts" / "libtorch").iterdir() if folder.is_dir()]
     return sorted(found, key=lambda release: tuple(map(int, release.split("."))))
 

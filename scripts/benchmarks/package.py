@@ -38,9 +38,9 @@ class Result:
     step: Row
     peak: Row
     extra: Row  # None unless only dispatch takes time
-    num_more_ops: int  # than without checkpointing
+    num_more_ops: int  # compared with no checkpointing
     bits_equal: bool
-    target: Row = None  # the step again, with the limit that only dispatch has
+    target: Row = None  # the step again, with the limit for steps in which only dispatch takes time
 
     @property
     def verdicts(self):
@@ -160,7 +160,7 @@ def markdown(found):
     tables = []
     for model in dict.fromkeys(result.model for result in found):
         lines = [f"**{model}**", "",
-                 "| kept | arm | step over none (95 % interval) | extra time an op of forward | more ops than none | peak | bits | |",
+                 "| kept | arm | step over none (95 % interval) | extra time per forward op | more ops than none | peak | bits | |",
                  "| --- | --- | --- | --- | --- | --- | --- | --- |"]
         lines += [line_of(result) for result in found if result.model == model]
         tables.append("\n".join(lines))

@@ -15,7 +15,7 @@ class Row:
     interval: list = None
     limit: float = None
     note: str = ""
-    strictly: bool = False  # must be below the limit, not at it
+    strictly: bool = False  # the value must be below the limit, not equal to it
 
     def holds(self, value):
         return value < self.limit or (not self.strictly and value == self.limit)
@@ -79,8 +79,8 @@ def nearest_to_its_limit(rows):
 
 
 def summary(rows_by_heading):
-    """Returns one line per group that has targets: how many rows met theirs, and the row that came nearest to
-    missing its own, or missed it by most."""
+    """Returns one line per group that has targets. It states how many rows met their targets, and the row closest to
+    its limit or furthest above it."""
     lines = ["| | rows that met their target | the worst of them | target | measured (95 % interval) |",
              "| --- | --- | --- | --- | --- |"]
     for heading, rows in rows_by_heading.items():

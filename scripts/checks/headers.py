@@ -1,4 +1,4 @@
-"""Checks that each header compiles alone, and when it is included twice."""
+"""Checks that each header compiles on its own, and when it is included twice."""
 
 import functools
 import re
@@ -10,9 +10,9 @@ from checks.tree import problems_of_each
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Winvalid-pch", "-I."]
 
-# Headers that many others include and that take most of their time; each set is precompiled once. A header starts
-# from the first set that it includes completely, directly or not. So the set declares nothing that the header would
-# lack alone.
+# Headers that many others include and that take most of their time. Each set is precompiled once. A header starts from
+# the first set that it includes completely, directly or not. The set therefore declares nothing that the header would
+# miss on its own.
 COMMON = (
     ("torch/csrc/distributed/c10d/ProcessGroup.hpp",),
     ("ATen/core/dispatch/Dispatcher.h",),
@@ -101,8 +101,8 @@ class Precompiled:
 
 
 def chains_of(tree, names, kind_of):
-    """Groups the headers into as few chains as possible. In a chain each header includes the one before it, directly
-    or not, and is of the same kind. Then nothing precedes a header but what it includes itself, so one
+    """Groups the headers into as few chains as possible. In a chain each header includes the one before it, directly or
+    not, and is of the same kind. Each header is then preceded only by headers that it includes itself, so one
     compilation checks the whole chain. Uses Fulkerson's reduction of Dilworth's theorem to matching."""
     before = {}
 

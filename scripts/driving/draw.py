@@ -32,7 +32,7 @@ def draw_case(seed, attempt, catalogue, tool):
 
 
 def file_drawer(rng, case, tool, layers):
-    """Returns None if the model has no trace. The case's run must then say why."""
+    """Returns None if the model has no trace. The case's run must then report the reason."""
     done = tool.start("trace", *words_of(case.model, ""))
     return FileDrawer(rng, json.loads(done.out), layers) if done.code == 0 else None
 

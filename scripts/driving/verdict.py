@@ -3,7 +3,7 @@
 import collections
 
 HARMLESS = ("rematch: note: ", "rematch: warning: ", "rematch: hint: ")
-MOST_LETTERS = 1000  # of a rejection; one name may take 300, and a list of op names too
+MOST_LETTERS = 1000  # length of a rejection; one name may take 300 characters, and a list of op names too
 TRACES_OF_A_CRASH = ("terminate called", "Assertion", "what():", "Exception raised from",
                      "AddressSanitizer", "Segmentation")
 

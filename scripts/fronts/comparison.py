@@ -69,7 +69,7 @@ class Row:
 
 @dataclasses.dataclass
 class Offer:
-    """One of PyTorch's modes: the bytes by which the step rose, and the ops that ran again."""
+    """One of PyTorch's modes: the bytes that the step adds at its peak, and the ops that ran again."""
 
     family: str
     name: str
@@ -104,8 +104,8 @@ def profile_of(trace, device):
 
 
 def rise_of(model, step):
-    """Returns the bytes by which the step rises at its highest op boundary. Repeats until two steps agree, because
-    the first steps compile or fill caches."""
+    """Returns the bytes that the step adds at its highest op boundary. Repeats until two steps agree, because the first
+    steps compile or fill caches."""
     risen = None
     for _ in range(MOST_STEPS):
         model.zero_grad(set_to_none=True)

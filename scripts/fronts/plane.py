@@ -2,7 +2,7 @@
 
 import dataclasses
 
-# Two plans count as equally fast within this fraction, because ops that take almost no time add up to it.
+# Two plans count as equally fast within this fraction, because the times of almost free ops add up to it.
 SAME_TIME = 1e-4
 
 

@@ -63,7 +63,7 @@ def _times_of(profile):
 
 def with_dear_ops_alone(trace, profile):
     """Returns the profile in units of a thousandth, in which every forward op takes 1 unit unless it is a product or
-    attention. That is almost nothing. It must not be 0, because the search drops plans that recompute in no time."""
+    attention. The time must not be 0, because the search drops plans that recompute in no time."""
     is_dear = [op["class"] in DEAR_CLASSES for _, op in _ops_of(trace)]
     times = [SMALL_UNITS * time_ns if dear else 1 for dear, time_ns in zip(is_dear, _times_of(profile), strict=True)]
     backward = {"types": [kind | {"times_ns": [SMALL_UNITS * time_ns for time_ns in kind["times_ns"]]}
@@ -81,7 +81,7 @@ class CountedOps(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func is torch.ops.aten.detach.default:  # a mode makes these when it saves a tensor
+        if func is torch.ops.aten.detach.default:  # a mode runs these ops when it saves a tensor
             return func(*args, **kwargs)
         tensors = (tensor for value in (*args, *kwargs.values()) for tensor in tensors_in(value))
         self.counts[op_key(op_name(func), [tensor.shape for tensor in tensors])] += 1

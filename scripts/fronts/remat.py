@@ -1,18 +1,18 @@
-"""Every choice of regions that torch_remat offers for the modules of a layer: each is saved or recomputed. Where a
-module's output is read by plain ops of the layer, torch_remat has to be told, and it is."""
+"""Every choice of regions that torch_remat offers for the modules of a layer: each is saved or recomputed. If plain ops
+of the layer read a module's output, torch_remat is told so."""
 
 import contextlib
 import functools
 import itertools
 
-# More choices than this would take minutes a model, so modules without parameters are left out first.
+# A larger number of choices would take minutes per model, so modules without parameters are left out first.
 MAX_CHOICES = 6
-# Modules whose saving would save nothing. A layer may call one several times, and names of regions must be unique.
+# Modules that are never worth saving. A layer may call one several times, and names of regions must be unique.
 NEVER_REGIONS = ("Dropout", "Identity")
 
 
 def choice_of(name):
-    """A module of a second stream of tokens is treated as its twin of the first one."""
+    """Returns the name of the first stream's module for a module of the second stream of tokens."""
     return name.removesuffix("_context")
 
 

@@ -96,8 +96,8 @@ class Trainer:
 
 
 def budget_of(workload):
-    """Returns a budget between the peaks of no plan and of recomputing every layer, so that the answer has some of
-    both."""
+    """Returns a budget between the peaks of no plan and of recomputing every layer, so that the plan both keeps and
+    recomputes layers."""
     import rematch
     traced = rematch.trace(workload.model, workload.step)
     peaks = [rematch.predict(traced, rematch.resolve(traced, policy), optimizer="adamw")["peak_bytes"]

@@ -34,11 +34,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts  # noqa: E402
 
 aten = torch.ops.aten
-# The first step comes in addition. In later turns a rival's kernels are loaded and the device is busy.
+# The first step is additional. In later turns a rival's kernels are loaded and the device is busy.
 FIRST_WARM_UP = {"min_steps": 2, "min_seconds": 1.0}
 LATER_WARM_UP = {"min_steps": 1, "min_seconds": 0.3}
 REASON_CHARS = 2000
-DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # from here on the text is the same for every error
+DYNAMO_ADVICE = "\n\nSet TORCHDYNAMO_VERBOSE=1"  # from this position on, the text is the same for every error
 PR_SET_PDEATHSIG = 1  # linux/prctl.h; a child whose parent was killed must not keep the device busy
 BACKENDS = {"math": SDPBackend.MATH, "flash": SDPBackend.FLASH_ATTENTION,
             "efficient": SDPBackend.EFFICIENT_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}

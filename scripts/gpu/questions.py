@@ -160,7 +160,7 @@ def fits_kind(question, kind):
 
 
 def makespan(seconds, workers):
-    """Returns the time until the last of these tasks ends if the longest start first."""
+    """Returns the time until the last of these tasks ends, if the longest tasks start first."""
     ends = [0] * workers
     for one in sorted(seconds, reverse=True):
         ends[ends.index(min(ends))] += one

@@ -13,7 +13,7 @@ PATIENCE_S = 60
 
 
 class NoBrowser(Exception):
-    """There is no Chromium here, and none can be installed. The text says why."""
+    """Raised if no Chromium is here and none can be installed. The text says why."""
 
 
 class BrowserError(Exception):

@@ -14,7 +14,7 @@ GB = 10 ** 9
 @dataclass
 class Table:
     columns: list
-    rows: dict  # key -> cells; quoted_figures.json names a row by its key
+    rows: dict  # key -> cells; quoted_figures.json refers to a row by its key
 
     def markdown(self):
         if not self.rows:

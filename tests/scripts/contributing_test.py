@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md are true: each named file exists, and holds the named thing that is to be copied."""
+"""Tests that the recipes of CONTRIBUTING.md are true: each named file exists and contains the named example."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# The thing that NAME stands for, in recipes whose files carry the name of the thing.
+# The example that replaces NAME, in recipes whose files contain that name.
 COPIED = {"Add a policy": None, "Add a model family": "moe", "Add a fused kernel": "silu_mul", "Add a report field": None,
           "Add a command": "render"}
 ITEM = re.compile(r"\d+\. (?P<files>`[^:]+`): (?P<why>.+) See `(?P<thing>[^`]+)`\.")

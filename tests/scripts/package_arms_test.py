@@ -25,7 +25,7 @@ for line in sys.stdin:
     print({"time": lambda: arm["ns"] * int(rest[0]), "bits": lambda: arm.get("bits", "a"), "peak": lambda: arm["peak"],
            "ops": lambda: json.dumps({"forward": 10, "backward": arm["ops"]})}[request](), flush=True)
 """
-# Stands in for a Python that has torch. With no file `remat` beside it there is no torch_remat.
+# Stands in for a Python that has torch. Without a file `remat` next to it, torch_remat is missing.
 PYTHON = """#!/bin/sh
 here=$(dirname "$0")
 if [ "$1" = -c ]; then

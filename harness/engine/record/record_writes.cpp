@@ -121,7 +121,7 @@ void Recorder::hold_writes() {
 }
 
 // Returns a value on the storage that replay computes. Prefers `otherwise` if it is such a value.
-// Returns `otherwise` also if there is no such value.
+// Returns `otherwise` also if no such value exists.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   if (record_->values[otherwise].op.has_value()) return otherwise;
   const auto found = std::find_if(record_->values.begin(), record_->values.end(),

@@ -147,8 +147,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], chosen: list[bool],
                   excess: int) -> bool:
-    """Searches each chosen step again, for an answer whose peak is lower by the excess, or for the lowest peak that there
-    is. Returns whether any answer got a lower peak."""
+    """Searches each chosen step again, for an answer whose peak is lower by the excess, or for the lowest possible
+    peak. Returns whether any answer got a lower peak."""
     is_any_lower = False
     for index, run in enumerate(searches):
         peak = fronts[index]["answer"]["predicted_peak_allocated_bytes"]

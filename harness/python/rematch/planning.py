@@ -228,7 +228,7 @@ def _read_plan(name: str) -> Any:
     try:
         document = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON file: {error}") from None
+        raise ValueError(f"{path} is not a JSON file: {error}") from None
     points = document.get("points", []) if isinstance(document, dict) else []
     if not number and not points:
         return document

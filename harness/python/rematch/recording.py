@@ -127,7 +127,7 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
 
 
 def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
-    """Returns whether the step that begins is to be verified. Warns of what the last verified step found."""
+    """Returns whether the step that begins must be verified. Warns of what the last verified step found."""
     if every < 0:
         raise ValueError(f"verify_every is {every}; it must be N, to verify one of N steps, or 0 for none")
     if every == 0 or not torch.is_grad_enabled():

@@ -127,7 +127,7 @@ def _refuse_others(model: torch.nn.Module, blocks: Blocks) -> None:
             raise ValueError(f"blocks['{path}'] is empty; it must list the model's layers")
         for index, module in enumerate(modules):
             if id(module) not in known:
-                raise ValueError(f"blocks['{path}'][{index}], a {type(module).__name__}, is no module of this "
+                raise ValueError(f"blocks['{path}'][{index}], a {type(module).__name__}, is not a module of this "
                                  f"{type(model).__name__}")
 
 

@@ -85,7 +85,7 @@ const RankPlace& quiet(const RankPlace& place) {
   return place;
 }
 
-// Waits until `name` has been told. Returns nothing after `give_up_at` or after a signal.
+// Waits until a launcher has sent `name`. Returns nothing after `give_up_at` or after a signal.
 std::optional<std::string> wait_for(Launcher& launcher, const std::string& name,
                                     Clock::time_point give_up_at) {
   while (true) {

@@ -2,7 +2,7 @@
 // from it.
 //
 // Note [Every second matmul]
-// The count starts anew in each region and is incremented before the test, so calls 1, 3, 5 are
+// The count restarts in each region and is incremented before the test, so calls 1, 3, 5 are
 // kept. The counted names are exact: aten::mm, in torchtitan also aten::linear, in NeMo Automodel
 // also grouped matmuls, but never aten::addmm. The lists name fused attention as the systems do.
 // Source: reference implementations of torchtitan (distributed/activation_checkpoint.py),

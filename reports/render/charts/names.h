@@ -24,8 +24,8 @@ struct NamePlaces {
 // not cover them.
 void add_names(Picture& picture, const std::vector<Name>& names, const NamePlaces& places);
 
-// Returns the label beside a marker at `at`, at the first of sixteen places where it covers none of
-// `obstacles` and stays in `bounds`. Absent if there is no such place.
+// Returns the label next to a marker at `at`, at the first of sixteen places where it covers none
+// of `obstacles` and stays in `bounds`. Absent if no place fits.
 std::optional<Label> place_label(Label label, Position at, double clearance, double growth,
                                  const std::vector<Box>& obstacles, const Box& bounds);
 

@@ -146,7 +146,7 @@ TEST_CASE("each family makes plans for some hazards") {
   }
 }
 
-TEST_CASE("hashes of outside tensors refuse no hazard") {
+TEST_CASE("hashing outside tensors rejects no hazard") {
   prepare_process();
   for (const Hazard& hazard : all_hazards()) {
     if (!hazard.refusal.empty()) continue;

@@ -451,7 +451,7 @@ class RefusalTest(Case):
         flat = torch.nn.Linear(32, 32)
         self.assert_refused(lambda: rematch.trace(flat, lambda: flat(self.x).sum()),
                             "Linear has no list of equal layers; name them: blocks=", ValueError)
-        for blocks, words in (({"layers": [flat]}, r"blocks\['layers'\]\[0\], a Linear, is no module of this Model"),
+        for blocks, words in (({"layers": [flat]}, r"blocks\['layers'\]\[0\], a Linear, is not a module of this Model"),
                               ({"layers": []}, r"blocks\['layers'\] is empty")):
             self.assert_refused(lambda blocks=blocks: rematch.scopes(self.model, blocks=blocks), words, ValueError)
 
@@ -513,7 +513,7 @@ class RefusalTest(Case):
     def test_files_of_no_plan(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "front.json"
-            for text, words in (("{", "front.json is no JSON file"), ('{"points": [{}, {}]}', "has 2 points; name one"),
+            for text, words in (("{", "front.json is not a JSON file"), ('{"points": [{}, {}]}', "has 2 points; name one"),
                                 ("[]", "a JSON object is expected")):
                 path.write_text(text, encoding="utf-8")
                 self.assert_refused(lambda: rematch.Checkpoint(path), words, Exception)

@@ -135,7 +135,7 @@ TEST_CASE("native_dropout and its backward on meta have the layout of the CPU") 
   }
 }
 
-// Groups end at 2, 4 and 6. A width of 5 is no multiple of 16 bytes, so rows of the product are
+// Groups end at 2, 4 and 6. A width of 5 is not a multiple of 16 bytes, so rows of the product are
 // padded.
 TEST_CASE("_grouped_mm on meta has the layout of the CPU") {
   const at::Tensor ends = at::arange(1, 4, at::TensorOptions().dtype(at::kInt)).mul_(2);

@@ -51,7 +51,7 @@ TEST_CASE("on sm_90 LibTorch chooses cuDNN in bfloat16, and flash in determinist
   use_attention_backend(kFlash);
 }
 
-TEST_CASE("the first attention op lets LibTorch choose, and later ops keep that choice",
+TEST_CASE("the first attention op lets LibTorch choose, and later ops keep the choice",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   use_attention_backend(kMath);

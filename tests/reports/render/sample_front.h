@@ -5,9 +5,10 @@
 
 namespace rematch::testing {
 
-// Contains everything that a front's page can show: points that are only predicted; points that run
-// as predicted, slower, larger, or behind another point; a run that fails; baselines at one place;
-// names that are long or mean something in markup; and a device limit among the points.
+// Contains everything that a front's page can show: points that are only predicted, that run as
+// predicted, that are slower or larger, or that lose to another point. Also a run that fails,
+// baselines at one place, names that are long or contain markup, and a device limit among the
+// points.
 FrontRecord representative_front();
 
 // The same front before anything was run.

@@ -18,8 +18,8 @@ struct Sweep {
 
 using Names = std::vector<std::string>;
 
-// kv_tokens has as many values as tokens and follows from them, so it is no axis. The seed comes
-// last, although it has as many values as the batch.
+// kv_tokens has as many values as tokens and follows from them, so it is not an axis. The seed
+// comes last, although it has as many values as the batch.
 TEST_CASE("a sweep's axes are its independent values, the longest first, the seed last") {
   const Sweep sweep(representative_sweep());
   REQUIRE(sweep.models.size() == 3);

@@ -42,7 +42,7 @@ struct Row {
 // as many matmuls. It saves 20 MiB and takes 1.1 times as long as none.
 TEST_CASE("a verdict states the effect of a policy and its obstacles") {
   const std::vector<Row> rows = {
-      {"a lower peak at a price", [](auto&, auto&) {}, VerdictKind::kLowersPeak,
+      {"a lower peak for more time", [](auto&, auto&) {}, VerdictKind::kLowersPeak,
        "lowers the peak by 20 % for 10 % more time"},
       {"the same time",
        [](auto& point, auto&) {
@@ -54,17 +54,17 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
          point.time->ratio = StepRatioRecord{"none", 0.9, {{0.88, 0.92}}, "faster"};
        },
        VerdictKind::kLowersPeak, "lowers the peak by 20 % and takes 10 % less time"},
-      {"a price that is lost in noise",
+      {"a time within noise",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 1.0, {{0.9, 1.1}}, "unsure"};
        },
        VerdictKind::kLowersPeak, "lowers the peak by 20 %; time unsure"},
-      {"a price that no interval of use holds",
+      {"a time with a useless interval",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"none", 0.81, {{0.4, 1.64}}, "unsure"};
        },
        VerdictKind::kLowersPeak, "lowers the peak by 20 %; too noisy to measure"},
-      {"time held against another point than the peak",
+      {"a time relative to another point",
        [](auto& point, auto&) {
          point.time->ratio = StepRatioRecord{"full", 0.9, {{0.88, 0.92}}, "faster"};
        },
@@ -76,7 +76,7 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
        VerdictKind::kLowersPeak, "lowers the peak by 20 %; time unsure"},
       {"no time pass", [](auto& point, auto&) { point.time.reset(); }, VerdictKind::kLowersPeak,
        "lowers the peak by 20 %; time not measured"},
-      {"what is left is in the optimizer",
+      {"the remaining peak is in the optimizer",
        [](auto& point, auto&) { move_to_optimizer(point, 60_MiB); }, VerdictKind::kLowersPeak,
        "lowers the peak by 40 % for 10 % more time; no policy can go lower: the peak is in the "
        "optimizer, held by parameters 62 %, optimizer 31 %"},
@@ -158,7 +158,7 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
          point.parity->first_parameter_without_gradient = "head.bias";
        },
        VerdictKind::kDifferent, "parity proves nothing: parameter head.bias got no gradient"},
-      {"other counts than planned",
+      {"counts that differ from the plan",
        [](auto& point, auto&) {
          point.effect->counts_equal_prediction = false;
          point.effect->detail = "recompute matmul: 70 executed, 60 planned";
@@ -171,7 +171,7 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
          point.effect = EffectRecord{"none", true, true, ""};
        },
        VerdictKind::kNoEffect, "changes nothing: its plan equals none's, as its name says"},
-      {"no effect that was allowed",
+      {"an allowed plan without effect",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", false, true, ""};
        },

@@ -54,7 +54,7 @@ TEST_CASE("Welch's difference equals the one found by hand") {
   CHECK_THROWS_AS(welch_difference({1}, {1, 2}), std::invalid_argument);
 }
 
-TEST_CASE("a difference inside the margin is no evidence, one without noise outside is proof") {
+TEST_CASE("differences inside the margin are no evidence, and exact ones outside are proof") {
   CHECK(probability_within({0.5, 0.1, 4}, 0.5) == 1);
   CHECK(probability_within({0.5, 0.0, 4}, 0.4) == 0);
   CHECK(probability_within({0.5, 0.0, 4}, 0.6) == 1);

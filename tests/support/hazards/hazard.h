@@ -23,7 +23,7 @@ using Watched = std::shared_ptr<std::vector<at::Tensor>>;
 struct Parts {
   std::vector<at::Tensor> weights;
   std::vector<at::Tensor> buffers;
-  at::Generator generator;  // buffers of this layer alone
+  at::Generator generator;  // buffers that belong only to this layer
   Watched watched;          // tensors that all layers of the model share
   int layer = 0;
   const at::Tensor& operator[](std::size_t index) const { return weights[index]; }

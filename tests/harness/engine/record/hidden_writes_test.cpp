@@ -107,7 +107,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y.narrow(0, 1, 2));
          return at::sin(y) * before;
        }},
-      {"through a view made after a write",
+      {"through a view that was made after a write",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w) * 2.0;
          y.add_(w);
@@ -121,7 +121,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          const at::Tensor between = (scaled(y) + w).sin();
          return before * between * at::sin(scaled(y, 3.0F));
        }},
-      {"then in place by an op",
+      {"before an op writes in place",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor between = (scaled(y) + w).sin();
@@ -151,7 +151,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          return at::sin(y);
        }},
       {"mark_dirty", [](T x, T w) { return at::sin(ScalesByPointer::apply(at::mm(x, w) * 1.0)); }},
-      {"mark_dirty, and saved at once",
+      {"mark_dirty on a tensor that is saved at once",
        [](T x, T w) { return at::sin(SavesWhatItScaled::apply(at::mm(x, w) * 1.0) + w); }},
       {"mark_dirty of a view",
        [](T x, T w) {
@@ -180,7 +180,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return at::mm(x, w) * y * at::cos(y) * before;
        }},
-      {"into what was detached",
+      {"into a tensor after its detach()",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor detached = y.detach();
@@ -188,14 +188,14 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return at::sin(y) * detached * before;
        }},
-      {"into a piece that shares no version",
+      {"into a piece with a separate version",
        [](T x, T w) {
          const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
          const at::Tensor before = (halves[0] + halves[1]).sin();
          scaled(halves[1]);
          return at::cat({at::sin(halves[0]), halves[1].cos()}) * at::cat({before, before});
        }},
-      {"beside an op's write into another piece",
+      {"after an op wrote into another piece",
        [](T x, T w) {
          const std::vector<at::Tensor> halves = at::unsafe_split(at::mm(x, w), 2, 0);
          halves[0].mul_(0.5);
@@ -209,7 +209,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(ones);
          return at::sin(at::mm(x, w) * ones);
        }},
-      {"into an empty tensor, told",
+      {"into an empty tensor with a version change",
        [](T x, T w) {
          const at::Tensor ones = at::empty({4, 4});
          std::iota(ones.mutable_data_ptr<float>(), ones.mutable_data_ptr<float>() + 16, 1.0F);
@@ -293,7 +293,7 @@ const std::vector<NamedLayer>& layers_with_pointers() {
          scaled_as_told(row, 0.5F);
          return before * y.cos() * row;
        }},
-      {"for one kernel after the other",
+      {"for two kernels in succession",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor before = (scaled_as_told(y, 0.5F) + w).sin();
@@ -382,7 +382,7 @@ const std::vector<NamedLayer>& layers_with_opaque_calls() {
          });
          return before * made[0].cos() * at::cos(y.t());
        }},
-      {"that scales its argument again",
+      {"that scales its argument twice",
        [](T x, T w) {
          const at::Tensor y =
              run_opaquely({x}, {}, [&] { return std::vector<at::Tensor>{at::mm(x, w)}; })[0];
@@ -452,7 +452,7 @@ TORCH_LIBRARY_IMPL(rematch_hidden_writes_test, CPU, library) {
 // Layers that write to a constant: a value that the record keeps because replay cannot make it.
 const std::vector<NamedLayer>& layers_with_constants() {
   static const std::vector<NamedLayer> all = {
-      {"read, then written in place",
+      {"that is read and then written in place",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = filled(1.0F);
@@ -460,7 +460,7 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.mul_(0.25);
          return before * at::cos(y * numbers);
        }},
-      {"written in place at once",
+      {"that is written in place first",
        [](T x, T w) { return at::cos(at::mm(x, w) * filled(1.0F).mul_(0.25)); }},
       {"read, then filled",
        [](T x, T w) {
@@ -470,7 +470,7 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.fill_(0.25);
          return before * at::cos(y * numbers);
        }},
-      {"read, then written in part",
+      {"that is read and then partly written",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          const at::Tensor numbers = filled(1.0F);
@@ -478,7 +478,7 @@ const std::vector<NamedLayer>& layers_with_constants() {
          numbers.narrow(0, 1, 1).mul_(0.25);
          return before * at::cos(y * numbers) * numbers.t();
        }},
-      {"filled in parts by ops",
+      {"that ops fill in parts",
        [](T x, T w) {
          const at::Tensor numbers = at::empty({4, 4});
          numbers.narrow(0, 0, 2).fill_(0.5);

@@ -269,7 +269,7 @@ TEST_CASE("of many points only baselines and the front are drawn") {
         std::count_if(all.begin(), all.end(), is_on_front));
 }
 
-// The long name would be cut beside its marker. Two names have room only for small text.
+// The long name would be cut next to its marker. Two names have room only for small text.
 TEST_CASE("each name of a front is complete, also on a narrow screen") {
   const Report report = representative_report();
   for (const PolicyComparison& comparison : compare_policies(report)) {
@@ -286,8 +286,8 @@ TEST_CASE("each name of a front is complete, also on a narrow screen") {
   }
 }
 
-// The points are almost at one place. Some names find room. The others are in the legend, under a
-// letter beside the marker or, if even the letter has no room, beside a neighbour's letter.
+// The points are almost at one place. Some names fit. The others are in the legend, under a letter
+// next to the marker. If even the letter does not fit, it is next to a neighbour's letter.
 TEST_CASE("every point of a front is named beside its marker or in the legend") {
   Plane plane{"crowded"};
   for (int index = 0; index < 12; ++index) {

@@ -259,8 +259,8 @@ TEST_CASE("headings, tiles and verdicts are capitalized, and intervals have a pl
   }
 }
 
-// Hypervolume is a figure for experts. It is only among the words of the folded baselines, and in a
-// table beside.
+// Hypervolume is a figure for experts. It appears only in the text of the folded baselines and in a
+// table there.
 TEST_CASE("hypervolume has no card and no title on a front's page") {
   const std::string page = render_page({}, {}, {{"f.json", testing::representative_front()}});
   for (const char* before : {"<h3>", "<div class=\"tile\"><span>"}) {
