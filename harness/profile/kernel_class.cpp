@@ -22,11 +22,11 @@ struct Rule {
   std::vector<std::string_view> patterns;
 };
 
-// The names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL.
-// Others are those of our kernels that do not have an op's name. nvcc's lambdas do not demangle, so
-// patterns also match a kernel's template arguments. nvjet is cuBLAS from 12.8 on. triton_tem_ are
-// template kernels, nearly always matmuls. jagged_ are elementwise kernels from a namespace named
-// fbgemm.
+// Kernel names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL.
+// Our own kernels need a pattern only if they do not have an op's name. nvcc's lambdas do not
+// demangle, so patterns also match a kernel's template arguments. nvjet is cuBLAS since 12.8.
+// triton_tem_ are template kernels, nearly always matmuls. jagged_ are elementwise kernels from a
+// namespace named fbgemm.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
       {KernelClass::kCollective,

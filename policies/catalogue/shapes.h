@@ -28,7 +28,7 @@ namespace rematch {
 // shapes differ only from a certain layer on, which one of them leaves out. Before that layer,
 // their regions get the treatments of the largest of these shapes.
 //
-// Unites what the plans say of hidden effects.
+// Merges the hidden effects of the plans.
 //
 // Returns Rejected if the numbers of plans and traces differ, or if a plan belongs to another trace
 // or has several shapes. Also returns Rejected if two shapes would issue different collectives in

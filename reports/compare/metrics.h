@@ -11,11 +11,13 @@ MetricRecord compare_exact(Metric metric, const PointRecord& base, const PointRe
                            const Floor& floor);
 
 // Note [When a time is called different]
-// Two conditions must hold. First, the 95 % bootstrap interval of the ratio of medians over process
-// rounds lies beyond the floor. Second, Welch's t test over the rounds' log medians must reject "no
-// difference beyond the floor". After Holm's correction over all rows its p-value may be at most
-// the false-alarm ratio. The interval alone would be wrong once in twenty rows. The t test alone
-// would react to one stalled round.
+// A time is called different only if both of these hold:
+// - The 95 % bootstrap interval of the ratio of medians over process rounds is entirely beyond the
+//   floor.
+// - Welch's t test over the rounds' log medians rejects "no difference beyond the floor". After
+//   Holm's correction over all rows, its p-value is at most the false-alarm ratio.
+// The interval alone would be wrong once in twenty rows. The t test alone would react to one
+// stalled round.
 struct TimeComparison {
   MetricRecord record;
   std::optional<double> p_value;  // not corrected; absent if a side has fewer than two rounds

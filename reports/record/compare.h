@@ -100,7 +100,7 @@ inline constexpr std::array<std::string_view, 8> kWords<CompareVerdict> = {
 
 struct MetricRecord {
   Metric metric = Metric::kStepTime;
-  std::optional<double> base;  // per step; a loss is that of the last step that both sides have
+  std::optional<double> base;  // per step; a loss is taken from the last step that both sides have
   std::optional<double> candidate;
   std::optional<double> ratio;                    // candidate divided by base
   std::optional<std::array<double, 2>> interval;  // 95 % interval of the ratio; only for times

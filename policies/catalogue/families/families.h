@@ -30,7 +30,7 @@ struct RegionLists {
   std::vector<std::string> save;
   std::vector<std::string> recompute;
 };
-// Returns nullopt if `words` are anything else than these two lists. The second may be missing.
+// Returns nullopt if `words` are anything other than these two lists. The second may be missing.
 std::optional<RegionLists> parse_region_lists(const std::vector<std::string>& words);
 // Returns the call in its canonical spelling.
 std::string to_string(const std::string& name, const RegionLists& lists);

@@ -9,9 +9,10 @@
 namespace rematch {
 namespace {
 
-// Note [Output discarding] Megatron-LM recomputes a heavy module as a separate region. It keeps the
-// module's input, and also its output, because the next module saved it. It drops the output of a
-// light module as well, and recomputes it when the consumer's backward needs it.
+// Note [Output discarding] Megatron-LM recomputes a heavy module as a separate region, which keeps
+// the module's input. The module's output stays too, because the next module saves it. Megatron-LM
+// drops the output of a light module as well, and recomputes it when the next module's backward
+// needs it.
 //
 // Here, a heavy module is a region over its scopes. A light module is the set of ops to recompute
 // in a block region that keeps everything else. This region runs by demand (RegionType::by_demand),

@@ -1,5 +1,5 @@
 // The five questions of reports/README.md. Checks the command for each question, what the command
-// prints, and the README's line that reads the answer.
+// prints, and the README's explanation of the answer.
 #include <sstream>
 #include <vector>
 

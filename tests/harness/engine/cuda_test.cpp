@@ -111,7 +111,7 @@ TEST_CASE("backward runs on the device's thread if a recording comes first", "[d
 }
 
 // Returns the ops of backward with their bytes. CUDA's allocator has no tags, so the trace counts
-// bytes in another way than on the CPU.
+// bytes differently than on the CPU.
 std::vector<std::string> backward_of(const ModelSpec& spec, const at::Device& device) {
   const auto model = make_model(spec, device);
   const Batch batch = make_data(spec, "", 1, device)->batch(0);

@@ -1,4 +1,4 @@
-"""rematch.apply: a model that follows a plan wherever it is called, held to the model without it."""
+"""Tests rematch.apply: a model that follows a plan wherever it is called, compared with the model without a plan."""
 
 import contextlib
 import copy
@@ -26,7 +26,7 @@ SCHEDULES = ("whole_region", "on_demand")
 
 
 class Logits(Stack):
-    """The loss is computed outside of it."""
+    """Returns logits, so the caller computes the loss outside of the model."""
 
     def forward(self, x):
         for layer in self.layers:
@@ -35,7 +35,7 @@ class Logits(Stack):
 
 
 class Wrapped(torch.nn.Module):
-    """Calls the forward of what it wraps, as adapters do."""
+    """Calls the forward of the wrapped module, as adapters do."""
 
     def __init__(self, inside):
         super().__init__()
@@ -46,7 +46,7 @@ class Wrapped(torch.nn.Module):
 
 
 class Nested(torch.nn.Module):
-    """Calls a part of itself, and itself once more."""
+    """Calls a part of itself, and then calls itself again."""
 
     def __init__(self):
         super().__init__()
@@ -66,7 +66,7 @@ def plain_step(model, x):
 
 
 def train(model, step, num_steps=NUM_STEPS):
-    """Losses, parameters and the number of recomputed ops after steps of AdamW."""
+    """Returns losses, parameters and the number of recomputed ops after steps of AdamW."""
     torch.manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
@@ -98,7 +98,7 @@ class Case(unittest.TestCase):
         self.assert_nothing_is_recorded()
 
     def assert_nothing_is_recorded(self):
-        """Functions that run steps of their own are refused in a recorded step."""
+        """Functions that run their own steps are refused in a recorded step."""
         model = Model()
         rematch.trace(model, lambda: model(torch.ones(4, 32)))
 
@@ -186,7 +186,7 @@ class StepTest(Case):
         self.assert_trains(lambda model: plain_step(model.body, self.x), Nested(), per_step=0.5)
 
     def test_a_wrapper_that_calls_forward(self):
-        """The wrapped model's own hooks do not run, those of its body do."""
+        """The wrapped model's own hooks do not run, but the hooks of its body do."""
         self.assert_trains(lambda model: plain_step(Wrapped(model), self.x), Nested())
 
     def test_a_gradient_scaler(self):
@@ -421,7 +421,7 @@ class CopyTest(Case):
     def test_a_removed_model_is_as_before(self):
         before = through_pickle(self.model).state_dict()
         self.applied()
-        rematch.remove_scopes(self.model)  # takes off all of it
+        rematch.remove_scopes(self.model)  # removes everything that apply() added
         self.assertEqual([each for each in self.model.modules() if each._forward_pre_hooks or each._forward_hooks], [])
         self.assert_equal(before.values(), self.model.state_dict().values())
 

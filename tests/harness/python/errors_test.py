@@ -1,4 +1,4 @@
-"""Which class an error has: decided where it is thrown, wherever Python meets it."""
+"""Tests that the class of an error is decided where the error is thrown, wherever Python receives it."""
 
 import threading
 import unittest

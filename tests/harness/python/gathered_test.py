@@ -1,4 +1,4 @@
-"""Tests parameters whose content comes and goes between forward and backward."""
+"""Tests parameters whose content is freed and gathered again between forward and backward."""
 
 import itertools
 import unittest

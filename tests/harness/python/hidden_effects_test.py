@@ -1,4 +1,4 @@
-"""Plans that are made in one process and used in another, for code that hides what it does."""
+"""Tests plans that are made in one process and used in another, for code with hidden effects."""
 
 import copy
 import json
@@ -172,7 +172,7 @@ class NamesTest(unittest.TestCase):
 
 class LateTest(unittest.TestCase):
     def test_an_op_and_a_function_that_are_made_inside_the_first_step(self):
-        """As a layer makes them that imports a library when it runs."""
+        """Imitates a layer that imports a library when it runs."""
         model, x = Model(num_layers=2), torch.randn(4, 32)
         numbers = []
 
@@ -240,7 +240,7 @@ class SubclassTest(unittest.TestCase):
 
 class MetaTest(unittest.TestCase):
     def test_a_trace_without_content_narrows_nothing(self):
-        """On meta nobody sees a write, so a function of a known library may write to any argument."""
+        """On meta a write cannot be detected, so a function of a known library may write to any argument."""
         module = types.ModuleType("liger_kernel.ops.late")
         module.Rope = type("Rope", (torch.autograd.Function,), {
             "forward": staticmethod(lambda _, x: x.tanh()), "backward": staticmethod(lambda _, gradient: gradient),

@@ -1,5 +1,5 @@
-"""A model with code that hides what it does: one autograd function and one op that write without telling torch, and an op that
-cannot be repeated. Processes of hidden_effects_test.py import it."""
+"""A model with hidden effects: one autograd function and one op that write without telling torch, and an op that cannot
+be repeated. Processes of hidden_effects_test.py import it."""
 
 import ctypes
 
@@ -24,7 +24,7 @@ def scale_unseen(x, factor):
 
 
 class Rotary(torch.autograd.Function):
-    """Scales its second argument in place, and says nothing of that to torch."""
+    """Scales its second argument in place without telling torch."""
 
     @staticmethod
     def forward(_, weight, x):

@@ -234,7 +234,7 @@ class HooksAroundTest(unittest.TestCase):
         checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "save_mm"))
         for use_reentrant in (False, True):
             with self.subTest(use_reentrant=use_reentrant), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of the layer that leaves its plan, and of the checkpoint
+                warnings.simplefilter("ignore")  # The layer that leaves its plan warns, and so does the checkpoint.
                 Checkpointed.use_reentrant = use_reentrant
                 model = made(Checkpointed)
                 expected = self.step(contextlib.nullcontext, model=model)

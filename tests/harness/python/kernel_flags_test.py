@@ -85,7 +85,7 @@ class KernelFlagsTest(BesideTorch):
         self.check(InDouble)
 
     def test_deterministic_algorithms(self):
-        unset = 3 * 32 * WIDTH * 4  # of the three layers; the result of torch.empty is kept, whatever the plan says
+        unset = 3 * 32 * WIDTH * 4  # bytes of three layers; every plan keeps the result of torch.empty
         self.check(Deterministic, beyond_bytes=unset)
 
     def test_the_number_of_threads(self):

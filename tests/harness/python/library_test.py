@@ -1,4 +1,5 @@
-"""Which library the package loads: the one for the torch that is imported, or a line that says what to do."""
+"""Tests which library the package loads: the one for the imported torch. Without one, an error of one line says what to
+do."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""Tests batches of transformers that have padding, one row or one token, under a plan of a trace without it, and the
-reverse."""
+"""Tests batches of transformers with padding, with one row or with one token, under a plan of an ordinary batch, and
+the reverse."""
 
 import importlib.util
 import unittest

@@ -212,7 +212,7 @@ def apply_on_one_rank(rank, port, distribute, policy):
             model = prepare(Model())
             torch.manual_seed(1)
             with rematch.watch() as figures:
-                for _ in range(3):  # whose gradients add up
+                for _ in range(3):  # the gradients of these passes add up
                     loss = model(x)
                     loss.backward()
             return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
@@ -276,7 +276,7 @@ def by_a_sum(mine, _):
     return total
 
 
-BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # more than a model has layers
+BUFFERS = itertools.cycle([torch.zeros(128) for _ in range(16)])  # more buffers than a model has layers
 
 
 def by_a_sum_of_a_buffer(mine, _):

@@ -1,4 +1,4 @@
-"""Tests parts of a model that only some batches run, such as a vision tower beside a text model."""
+"""Tests parts of a model that only some batches run, such as a vision tower next to a text model."""
 
 import unittest
 import warnings

@@ -87,7 +87,7 @@ class LoopTest(unittest.TestCase):
             self.check(train)
 
     def test_an_applied_model(self):
-        """No trainer knows of it."""
+        """The trainer does not know that the model follows a plan."""
         def applied(train, **options):
             def run(model, num_steps, checkpoint):
                 train(model if checkpoint is None else rematch.apply(model, checkpoint), num_steps, None, **options)

@@ -133,7 +133,7 @@ class TrainingTest(Case):
             self.assertNotIn("\n", said[0])
 
     def test_the_last_step_is_reported_too(self):
-        """report() warns, or else the death of the checkpoint does. Each op is named once."""
+        """report() warns. Otherwise the checkpoint warns when it is destroyed. Each op is named once."""
         self.put(counted)
         for end in ("report", "death", "both"):
             checkpoint = self.checkpoint()

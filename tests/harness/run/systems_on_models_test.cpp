@@ -84,7 +84,8 @@ constexpr Row kRows[] = {
      "0 2: rrrrrrrrrr rr"},
     {"fastvideo(type=block_skip)", "fastvideo(type=block_skip)", kWan, kFullWan},
     {"fastvideo(type=full)", "fastvideo(type=full)", kWan, kFullWan},
-    // One count runs over four blocks of seven and the head. SDPA's names are taken literally.
+    // One count runs over all four blocks of seven matmuls, and over the head. SDPA's names are
+    // taken literally.
     {"fastvideo:ops", "fastvideo:ops", kLlama, "embed..head: SrSrSrSrSrSrSrSrSrSrSrSrSrSrS rrrr"},
     {"fastvideo:ops_block", "fastvideo:ops_block", kWan, kAttention},
     {"fastvideo:attn_only", "fastvideo:attn_only", kWan, kAttention},
