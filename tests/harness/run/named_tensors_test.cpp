@@ -9,8 +9,7 @@ namespace {
 std::vector<std::string> named_tensor_policies() {
   std::vector<std::string> policies = matrix_policies();
   std::erase_if(policies, [](const std::string& policy) {
-    return !policy.starts_with("remat_") ||
-           policy.starts_with("remat_titan(");  // torchtitan's
+    return !policy.starts_with("remat_") || policy.starts_with("remat_titan(");  // torchtitan's
   });
   return policies;
 }
