@@ -78,7 +78,7 @@ void visit_fields(Parity& parity, Visit visit) {
 // Says whether the plan does what its policy says, and whether the run did what the plan says.
 struct EffectRecord {
   std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
-  bool intended = false;  // true if the policy's name or arguments imply same_as
+  bool intended = false;  // true if the policy's name or arguments say that it equals that plan
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
   bool operator==(const EffectRecord&) const = default;

@@ -29,7 +29,7 @@ class Case:
     flags: dict
     policies: list = dataclasses.field(default_factory=list)
     plans: list = dataclasses.field(default_factory=list)
-    files: dict = dataclasses.field(default_factory=dict)  # name: a policy, or a text
+    files: dict = dataclasses.field(default_factory=dict)  # {name: a policy or a text}
     model_from_plan: bool = False  # true only if there are plans and no policies
     afterwards: str = None  # function of driving/afterwards.py
 

@@ -174,7 +174,8 @@ def points_of_pytorch(evidence):
 
 
 def runs_of(evidence):
-    """Yields commands of `rematch run` on models that are not small: verdict, last words, and what all points share."""
+    """Yields commands of `rematch run` on models that are not small, each with its verdict, its last words, and the
+    settings that all its points share."""
     for question, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]

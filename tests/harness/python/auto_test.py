@@ -16,7 +16,7 @@ import unittest.mock
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must run before the first tensor is made
 
 import first_step_test  # noqa: E402
 import torch  # noqa: E402
@@ -30,7 +30,7 @@ NUM_STEPS = 3
 
 
 class AddNoise(torch.autograd.Function):
-    """Is the identity. Its backward adds noise from its own counter, like kernels whose blocks race."""
+    """Returns its input. Its backward adds noise from its own counter, like kernels whose blocks race."""
 
     num_calls = 0
 

@@ -8,7 +8,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
 from torch.nn.attention.flex_attention import flex_attention  # noqa: E402

@@ -11,7 +11,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402

@@ -10,7 +10,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must run before the first tensor is made
 # cuBLAS repeats its bits only with a workspace of this size.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 

@@ -5,7 +5,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
 

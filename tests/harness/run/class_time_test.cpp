@@ -14,7 +14,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 PointRequest class_request(Pass pass, const std::string& policy = "attn_only") {
-  install_counting_allocators();  // called before the first tensor is made
+  install_counting_allocators();  // must run before the first tensor is made
   VariantSettings settings;
   settings.model =
       std::get<ModelSpec>(make_spec("llama_small", {{"layers", 2}, {"dim", 128}, {"tokens", 128}}));

@@ -19,7 +19,7 @@ namespace {
 using Dimensions = std::map<std::string, std::int64_t>;
 
 PointRequest request_for(const std::string& policy, const Dimensions& dimensions) {
-  install_counting_allocators();  // called before the first tensor is made
+  install_counting_allocators();  // must run before the first tensor is made
   VariantSettings settings;
   settings.model = std::get<ModelSpec>(make_spec("llama_small", dimensions));
   settings.policies = std::get<std::vector<Policy>>(parse_policies(policy));

@@ -52,7 +52,7 @@ TEST_CASE("a rank holds its shard, the gathered scope, and all of its activation
       const ShardedStep step = shard_step(trace, world);
       CHECK(trace_problem(step.trace).value_or("valid") == "valid");
       const StepPrediction rank = predict(step, trace, policy);
-      // Shares are rounded up, by a byte for each of a few parameters.
+      // Shares are rounded up, so each parameter adds at most one byte per rank.
       CHECK(step.trace.parameter_bytes.count * world >= trace.parameter_bytes.count);
       CHECK(step.trace.parameter_bytes.count * world < trace.parameter_bytes.count + 4096 * world);
       CHECK(rank.after_forward - rank.before == whole.after_forward - whole.before);
