@@ -55,7 +55,7 @@ class BenchTest(unittest.TestCase):
         self.assertTrue(pathlib.Path(page).is_file())
         self.assertEqual(calls[-1], ["render", *REPORTS, *FRONTS, "-o", "results/index.html"])
 
-    def test_a_search_that_wrote_no_front_leaves_the_page_of_the_reports_and_its_exit_code(self):
+    def test_a_failed_search_keeps_its_exit_code_and_the_page_of_the_reports(self):
         (self.root / "no_search").touch()
         (self.root / "exit_search").write_text("3")
         status, lines, calls = self.run_bench()
@@ -63,7 +63,7 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(calls[-1], ["render", *REPORTS, "-o", "results/index.html"])
         self.assertTrue(lines[-1].startswith("The page with the charts: "))
 
-    def test_a_page_that_cannot_be_made_fails_the_command_and_is_not_named(self):
+    def test_a_failed_page_fails_the_command_and_is_not_named(self):
         (self.root / "exit_render").write_text("1")
         status, lines, _ = self.run_bench()
         self.assertEqual(status, 1)

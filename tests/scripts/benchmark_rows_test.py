@@ -13,7 +13,7 @@ def row(what, measured, interval, limit, **more):
 
 
 class BenchmarkRowsTest(unittest.TestCase):
-    def test_a_row_is_missed_only_where_its_interval_lies_over_the_target(self):
+    def test_a_row_misses_its_target_only_if_its_interval_is_above_it(self):
         self.assertEqual(row("a", 1.0, [0.9, 1.1], 1.0).verdict, "met")
         self.assertEqual(row("a", 1.1, [0.9, 1.3], 1.0).verdict, "open")
         self.assertEqual(row("a", 1.2, [1.1, 1.3], 1.0).verdict, "MISSED")
@@ -25,7 +25,7 @@ class BenchmarkRowsTest(unittest.TestCase):
         line = summary({"Group": rows, "No targets": [rows[2]]}).splitlines()[2:]
         self.assertEqual(line, ["| Group | 1 of 2 | over | <= 1.25x | 1.500x (1.400 to 1.600) |"])
 
-    def test_the_worst_row_is_nearest_to_its_own_target(self):
+    def test_the_worst_row_is_the_nearest_to_its_own_target(self):
         rows = [row("half", 5.0, None, 10.0), row("nearest", 0.9, None, 1.0)]
         self.assertIn("| 2 of 2 | nearest |", summary({"Group": rows}))
 

@@ -64,7 +64,7 @@ class BuildWheelTest(unittest.TestCase):
         self.assertIn("rematch/__init__.py", self.files)
         self.assertIn("rematch/py.typed", self.files)
 
-    def test_it_requires_torch_alone_of_a_version_that_has_a_library(self):
+    def test_it_requires_only_torch_in_a_version_with_a_library(self):
         for versions, wanted in ((self.script.VERSIONS, "torch>=2.11,<2.16"), (["2.13"], "torch>=2.13,<2.14"),
                                  (["2.11", "2.14"], "torch>=2.11,<2.15,!=2.12.*,!=2.13.*")):
             with self.subTest(versions):
@@ -72,7 +72,7 @@ class BuildWheelTest(unittest.TestCase):
                 metadata = email.message_from_bytes(self.only(".dist-info/METADATA"))
                 self.assertEqual(metadata.get_all("Requires-Dist"), [wanted])
 
-    def test_the_tag_names_the_oldest_glibc_that_the_libraries_run_with(self):
+    def test_the_tag_names_the_oldest_glibc_that_runs_the_libraries(self):
         tag = self.path.stem.split("-", 2)[2]
         self.assertRegex(tag, r"^py3-none-manylinux_2_\d+_x86_64$")
         self.assertEqual(email.message_from_bytes(self.only(".dist-info/WHEEL"))["Tag"], tag)

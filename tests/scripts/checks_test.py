@@ -104,14 +104,14 @@ class LayersTest(CheckoutTest):
         self.write("harness/engine/record.cpp", "#include <chrono>\n")
         self.expect_problem("layers", "harness/engine/record.cpp:1:", "does not use a clock")
 
-    def test_libtorchs_version_numbers_are_for_one_header(self):
+    def test_only_one_header_may_use_libtorchs_version_numbers(self):
         line = "#if TORCH_VERSION_MINOR >= 13\n#endif\n"
         self.write("kernels/libtorch/versions.h", GOOD_HEADER + line)
         self.expect_clean("layers")
         self.write("harness/run/point.cpp", line)
         self.expect_problem("layers", "harness/run/point.cpp:1:", "are for kernels/libtorch/versions.h alone")
 
-    def test_what_a_folder_does_not_publish_is_its_own(self):
+    def test_unpublished_headers_are_private_to_their_folder(self):
         self.write("policies/plan/CMakeLists.txt",
                    "rematch_public_headers(count.h)\nrematch_add_library(plan SOURCES count.cpp)\n")
         self.write("policies/predict/peak.cpp", '#include "policies/plan/count.h"\n')
@@ -126,24 +126,24 @@ class LayersTest(CheckoutTest):
         self.write("policies/plan/count.cpp", '#include "count.h"\n')
         self.expect_problem("layers", "policies/plan/count.cpp:1:", "from the root")
 
-    def test_a_folder_outside_the_table_is_named(self):
+    def test_a_folder_missing_from_the_table_is_named(self):
         self.write("extras/more.cpp", "#include <vector>\n")
         self.expect_problem("layers", "extras/more.cpp:1:", "belongs to no part")
 
-    def test_a_library_outside_the_table_is_named(self):
+    def test_a_library_missing_from_the_table_is_named(self):
         self.write("policies/plan/count.cpp", "#include <boost/any.hpp>\n")
         self.expect_problem("layers", "policies/plan/count.cpp:1:", "<boost/any.hpp>")
 
 
 class NamesTest(CheckoutTest):
-    def test_two_types_of_one_name_are_found(self):
+    def test_two_types_with_one_name_are_found(self):
         self.write("harness/run/kind.h", GOOD_HEADER.replace("inline", "struct Kind {};\ninline"))
         self.expect_clean("names")
         self.write("reports/render/kind.cpp", "namespace rematch {\nstruct Kind {\n  int more;\n};\n}\n")
         self.expect_problem("names", "reports/render/kind.cpp:2: rematch::Kind is also",
                             "harness/run/kind.h")
 
-    def test_unnamed_namespaces_and_declarations_keep_names_apart(self):
+    def test_unnamed_namespaces_and_declarations_do_not_conflict(self):
         self.write("harness/run/kind.h", GOOD_HEADER.replace("inline", "struct Kind {};\ninline"))
         self.write("reports/render/kind.cpp",
                    "namespace rematch {\nnamespace {\nstruct Kind {\n};\n}  // namespace\n}\n")
@@ -161,19 +161,19 @@ class HeadersTest(CheckoutTest):
         self.write("policies/plan/twice.h", "struct Twice {};\n")
         self.expect_problem("headers", "policies/plan/twice.h:1:", "redefinition")
 
-    def test_headers_of_tests_are_looked_at_too(self):
+    def test_headers_of_tests_are_checked_too(self):
         self.expect_clean("headers")
         self.write("tests/support/twice.h", "struct Twice {};\n")
         self.expect_problem("headers", "tests/support/twice.h:1:", "redefinition")
 
-    def test_an_error_in_an_included_header_is_found_though_the_header_passed_before(self):
+    def test_an_error_in_an_included_header_is_found_even_if_the_header_passed_before(self):
         self.write("policies/plan/upper.h", '#pragma once\n#include "policies/plan/count.h"\n'
                                             "inline int eight() { return rematch::twice(4); }\n")
         self.expect_clean("headers")
         self.write("policies/plan/count.h", GOOD_HEADER.replace("twice", "thrice"))
         self.expect_problem("headers", "policies/plan/upper.h:1:")
 
-    def test_what_a_header_of_the_same_compilation_includes_does_not_serve_one_that_includes_it_not(self):
+    def test_an_include_of_one_header_does_not_serve_another_header_of_the_same_compilation(self):
         self.write("policies/plan/lower.h", "#pragma once\ninline std::vector<int> three() { return {1, 2, 3}; }\n")
         self.write("policies/plan/upper.h", '#pragma once\n#include <vector>\n'
                                             '#include "policies/plan/count.h"\n#include "policies/plan/lower.h"\n')
@@ -216,7 +216,7 @@ class TextTest(CheckoutTest):
         self.write("README.md", "`" + 36 * "word " + "`.\n\n```\n" + 36 * "word " + "\n```\n| " + 36 * "cell " + "|\n")
         self.expect_clean("text")
 
-    def test_a_long_subject_of_a_commit_is_warned_of(self):
+    def test_a_long_commit_subject_gives_a_warning(self):
         self.commit(72 * "a")
         self.assertNotIn("warning", self.check("text")[1])
         self.commit(73 * "b")
@@ -233,7 +233,7 @@ class TextTest(CheckoutTest):
     def commit(self, subject):
         self.git("commit", "-q", "--allow-empty", "-m", subject)
 
-    def test_ignored_files_are_not_looked_at(self):
+    def test_ignored_files_are_not_checked(self):
         self.write("results/report.txt", "\N{EM DASH}\n")
         self.expect_clean("text")
 
@@ -275,7 +275,7 @@ target_include_directories(checkout PRIVATE .)
             "{ return twice", "{\n" + body + "  return twice"))
         self.expect_problem("tidy", "policies/plan/count.cpp:5:", "readability-function-size")
 
-    def test_each_source_of_a_unit_is_looked_at(self):
+    def test_each_source_of_a_unit_is_checked(self):
         self.write("policies/plan/lost.cpp", GOOD_SOURCE.replace("four_times", "lost").replace(
             "return twice(twice(count))", "int* lost = nullptr;\n  return *lost + count"))
         self.write("policies/plan/named.cpp", GOOD_SOURCE.replace("four_times", "FourTimes"))
@@ -287,7 +287,7 @@ target_include_directories(checkout PRIVATE .)
         self.write("policies/plan/forgotten.cpp", GOOD_SOURCE)
         self.expect_problem("tidy", "policies/plan/forgotten.cpp:1:")
 
-    def test_a_source_that_is_added_is_looked_at(self):
+    def test_an_added_source_is_checked(self):
         self.expect_clean("tidy")
         self.write("policies/plan/added.cpp", GOOD_SOURCE.replace("four_times", "FourTimes"))
         self.compile_sources("policies/plan/count.cpp", "policies/plan/added.cpp")

@@ -36,10 +36,10 @@ class CiGateExampleTest(unittest.TestCase):
         self.assertEqual((code, called), (0, ["run", "gate", "gate", "gate", "render"]))
         self.assertIn("exit code 0: PASS", output)
 
-    def test_a_base_is_compared_with(self):
+    def test_a_base_report_is_compared(self):
         self.assertIn("compare", self.start("cpu", "base.json")[2])
 
-    def test_the_first_bad_exit_code_is_its_own_and_the_other_steps_still_run(self):
+    def test_the_first_bad_exit_code_is_returned_and_the_other_steps_still_run(self):
         for codes, expected, word in (({"CODE_gate": "3", "CODE_render": "2"}, 3, "FAIL"),
                                       ({"CODE_gate": "4"}, 4, "INCONCLUSIVE"),
                                       ({"CODE_gate": "4", "CODE_render": "2"}, 2, "mend the job"),
@@ -56,7 +56,7 @@ class CiGateExampleTest(unittest.TestCase):
         for arguments in ((), ("tpu",), ("--print",), ("--print", "jenkins"), ("cpu", "a", "b")):
             self.assertEqual(self.start(*arguments)[0], 2)
 
-    def test_the_printed_jobs_call_what_is_there(self):
+    def test_the_printed_jobs_call_existing_scripts(self):
         for system, jobs in (("github", ("gate-cpu:", "gate-gpu:", "upload-artifact")),
                              ("gitlab", ("gate-cpu:", "gate-gpu:", "artifacts:"))):
             code, output, _ = self.start("--print", system)

@@ -38,13 +38,13 @@ class CompareGoldenTest(unittest.TestCase):
     def test_equal_files_are_equal(self):
         self.assertEqual(compare(GOLDEN, self.other), (0, "one.json: equal (bits too)\n"))
 
-    def test_another_count_is_named(self):
+    def test_a_different_count_is_named(self):
         self.other["policies"]["full"]["executed_ops"]["aten::mm"] = 4
         code, output = compare(GOLDEN, self.other)
         self.assertEqual(code, 1)
         self.assertIn("policies.full.executed_ops.aten::mm: 3 became 4", output)
 
-    def test_other_bits_count_on_one_fingerprint_only(self):
+    def test_different_bits_count_only_for_equal_fingerprints(self):
         self.other["gradient_hashes"]["embed.weight"] = "cd"
         self.other["policies"]["full"]["loss_bits"] = "0x2"
         code, output = compare(GOLDEN, self.other)
@@ -55,7 +55,7 @@ class CompareGoldenTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("bits not compared", output)
 
-    def test_another_peak_counts_on_any_fingerprint(self):
+    def test_a_different_peak_counts_for_any_fingerprint(self):
         self.other["fingerprint"]["threads"] = "2"
         self.other["policies"]["full"]["peak_bytes"] = 6
         self.assertEqual(compare(GOLDEN, self.other)[0], 1)

@@ -41,13 +41,13 @@ def problems_of(heading, item, root=ROOT):
 
 
 class RecipesTest(unittest.TestCase):
-    def test_the_five_recipes_are_there(self):
+    def test_the_five_recipes_exist(self):
         self.assertEqual(list(recipes()), list(COPIED))
         for heading, items in recipes().items():
             self.assertGreaterEqual(len(items), 5, heading)
             self.assertEqual([int(item.split(".")[0]) for item in items], list(range(1, len(items) + 1)), heading)
 
-    def test_every_file_exists_and_holds_what_it_is_named_for(self):
+    def test_every_file_exists_and_contains_its_example(self):
         for heading, items in recipes().items():
             for item in items:
                 with self.subTest(heading, item=item[:60]):
@@ -86,7 +86,7 @@ class PolicyRecipeTest(unittest.TestCase):
 
 
 class BuildTest(unittest.TestCase):
-    def test_commands_of_the_build_are_there(self):
+    def test_commands_of_the_build_exist(self):
         for preset in ("dev", "lite"):
             listed = subprocess.run(["cmake", "--list-presets=all"], cwd=ROOT, capture_output=True, text=True, check=True)
             self.assertIn(f'"{preset}"', listed.stdout)

@@ -108,7 +108,7 @@ class DrawTest(unittest.TestCase):
     def draw(self, seed):
         return draw_case(seed, 0, Catalogue(StandIn()), StandIn())
 
-    def test_a_seed_draws_the_same_case_each_time_and_other_seeds_others(self):
+    def test_a_seed_always_draws_the_same_case_and_seeds_draw_different_ones(self):
         self.assertEqual(self.draw(3), self.draw(3))
         self.assertEqual(len({repr(self.draw(seed)) for seed in range(40)}), 40)
 
@@ -133,7 +133,7 @@ class DrawTest(unittest.TestCase):
                 self.assertEqual(number["--heads"] % number.get("--kv-heads", 1), 0)
                 self.assertLessEqual(number.get("--top-k", 0), number.get("--experts", 0))
 
-    def test_an_entry_whose_arguments_nobody_wrote_stops_the_driver(self):
+    def test_an_entry_without_written_arguments_stops_the_driver(self):
         tool = StandIn()
         tool.json = lambda *words: ([] if "--systems" in words
                                     else {"policies": [{"name": "fresh", "parameters": "(WORDS)"}]})
@@ -170,10 +170,10 @@ class VerdictTest(unittest.TestCase):
         found = verdict.judge_report(report, self.case, ["full"], self.figures)
         return {failure.split(":")[0] for failure in found}
 
-    def test_a_report_in_which_all_holds_has_no_failures(self):
+    def test_a_correct_report_has_no_failures(self):
         self.assertEqual(self.kinds(self.report()), set())
 
-    def test_each_edit_of_a_report_is_found_as_its_kind(self):
+    def test_each_edit_of_a_report_is_found_with_its_kind(self):
         # The last point is full under on_demand; the point before it is full under whole_region.
         edits = [
             ("status", ("status",), "invalid"),
@@ -205,7 +205,7 @@ class VerdictTest(unittest.TestCase):
             with self.subTest(path=path, value=value):
                 self.assertIn(kind, self.kinds(report))
 
-    def test_points_that_are_not_there_and_those_that_are_there_twice_are_found(self):
+    def test_missing_and_repeated_points_are_found(self):
         points = self.report()["points"]
         none, eager, lazy = points
         self.assertEqual(self.kinds({"points": [eager, lazy]}), {"reference", "points"})
@@ -214,11 +214,11 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(self.kinds({"points": [none, eager]}), {"points"})
         self.assertEqual(self.kinds({"points": [*points, copy.deepcopy(none)]}), {"points"})
 
-    def test_the_plan_of_a_file_is_there_under_its_policy(self):
+    def test_a_plan_from_a_file_appears_under_its_policy(self):
         found = verdict.judge_report(self.report(), self.case, ["none", "search(1)"], {})
         self.assertEqual(found, ["points: none of search(1)"])
 
-    def test_a_reference_that_is_not_what_it_is_called_is_found(self):
+    def test_a_reference_with_a_wrong_name_is_found(self):
         report = self.report()
         report["points"][0]["ops"]["recompute"]["aten::mm"] = 1
         self.assertIn("reference", self.kinds(report))
@@ -276,7 +276,7 @@ class AfterwardsTest(unittest.TestCase):
             self.assertEqual(self.failures("gate", code=code, gradients=False), [])
         self.assertEqual(self.failures("gate", code=5, gradients=False), ["exit code"])
 
-    def test_a_prediction_is_held_to_what_the_run_measured(self):
+    def test_a_prediction_is_compared_with_the_run(self):
         self.assertEqual(self.failures("predict", out=self.predicted(peak_allocated_bytes=91)), ["predict"])
         self.assertEqual(self.failures("predict", out=self.predicted(after_forward_bytes=51)), ["predict"])
 
@@ -285,7 +285,7 @@ class AfterwardsTest(unittest.TestCase):
 
 
 class ShrinkTest(unittest.TestCase):
-    def test_only_what_the_failure_needs_is_left(self):
+    def test_shrinking_keeps_only_what_the_failure_needs(self):
         case = Case(0, {"--model": "llama_small", "--layers": "4", "--dim": "16", "--dtype": "bfloat16"},
                     {"--schedule": "both", "--steps": "3", "--seed": "7"},
                     policies=["none", "{folder}/mine.json"],
@@ -326,13 +326,13 @@ class CommandTest(unittest.TestCase):
             env=environment, capture_output=True, text=True)
         return done.returncode, done.stdout.splitlines(), done.stderr
 
-    def test_runs_that_hold_are_counted_and_leave_no_files(self):
+    def test_passing_runs_are_counted_and_leave_no_files(self):
         status, lines, errors = self.drive("--runs", "6")
         self.assertEqual((status, lines[-1], errors), (0, "runs: 6 passed, 0 failed, 0 skipped", ""))
         self.assertRegex(lines[-2], r"[1-9]\d* points, all gradients present .* in [1-9]\d*; ")
         self.assertEqual(list((self.root / "runs").iterdir()), [])
 
-    def test_a_failure_prints_the_command_that_makes_it_again_and_a_smaller_one(self):
+    def test_a_failure_prints_the_command_that_repeats_it_and_a_smaller_one(self):
         status, lines, _ = self.drive("--runs", "2", where="--policy", key="peak_allocated_bytes")
         self.assertEqual(status, 1)
         self.assertRegex(lines[-1], r"^runs: \d+ passed, [1-9]\d* failed, 0 skipped$")
@@ -353,7 +353,7 @@ class CommandTest(unittest.TestCase):
                                       line="rematch: heads 1 does not divide dim 4")
         self.assertEqual((status, lines[-1]), (1, "runs: 0 passed, 2 failed, 0 skipped"))
 
-    def test_a_model_without_a_trace_and_a_report_that_is_not_one_fail_their_runs_alone(self):
+    def test_a_model_without_a_trace_and_a_malformed_report_fail_only_their_runs(self):
         for fault in ({"where": "trace", "code": 1, "line": "rematch: no trace"},
                       {"where": "run --model", "code": 0, "line": "rematch: nothing written"},
                       {"where": "run --model", "code": 0, "report": "{"},
@@ -363,7 +363,7 @@ class CommandTest(unittest.TestCase):
                 self.assertEqual((status, errors), (fault["where"] != "trace", ""))
                 self.assertRegex(lines[-1], "^runs: . passed, . failed, 0 skipped$")
 
-    def test_without_a_binary_one_line_says_so(self):
+    def test_a_missing_binary_is_reported_in_one_line(self):
         self.binary.unlink()
         status, lines, errors = self.drive()
         self.assertEqual((status, lines), (2, []))

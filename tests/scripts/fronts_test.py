@@ -24,20 +24,20 @@ def points(*pairs):
 class PlaneTest(unittest.TestCase):
     # The points are those of tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover 12, 12 and 3
     # of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
-    def test_hypervolume_adds_up_rectangles(self):
+    def test_hypervolume_is_a_sum_of_rectangles(self):
         found = hypervolume_ratio(points((9, 2), (4, 8), (12, 1), (7, 9), (6, 5)), Point("", 10, 10))
         self.assertAlmostEqual(found, 0.27)
         self.assertEqual(hypervolume_ratio([], Point("", 10, 10)), 0)
 
-    def test_reference_is_beyond_the_peak_without_checkpointing_and_the_slowest_of_all(self):
+    def test_the_reference_is_beyond_the_peak_without_checkpointing_and_the_slowest_point(self):
         found = reference_of(Point("", 9, 1), points((5, 3)), points((20, 7)))
         self.assertEqual((found.peak_bytes, found.time_ns), (10, 8))
 
-    def test_a_point_is_matched_by_one_that_is_no_worse_in_both(self):
+    def test_a_point_matches_another_if_it_is_no_worse_in_both(self):
         found = unmatched(points((4, 4), (4, 3), (3, 4)), points((4, 4)))
         self.assertEqual(found, points((4, 3), (3, 4)))
 
-    def test_a_ten_thousandth_of_the_time_is_no_difference(self):
+    def test_a_ten_thousandth_of_the_time_is_not_a_difference(self):
         mine = points((4, 1_000_000))
         self.assertEqual(unmatched(points((4, 999_901)), mine), [])
         self.assertEqual(len(unmatched(points((4, 999_899)), mine)), 1)
@@ -89,12 +89,12 @@ class RematTest(unittest.TestCase):
         self.assertEqual(names, [f"torch_remat, saved: {saved}{where}" for saved in kept
                                  for where in ("", ", every second layer")])
 
-    def test_twins_are_one_choice_and_many_choices_are_those_with_parameters(self):
+    def test_twins_share_a_choice_and_modules_without_parameters_are_left_out_first(self):
         self.assertEqual(remat.choices([layer("norm", "norm_context", "ff", "ff_context")]), ["norm", "ff"])
         self.assertEqual(remat.choices([layer(*"abcdef", without_parameters="ace")]), list("abcdef"))
         self.assertEqual(remat.choices([layer(*"abcdefg", without_parameters="ace")]), list("bdfg"))
 
-    def test_a_saved_output_is_announced_and_the_layers_are_left_as_they_were(self):
+    def test_a_saved_output_is_announced_and_the_layers_stay_unchanged(self):
         said, of_model = [], [layer("attn", "ff"), layer("attn", "ff")]
         put_on = {name: how for _, name, how in remat.remat_offers(
             stand_in_for_torch_remat(said), {"layers": of_model}, ("hook",))}
@@ -108,7 +108,7 @@ class RematTest(unittest.TestCase):
         of_model[0].forward("x")
         self.assertEqual(said, [])
 
-    def test_a_missing_torch_remat_is_said_with_its_remedy(self):
+    def test_a_missing_torch_remat_is_reported_with_its_remedy(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("torch", "transformers", "diffusers"):
                 (pathlib.Path(folder) / f"{name}.py").touch()

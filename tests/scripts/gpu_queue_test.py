@@ -86,7 +86,7 @@ class JudgeTest(unittest.TestCase):
         other = point("attn_only", **changes)
         return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}
 
-    def test_every_judge_refuses_other_bits_other_ops_and_other_peaks(self):
+    def test_every_verdict_refuses_other_bits_other_ops_and_other_peaks(self):
         for name, problems in self.judged().items():
             self.assertEqual(problems, [], name)
         equal = point("full")["parity"]
@@ -117,7 +117,7 @@ class JudgeTest(unittest.TestCase):
                     self.assertIn(said, problems[0])
                     self.assertIn("attn_only, on_demand", problems[0])
 
-    def test_bits_that_differed_before_memory_ran_out_are_no_result(self):
+    def test_different_bits_before_memory_ran_out_are_a_problem(self):
         parity = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
         oom = point("full", status="oom", reason="too much", memory=None, time=None, parity=parity)
         self.assertEqual(verdicts.judge_steps(report(point("none"), oom))[1],
@@ -137,7 +137,7 @@ class JudgeTest(unittest.TestCase):
         invalid = point("none", kernels=dict(point("none")["kernels"], invalid="7 records were dropped"))
         self.assertIn("dropped", verdicts.judge_counts(report(invalid))[1][0])
 
-    def test_peaks_are_held_to_the_prediction_and_the_workspaces(self):
+    def test_peaks_are_compared_with_the_prediction_and_the_workspaces(self):
         def off_by(off, measured=1 << 34):
             made = memory(measured, measured - off - WORKSPACE)
             return verdicts.judge_steps(report(point("none", memory=made)))[1]
@@ -147,7 +147,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(off_by(2 << 20, 1 << 20), [])  # 2 MiB
         self.assertTrue(off_by(-(2 << 20) - 1, 1 << 20))
 
-    def test_a_device_is_held_to_what_the_dry_one_said(self):
+    def test_a_device_is_compared_with_the_dry_device(self):
         expected = report(point("none"), point("full"))
         findings, problems = verdicts.against_dry(report(point("none")), expected)
         self.assertEqual(problems, [])
@@ -167,7 +167,7 @@ class JudgeTest(unittest.TestCase):
             self.assertEqual(judge(made)[1], [], judge.__name__)
         self.assertEqual(verdicts.judge_bits(made)[0], ["bits are not proven on the dry device"])
 
-    def test_front_takes_out_of_memory_as_a_result_and_a_crash_not(self):
+    def test_in_a_front_out_of_memory_is_a_result_but_not_a_crash(self):
         oom = point("none", status="oom", reason="too much", memory=None, time=None)
         self.assertEqual(verdicts.judge_steps(report(oom, point("full")))[1], [])
         self.assertEqual(verdicts.judge_steps(report(oom))[1], ["no policy fits"])
@@ -191,14 +191,14 @@ class JudgeTest(unittest.TestCase):
             self.assertEqual(len(problems), 1)
             self.assertIn(said, problems[0])
 
-    def test_a_counting_pass_that_costs_too_much_is_said(self):
+    def test_an_expensive_counting_pass_is_reported(self):
         slow = point("none", kernels=dict(point("none")["kernels"], slowdown_ratio=1.3, note="two more in step 1"))
         findings, problems = verdicts.judge_counts(report(slow))
         self.assertEqual(problems, [])
         self.assertIn("none, on_demand: the target for counting is 10%: missed", findings)
         self.assertIn("none, on_demand: two more in step 1", findings)
 
-    def test_without_a_slowdown_counts_say_nothing_of_it(self):
+    def test_counts_without_a_slowdown_do_not_mention_it(self):
         made = report(point("none"), point("full", kernels=None))
         bare = verdicts.without_slowdowns(made)
         self.assertEqual(made["points"][0]["kernels"]["slowdown_ratio"], 1.05)
@@ -238,7 +238,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(verdicts.judge_overhead(report(dict(kept, time=dict(time, step_ratio=None))))[1],
                          ["no ratio was measured"])
 
-    def test_a_front_of_which_nothing_was_run_answers_nothing(self):
+    def test_a_front_without_measured_points_answers_nothing(self):
         self.assertEqual(verdicts.judge_front({"measurement": None})[1], ["no point was measured"])
         measured = {"measurement": {"num_measured": 4, "num_equal_peaks": 4, "median_step_time_error_ratio": 0.02}}
         findings, problems = verdicts.judge_front(measured)
@@ -295,25 +295,25 @@ class QueueTest(unittest.TestCase):
                 self.assertIn(one.kind, [None, *questions.KINDS])
                 self.assertLess(one.limit(), 600)
 
-    def test_nothing_in_braces_is_left(self):
+    def test_no_placeholder_remains(self):
         made = machine.Machine()
         for one in self.asked:
             for command in one.commands:
                 filled = " ".join(made.filled(command, one, "/out"))
                 self.assertNotRegex(filled, r"[{}]", one.name)
 
-    def test_what_every_run_measures_is_not_taken_from_an_earlier_run(self):
+    def test_measurements_of_every_run_are_not_taken_from_an_earlier_run(self):
         for question in self.asked:
             for command in question.commands:
                 if question.always and command[:2] == ["{rematch}", "run"]:
                     self.assertIn("--fresh", command, question.name)
 
-    def test_a_report_that_is_judged_is_written(self):
+    def test_a_judged_report_is_written(self):
         for one in self.asked:
             if one.judge:
                 self.assertIn("{report}", one.commands[0], one.name)
 
-    def test_run_a_fits_one_command_on_a_machine_of_16_cores(self):
+    def test_run_a_fits_one_command_on_a_machine_with_16_cores(self):
         fresh = [question for question in self.asked if questions.fits_kind(question, "h100")]
         chosen = questions.choose(fresh, 560, running.value_workers(16))
         names = {question.name for question in chosen}
@@ -338,7 +338,7 @@ class QueueTest(unittest.TestCase):
         self.assertIn("--tokens 31200", done.stdout)
         self.assertRegex(done.stdout, r"questions, \d+ s of 560 s by estimate")
 
-    def test_a_question_comes_after_those_whose_report_it_needs(self):
+    def test_a_question_follows_the_questions_whose_reports_it_needs(self):
         by_name = {question.name: question for question in self.asked}
         for question in self.asked:
             for needed in question.needs:
@@ -367,13 +367,13 @@ class ReadTest(unittest.TestCase):
             path.write_text(json.dumps({**queue_of(*entries), **more}))
             return questions.read(path)
 
-    def test_words_and_groups_of_paths_stand_for_what_they_name(self):
+    def test_words_and_groups_of_paths_are_replaced(self):
         [one] = self.read({"name": "x", "depends": ["@step", "d"], "commands": ["{run} {model} 'a b' {report}"]},
                           words={"run": "{rematch} run", "model": "--model m"}, paths={"step": ["a", "b"]})
         self.assertEqual(one.depends, ["a", "b", "d"])
         self.assertEqual(one.commands, [["{rematch}", "run", "--model", "m", "a b", "{report}"]])
 
-    def test_what_cannot_be_meant_is_refused(self):
+    def test_contradictory_questions_are_refused(self):
         for entries, said in (([{"name": "x"}, {"name": "x"}], "two questions have the name 'x'"),
                               ([{"name": "x", "lane": "fast"}], "lane is 'fast'"),
                               ([{"name": "x", "needs": ["y"]}], "x needs 'y'"),
@@ -412,7 +412,7 @@ class ReopenTest(unittest.TestCase):
     def answered(self, **changes):
         return question(depends=["code"], answered={"commit": self.repository.head(), "card": "c"}, **changes)
 
-    def test_only_a_change_of_its_own_paths_reopens_a_question(self):
+    def test_only_a_change_to_its_own_paths_reopens_a_question(self):
         asked = self.answered()
         self.assertIsNone(questions.why_open(asked, self.repository))
         self.commit("other/b.cpp", "2")
@@ -423,19 +423,19 @@ class ReopenTest(unittest.TestCase):
         self.commit("code/c.cpp")
         self.assertRegex(questions.why_open(asked, self.repository), "code/a.cpp and 1 more$")
 
-    def test_an_answer_of_an_unknown_commit_is_none(self):
+    def test_an_answer_of_an_unknown_commit_does_not_count(self):
         asked = question(answered={"commit": "0" * 40, "card": "c"})
         self.assertIn("which this git repository lacks", questions.why_open(asked, self.repository))
         self.assertEqual(questions.why_open(question(), self.repository), "never answered")
 
-    def test_any_card_answers_a_question_without_a_kind_and_only_its_own_one_with_a_kind(self):
+    def test_any_card_answers_a_question_without_a_kind_and_only_its_own_card_one_with_a_kind(self):
         commit = self.repository.head()
         for kind, card, reason in ((None, "NVIDIA H200", None), (None, "Made-up GPU", None), ("h200", "NVIDIA H200", None),
                                    ("h200", "NVIDIA H100 80GB HBM3", "answered by NVIDIA H100 80GB HBM3, which is not of kind h200")):
             asked = question(kind=kind, answered={"commit": commit, "card": card})
             self.assertEqual(questions.why_open(asked, self.repository), reason)
 
-    def test_the_list_that_goes_along_names_what_was_not_committed(self):
+    def test_the_packed_list_names_uncommitted_files(self):
         asked = [self.answered(name="same"), question("new", depends=["other"])]
         self.change("code/a.cpp", "3")
         found = source.from_git(asked, self.repository)
@@ -443,7 +443,7 @@ class ReopenTest(unittest.TestCase):
         self.assertEqual(found.uncommitted, {"same": ["code/a.cpp"]})
         self.assertEqual(found.fields(asked[0]), {"commit": self.repository.head(), "uncommitted": ["code/a.cpp"]})
 
-    def test_a_machine_without_history_takes_the_list_that_came_along(self):
+    def test_a_machine_without_history_uses_the_packed_list(self):
         bare = self.root / "bare"
         bare.mkdir()
         (bare / carried.OPEN_FILE).write_text(json.dumps({"commit": "c", "open": {"x": "why"}, "uncommitted": {}}))
@@ -460,7 +460,7 @@ class ChooseTest(unittest.TestCase):
     def names(self, asked, seconds, workers=5, reports=()):
         return [one.name for one in questions.choose(asked, seconds, workers, reports)]
 
-    def test_the_most_valuable_that_fit_are_chosen(self):
+    def test_the_most_valuable_questions_that_fit_are_chosen(self):
         asked = [question("small", value=1, seconds=10), question("large", value=9, seconds=95),
                  question("middle", value=5, seconds=20)]
         self.assertEqual(self.names(asked, 100), ["large"])
@@ -468,7 +468,7 @@ class ChooseTest(unittest.TestCase):
         self.assertEqual(self.names(asked, 30), ["middle", "small"])
         self.assertEqual(self.names(asked, 9), [])
 
-    def test_values_run_beside_one_another_and_never_beside_times(self):
+    def test_questions_about_values_run_in_parallel_but_never_with_times(self):
         values = [question(f"v{i}", seconds=seconds, lane="values") for i, seconds in enumerate((50, 30, 20))]
         times = [question("t", seconds=40, lane="times")]
         self.assertEqual([questions.cost(values, workers) for workers in (1, 2, 5)], [100, 50, 50])
@@ -481,7 +481,7 @@ class ChooseTest(unittest.TestCase):
         asked[0].value = 1
         self.assertEqual(self.names(asked, 100), ["first", "needy"])
 
-    def test_workers_follow_the_cores(self):
+    def test_the_number_of_workers_follows_the_cores(self):
         self.assertEqual([running.value_workers(cores) for cores in (1, 2, 6, 15, 16, 64)], [1, 1, 2, 5, 5, 5])
 
 
@@ -502,7 +502,7 @@ class ArchiveTest(unittest.TestCase):
         self.assertEqual(archive.write(self.out), [])
         self.assertEqual(self.members(self.out / "results.tar.gz"), ["x.json", "x.report.json", "x.report.points/a.json"])
 
-    def test_unpacked_again_they_are_the_same_files(self):
+    def test_unpacked_files_are_the_same(self):
         apart = self.out.parent / "came_back/archives"
         archive.write(self.out, apart)
         self.assertEqual([path.name for path in apart.iterdir()], ["results.tar.gz"])
@@ -511,7 +511,7 @@ class ArchiveTest(unittest.TestCase):
         archive.unpack(apart.parent, back)
         self.assertEqual((back / "x.report.points/a.json").read_text(), "x.report.points/a.json")
 
-    def test_what_is_too_large_for_one_archive_makes_several_and_the_rest_is_named(self):
+    def test_large_results_make_several_archives_and_the_rest_is_named(self):
         self.assertEqual(archive.shared_out({"a": 6, "b": 6, "c": 11, "d": 4}, 10, 2), ([["a"], ["b", "d"]], ["c"]))
         with unittest.mock.patch.object(archive, "MAX_BYTES", 1100):
             archive.write(self.out)
@@ -543,7 +543,7 @@ class PackTest(unittest.TestCase):
             code = carried.pack(self.root / "programs.tar.xz", self.root / "build", self.root / "dry", open_list)
         return code, said.getvalue()
 
-    def test_programs_and_dry_reports_come_out_as_they_went_in(self):
+    def test_programs_and_dry_reports_are_unpacked_unchanged(self):
         self.build()
         (self.root / "dry").mkdir()
         for name, status in (("x", "passed"), ("y", "failed")):
@@ -562,7 +562,7 @@ class PackTest(unittest.TestCase):
         self.assertTrue((folder / "python/rematch/librematch_python.so").exists())
         self.assertEqual(source.from_programs(folder).open, {"x": "never answered"})
 
-    def test_carried_programs_want_the_torch_that_they_were_built_for(self):
+    def test_carried_programs_need_the_torch_that_they_were_built_for(self):
         self.build()
         with unittest.mock.patch.object(builds, "chosen", return_value="2.13"):
             self.pack()
@@ -603,7 +603,7 @@ class PackTest(unittest.TestCase):
         (folder / "source").unlink()
         self.assertRegex(carried.build(folder), "does not build .*'source'.*missing and no known rule")
 
-    def test_what_is_not_built_or_too_large_is_not_packed(self):
+    def test_missing_or_too_large_programs_are_not_packed(self):
         code, said = self.pack()
         self.assertEqual(code, 2)
         self.assertIn("is not built: run scripts/setup dry, then build preset dev", said)
@@ -635,7 +635,7 @@ class RunTest(unittest.TestCase):
         self.go(asked)
         return self.result(asked.name)
 
-    def test_a_time_in_which_nothing_fits_is_refused_and_no_open_question_is_not(self):
+    def test_too_little_time_is_refused_but_an_empty_queue_is_not(self):
         said = []
         with unittest.mock.patch.object(running, "say", said.append):
             self.assertEqual(self.go(question("x", seconds=40), question("y", seconds=30), seconds=20), 2)
@@ -645,7 +645,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual([line.rpartition("; ")[2] for line in said], [
             "give --seconds 31 or more", "give --seconds 11 or more", "no question is open"])
 
-    def test_estimates_of_a_gpu_end_no_question_on_the_dry_device(self):
+    def test_estimates_for_a_gpu_do_not_limit_the_dry_device(self):
         with unittest.mock.patch.object(questions.Question, "limit", return_value=1):
             for dry, status in ((False, "unfinished"), (True, "passed")):
                 self.machine.dry = dry
@@ -659,7 +659,7 @@ class RunTest(unittest.TestCase):
             self.go(asked, seconds=seconds)
             self.assertEqual(self.result()["status"], status)
 
-    def test_what_runs_beside_others_has_no_slowdown(self):
+    def test_parallel_questions_report_no_slowdown(self):
         for lane, says in (("values", False), ("times", True)):
             result = self.ran(self.reporting(point("none"), name=f"x_{lane}", lane=lane))
             self.assertEqual(result["status"], "passed")
@@ -672,7 +672,7 @@ class RunTest(unittest.TestCase):
         command = [sys.executable, "-c", text, "{report}", json.dumps(report(*made))]
         return question(name, **{"judge": "steps", "ok_codes": (0, 3, 5), "commands": [command], **changes})
 
-    def test_commands_end_at_the_first_that_fails(self):
+    def test_commands_stop_at_the_first_failure(self):
         asked = question(commands=[[sys.executable, "-c", "print('said'); raise SystemExit(7)"],
                                    [sys.executable, "-c", "never"]])
         result = self.ran(asked)
@@ -680,7 +680,7 @@ class RunTest(unittest.TestCase):
         self.assertIn("said", result["commands"][0]["tail"])
         self.assertEqual(self.ran(question("y", "raise SystemExit(5)", ok_codes=(0, 5)))["status"], "passed")
 
-    def test_a_command_that_fails_has_its_last_words_for_a_problem(self):
+    def test_the_last_words_of_a_failed_command_are_the_problem(self):
         code = "print('\\n\\n'.join(f'line {i}' for i in range(30))); raise SystemExit(7)"
         result = self.ran(question(code=code))
         self.assertEqual(result["problems"], ["exit code 7, after", *(f"line {i}" for i in range(18, 30))])
@@ -689,7 +689,7 @@ class RunTest(unittest.TestCase):
         result = self.ran(question(code=f"print('{said}'); raise SystemExit(1)"))
         self.assertEqual(result["problems"], ["exit code 1, after", "failed with message:", "  no such device", "1 failed"])
 
-    def test_a_question_ends_at_its_limit_and_what_it_started_with_it(self):
+    def test_a_question_and_its_processes_end_at_its_limit(self):
         mark = self.out / "outlived"
         child = f"import pathlib, time; time.sleep(3); pathlib.Path({str(mark)!r}).touch()"
         code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
@@ -702,7 +702,7 @@ class RunTest(unittest.TestCase):
         time.sleep(4)
         self.assertFalse(mark.exists())
 
-    def test_the_deadline_holds_for_a_question_that_takes_longer_than_its_estimate(self):
+    def test_the_deadline_ends_a_question_that_takes_longer_than_its_estimate(self):
         start = time.monotonic()
         with unittest.mock.patch.object(running, "MIN_SECONDS", 0.5):
             self.assertEqual(self.go(question(code="import time; time.sleep(60)", seconds=1), seconds=2), 4)
@@ -718,12 +718,12 @@ class RunTest(unittest.TestCase):
             self.assertEqual(timeout, f"{told}s")
             (self.out / "x.json").unlink()
 
-    def test_a_question_that_does_not_fit_is_not_begun(self):
+    def test_a_question_that_does_not_fit_is_not_started(self):
         self.assertEqual(self.go(question("large", seconds=99), question("small", seconds=1), seconds=50), 0)
         self.assertFalse((self.out / "large.json").exists())
         self.assertEqual(self.result("small")["status"], "passed")
 
-    def test_a_question_about_values_for_which_no_time_is_left_is_not_begun(self):
+    def test_a_question_about_values_without_time_left_is_not_started(self):
         def takes_all_time(run, *_):
             run.deadline = time.monotonic() + 40
             return [], "passed"
@@ -740,12 +740,12 @@ class RunTest(unittest.TestCase):
                          ("failed", "Made-up GPU", "GPU-1", "c"))
         self.assertIn("crash", result["problems"][0])
 
-    def test_a_run_that_ends_with_other_bits_never_passes(self):
+    def test_a_run_with_other_bits_never_passes(self):
         result = self.ran(self.reporting(point("none"), code=3))
         self.assertEqual(result["status"], "failed")
         self.assertIn("bits differ", result["problems"][0])
 
-    def test_what_has_passed_with_this_source_is_not_run_again(self):
+    def test_passed_questions_of_this_source_are_not_run_again(self):
         mark = self.out / "ran"
         asked = question(code=f"open({str(mark)!r}, 'x')")
         self.assertEqual([self.go(asked), self.go(asked)], [0, 0])
@@ -753,7 +753,7 @@ class RunTest(unittest.TestCase):
         other.source = source.Source("another commit")
         self.assertEqual(other.go(), 3)
 
-    def test_a_run_goes_on_from_an_unpacked_archive(self):
+    def test_a_run_resumes_from_an_unpacked_archive(self):
         apart = self.out / "elsewhere"
         self.go(question(), archives=apart)
         unpacked = self.out.parent / (self.out.name + ".back")
@@ -763,14 +763,14 @@ class RunTest(unittest.TestCase):
         self.out = unpacked
         self.assertEqual(self.go(question(code="raise SystemExit(1)")), 0)
 
-    def test_ceilings_and_anchor_are_asked_by_every_run(self):
+    def test_every_run_asks_for_ceilings_and_anchor(self):
         mark = self.out / "ran"
         asked = question(code=f"open({str(mark)!r}, 'a').write('1')", always=True)
         self.go(asked)
         self.go(asked)
         self.assertEqual(mark.read_text(), "11")
 
-    def test_a_result_has_what_the_card_reached_in_its_run(self):
+    def test_a_result_has_the_rates_that_the_card_reached_in_its_run(self):
         always = question("ceilings", "print('bandwidth: 3000 GB/s')", quote="bandwidth", always=True, value=9)
         self.go(always, question("y"))
         self.assertEqual(self.result("y")["reached"], {"ceilings": ["3000 GB/s"]})
@@ -783,7 +783,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(result["problems"], ["full, on_demand: bits differ from none's at loss",
                                               "root, on_demand: timeout: after 120 s"])
 
-    def test_planted_failures_leave_the_others_and_the_archive_whole(self):
+    def test_planted_failures_do_not_affect_others_or_the_archive(self):
         def raises(report):
             raise ValueError("planted")
 
@@ -841,7 +841,7 @@ class RunTest(unittest.TestCase):
                  question("t", lane="times", commands=[[sys.executable, "-c", code, *reversed(marks)]])]
         self.assertEqual(self.go(*asked, workers=running.dry_workers(8)), 0)
 
-    def test_an_interrupted_run_ends_what_runs_beside(self):
+    def test_an_interrupted_run_ends_its_programs(self):
         run = self.run_of(question("a", "import time; time.sleep(60)", lane="values"),
                           question("b", "import time; time.sleep(60)", lane="values"), workers=2)
 
@@ -857,14 +857,14 @@ class RunTest(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 20)
         self.assertEqual([self.result(name)["status"] for name in "ab"], ["unfinished", "unfinished"])
 
-    def test_tests_that_skipped_are_no_pass(self):
+    def test_skipped_tests_do_not_pass(self):
         for said, status in (("warning:\\n  gpu test: skipped", "failed"),
                              ("No test cases matched '[device]'", "failed"),
                              ("All tests passed (12 assertions in 1 test case)", "passed")):
             code = f"print({said!r})".replace("\\\\n", "\\n")
             self.assertEqual(self.ran(question(code=code, refuse="skipped_tests"))["status"], status, said)
 
-    def test_races_of_our_kernels_alone_fail(self):
+    def test_only_races_of_our_kernels_fail(self):
         race = ("========= Error: Race reported between Read access at {0}+0xaf0\\n"
                 "=========     and Write access at {0}+0x29b0 [80 hazards]\\n"
                 "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)")
@@ -875,14 +875,14 @@ class RunTest(unittest.TestCase):
             self.assertEqual(result["status"], status, kernel)
             self.assertEqual(result["findings"], ["RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)"])
 
-    def test_a_doctor_who_cannot_use_the_device_is_no_pass(self):
+    def test_doctor_does_not_pass_if_it_cannot_use_the_device(self):
         for said, status in (("device cuda   ok", "passed"), ("kernels       ok", "passed"),
                              ("device cuda   device 'cuda' cannot be used: no NVIDIA driver", "failed"),
                              ("kernels       CUPTI refuses a subscriber", "failed")):
             asked = question(code=f"print({said!r})", refuse="unusable", always=True)
             self.assertEqual(self.ran(asked)["status"], status, said)
 
-    def test_what_cannot_be_asked_is_skipped_with_its_reason(self):
+    def test_impossible_questions_are_skipped_with_the_reason(self):
         self.machine.obstacle = lambda question: "no torch here" if question.torch else None
         self.assertEqual(self.go(question("ceilings", torch=True), question("y")), 2)
         self.assertEqual(self.result("ceilings")["problems"], ["no torch here"])
@@ -890,7 +890,7 @@ class RunTest(unittest.TestCase):
         self.machine.dry = True
         self.assertEqual(self.go(question("ceilings", torch=True)), 0)
 
-    def test_all_questions_begin_on_the_dry_device_or_the_run_is_unfinished(self):
+    def test_all_questions_start_on_the_dry_device_or_the_run_is_unfinished(self):
         self.machine.dry = True
         self.assertEqual(self.go(question(seconds=1000)), 0)
         self.assertEqual(self.go(question("y", seconds=1000), seconds=1), 4)
@@ -930,7 +930,7 @@ class RecordTest(unittest.TestCase):
         self.assertIsNone(self.answer("x_more"))
         self.assertEqual(sorted(path.name for path in (self.target / "other").iterdir()), ["x.json", "x.report.json"])
 
-    def test_a_card_of_another_kind_gives_no_answer(self):
+    def test_a_card_of_another_kind_does_not_count(self):
         self.queue.write_text(json.dumps(queue_of({"name": "x", "kind": "h200"})))
         self.came_back(card="NVIDIA H100 80GB HBM3")
         self.assertEqual(self.record(), ["x: not recorded: it needs an h200, but ran on NVIDIA H100 80GB HBM3"])
@@ -945,13 +945,13 @@ class RecordTest(unittest.TestCase):
             self.assertEqual(self.answer()["report"], f"reports/results/gpu/{kind}/x.report.json")
         self.assertTrue((self.target / "h200/x.report.json").exists())
 
-    def test_what_is_recorded_names_no_folder_of_the_machine(self):
+    def test_recorded_results_name_no_folder_of_the_machine(self):
         self.came_back(problems=[], findings=["/a/b/bin/rematch run -o /tmp/x/report.json, 16/0/16, see https://a/b"])
         self.record()
         kept = json.loads((self.target / "other/x.json").read_text())["findings"]
         self.assertEqual(kept, ["rematch run -o report.json, 16/0/16, see https://a/b"])
 
-    def test_what_is_no_answer_leaves_the_question_open(self):
+    def test_an_unusable_answer_leaves_the_question_open(self):
         for changes, said in (({"status": "failed", "problems": ["bits differ"]}, "failed: bits differ"),
                               ({"dry": True}, "it ran on the dry device"),
                               ({"commit": None}, "its commit is unknown"),
@@ -962,7 +962,7 @@ class RecordTest(unittest.TestCase):
                 self.assertIsNone(self.answer())
                 self.assertFalse(self.target.exists())
 
-    def test_a_commit_that_has_the_code_can_be_named(self):
+    def test_the_commit_with_the_code_can_be_named(self):
         self.came_back(uncommitted=["kernels/a.cu"])
         self.record("c2")
         self.assertEqual(self.answer()["commit"], "c2")
@@ -1014,7 +1014,7 @@ class TypedTest(unittest.TestCase):
 
 
 class ObstacleTest(unittest.TestCase):
-    def test_a_driver_that_only_its_library_shows_is_a_driver(self):
+    def test_a_driver_is_found_by_its_library_alone(self):
         asked = question(gpu=True)
         here = machine.Machine()
         with unittest.mock.patch.object(machine.Path, "exists", return_value=False), \
@@ -1025,7 +1025,7 @@ class ObstacleTest(unittest.TestCase):
             with unittest.mock.patch.object(machine.ctypes, "CDLL"):
                 self.assertIn("no built programs", here.obstacle(asked))
 
-    def test_a_python_without_this_torch_cannot_take_part_and_the_reason_is_said(self):
+    def test_a_python_without_this_torch_is_refused_with_the_reason(self):
         def obstacle(said, code=0):
             with tempfile.TemporaryDirectory() as folder:
                 python = pathlib.Path(folder) / "python"
@@ -1047,7 +1047,7 @@ class ObstacleTest(unittest.TestCase):
         self.assertEqual([here.obstacle(asked), here.obstacle(asked)], ["no torch here"] * 2)
         here.torch_obstacle.assert_called_once_with()
 
-    def test_the_dry_device_times_one_step_with_an_attention_that_it_has(self):
+    def test_the_dry_device_times_one_step_with_a_supported_attention(self):
         def filled(command, **more):
             return machine.Machine(**more).filled(command, question(), "/out")
 
@@ -1062,7 +1062,7 @@ class ObstacleTest(unittest.TestCase):
         counted = ["run", "--steps", "10", "--rounds", "0"]
         self.assertEqual(filled(counted, dry=True), counted)
 
-    def test_the_card_of_a_question_is_the_dry_one(self):
+    def test_the_dry_device_simulates_the_card_of_the_question(self):
         dry = machine.Machine(dry=True)
         self.assertEqual(dry.environment(question(kind="h200"))["DRY_CUDA_CARD"], "h200")
         self.assertNotIn("DRY_CUDA_CARD", machine.Machine().environment(question(kind="h200")))

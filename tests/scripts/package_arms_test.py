@@ -93,7 +93,7 @@ class PackageArmsTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertEqual(self.rows_of(text, "nothing")[-1][-1], "quicker than every rival: MISSED; peak no higher: MISSED")
 
-    def test_dispatch_has_limits_of_its_own_and_a_cost_per_op(self):
+    def test_dispatch_has_separate_limits_and_a_cost_per_op(self):
         status, text, _ = self.run_package(model="dispatch-bound", whole_region={"ns": 1_400_000, "peak": 40, "ops": 30})
         self.assertEqual(status, 1)
         row = self.rows_of(text, "nothing")[-2]  # 400 us for the 10 ops of forward
@@ -113,7 +113,7 @@ class PackageArmsTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertEqual(self.rows_of(text, "nothing")[-1][-2], "differ")
 
-    def test_a_missing_torch_remat_is_said_with_its_remedy_unless_it_is_left_out(self):
+    def test_a_missing_torch_remat_is_reported_with_its_remedy_unless_it_is_left_out(self):
         (self.root / "remat").unlink()
         status, text, error = self.run_package()
         self.assertEqual((status, text), (2, ""))

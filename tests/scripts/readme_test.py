@@ -30,7 +30,7 @@ class ReadmeTest(unittest.TestCase):
         for line in lines:
             self.assertRegex(line, r"^- A .+: .*[uU]se ")
 
-    def test_every_file_that_it_links_exists(self):
+    def test_every_linked_file_exists(self):
         links = re.findall(r"\]\(([^)#]+)[^)]*\)", TEXT)
         self.assertGreater(len(links), 15)
         for link in links:

@@ -84,7 +84,7 @@ class TablesTest(unittest.TestCase):
         self.assertEqual((made["steps"].rows, made["questions"].rows), ({}, {}))
         self.assertEqual(made["steps"].markdown(), "No report has such figures yet.")
 
-    def test_rivals_stand_beside_eager_ops_and_fused_ops_of_the_same_card(self):
+    def test_rivals_are_compared_with_eager_and_fused_ops_of_the_same_card(self):
         files = {"pytorch_llama__report": pytorch_report(), "fused__report": run_report(point(ops="fused",
                                                                                              step_ns=140_000_000))}
         rows = self.made(**files)["beside_pytorch"].rows
@@ -100,7 +100,7 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(rows["h100/pytorch_llama, compile, none"][3:7], ["ok", "compile(block), one graph", "9.9", "0"])
         self.assertEqual(rows["h100/pytorch_llama, compile, full"][3], "failed: Unsupported: a b")
 
-    def test_what_verdicts_quote_of_lost_reports_is_marked(self):
+    def test_figures_of_lost_reports_are_marked(self):
         words = "rematch run --model llama3_1b --batch 4 --tokens 2048".split()
         findings = ["full, on_demand: ok, requested 10 B, predicted 10 B, allocated 11 B, reserved 12 B, 64 attention "
                     "forward kernels, step 229264811 ns"]
@@ -141,7 +141,7 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(made["questions"].rows["h100/overhead"][2:],
                          ["passed: full: 1.288 of none's step [0.0404, 41.1]", "abcdef01, 2026-11-27"])
 
-    def test_predicted_steps_stand_beside_measured_ones(self):
+    def test_predicted_steps_are_compared_with_measured_ones(self):
         entry = {"model": "llama3_1b", "size": "4 x 2,048", "profile": "profile.report.json"}
         rows = self.made(
             times__report=run_report(point(), point("full", step_ns=250_000_000)),
@@ -174,7 +174,7 @@ class TablesTest(unittest.TestCase):
         self.assertTrue(quotes.is_rounded("1.4 %", "-1.4 %"))
         self.assertFalse(quotes.is_rounded("1.3 %", "-1.4 %"))
 
-    def test_the_published_run_stands_beside_ours(self):
+    def test_the_published_run_is_compared_with_ours(self):
         def wan(policy, tokens, step_ns, ops="eager", attention="cudnn"):
             identity = {"dimensions": {"batch": 1, "tokens": tokens}, "ops": ops}
             made = point(policy, step_ns=step_ns, model="wan_1_3b", identity=identity)
@@ -194,7 +194,7 @@ class TablesTest(unittest.TestCase):
 class BlocksTest(unittest.TestCase):
     TABLES = {"steps": tables.Table(["a"], {"x": ["1"]})}
 
-    def test_a_block_is_filled_and_stays_as_it_is(self):
+    def test_filling_a_block_twice_changes_nothing(self):
         text = "before\n<!-- table: steps -->\nstale\n<!-- end -->\nafter\n"
         filled, problems = blocks.fill(text, self.TABLES)
         self.assertEqual(problems, [])
@@ -248,7 +248,7 @@ class QuotesTest(unittest.TestCase):
         self.assertFalse(quotes.is_rounded("0.94", "0.951"))
         self.assertFalse(quotes.is_rounded("0.94", "not measured"))
 
-    def test_rows_count_with_their_header_and_output_does_not(self):
+    def test_rows_count_with_their_header_but_output_does_not(self):
         text = ("| what | CUDA |\n| --- | --- |\n| step | 0.94 of it |\n\n```\nH100 5 ms\n```\n\n"
                 "LibTorch 2.11 has CUDA 13.0.\n")
         self.assertEqual(self.problems(text), ["README.md:3: '0.94' has no source in quoted_figures.json"])

@@ -64,7 +64,7 @@ class JudgeTest(unittest.TestCase):
         self.assertIn("none, on_demand: allocated 3,072 MiB, PyTorch eager 4,096 MiB", findings)
         self.assertIn("none, on_demand: allocated 3,072 MiB, torch.compile 2,048 MiB", findings)
 
-    def test_fused_ops_are_named_and_the_peak_of_the_exact_pass_stands_in(self):
+    def test_fused_ops_are_named_and_the_peak_of_the_exact_pass_replaces_a_missing_one(self):
         point = our_point(ops="fused")
         del point["time"]["peak_allocated_bytes"]
         findings, _ = rivals.judge_pytorch(made(rematch=[point]))
@@ -87,7 +87,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(rivals.judge_pytorch(report)[1],
                          ["torch.compile was not timed under any policy: failed: no C compiler"])
 
-    def test_another_kernel_determinism_or_card_is_no_comparison(self):
+    def test_another_kernel_determinism_or_card_cannot_be_compared(self):
         for changes in ({"attention_backend": "flash"}, {"settings": {"deterministic": True}}):
             findings, problems = rivals.judge_pytorch(made(**changes))
             self.assertEqual(len(problems), 1)
@@ -108,7 +108,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, [])
         self.assertIn("PyTorch eager, none: the last loss of round 0 is nan", findings)
 
-    def test_points_without_a_time_and_runs_without_any_are_said(self):
+    def test_points_and_runs_without_a_time_are_reported(self):
         findings, problems = rivals.judge_pytorch(made(rematch=[our_point(status="oom", time=None)]))
         self.assertIn("none, on_demand: oom, but rematch has no step time", findings)
         self.assertEqual(problems, ["no policy was timed on both sides"])
@@ -197,7 +197,7 @@ class SuperviseTest(unittest.TestCase):
         self.assertIn("its turn took longer than 1 s", [r["reason"] for r in state["rivals"]])
         self.assertEqual(len(state["turns"]), 6)
 
-    def test_what_the_time_limit_leaves_over_is_not_run(self):
+    def test_turns_beyond_the_time_limit_are_not_run(self):
         state = self.supervised('if key == ["eager", "full"]: time.sleep(600)', seconds=2)
         self.assertFalse(state["complete"])
         self.assertEqual([(r["status"], r["reason"]) for r in state["rivals"]], [
@@ -205,7 +205,7 @@ class SuperviseTest(unittest.TestCase):
             ("not_run", "the time limit was reached"), ("not_run", "the time limit was reached")])
         self.assertEqual(len(state["turns"]), 1)
 
-    def test_a_child_that_cannot_start_ends_the_run_with_its_words(self):
+    def test_a_child_that_cannot_start_ends_the_run_with_its_message(self):
         state = pytorch_steps.fresh_state(report_of("none"), ["eager"], 1, 1)
         pytorch_steps.write_atomically(self.path, state)
         state = pytorch_steps.supervise([sys.executable, "-c", "raise SystemExit('no torch here')"], self.path,
@@ -213,12 +213,12 @@ class SuperviseTest(unittest.TestCase):
         self.assertEqual(state["failure"], "the process ended with exit code 1: no torch here")
         self.assertEqual(state["rivals"][0]["reason"], state["failure"])
 
-    def test_the_reason_of_a_crash_is_where_it_happened(self):
+    def test_the_reason_of_a_crash_names_its_place(self):
         text = "pytorch_steps: round 0, eager none: ok\nFatal Python error: Segmentation fault\n  File a\n" + "tail\n" * 9
         self.assertTrue(pytorch_steps.last_words(text).startswith("Fatal Python error: Segmentation fault File a"))
         self.assertEqual(pytorch_steps.last_words("a\nb\nc\nd\n"), "b c d")
 
-    def test_a_child_that_asks_for_a_new_process_gets_a_few(self):
+    def test_a_child_gets_only_a_few_new_processes(self):
         state = self.supervised("os._exit(75)")
         self.assertEqual(state["failure"], f"{pytorch_steps.MAX_CHILDREN} processes all ended early")
 

@@ -69,13 +69,13 @@ def load(path):
 
 class SchemasTest(unittest.TestCase):
 
-    def test_each_schema_is_one_in_both_drafts(self):
+    def test_each_schema_is_valid_in_both_drafts(self):
         for name, schema in SCHEMAS.items():
             for draft in DRAFTS:
                 with self.subTest(schema=name, draft=draft.__name__):
                     draft.check_schema(schema)
 
-    def test_no_schema_says_anything_that_the_drafts_read_differently(self):
+    def test_no_schema_has_a_keyword_that_the_drafts_read_differently(self):
         for name, schema in SCHEMAS.items():
             with self.subTest(schema=name):
                 self.check_common(schema)

@@ -59,12 +59,12 @@ class SentencesTest(unittest.TestCase):
         self.assertEqual(sentences.strings("count.cpp", SOURCE),
                          [(11, "needs a plan of its own"), (13, "// no comment, and a raw string")])
 
-    def test_docstrings_are_comments_and_keys_are_no_strings(self):
+    def test_docstrings_are_comments_and_keys_are_not_strings(self):
         self.assertEqual(sentences.comments("count.py", PYTHON),
                          [(1, "Counts regions."), (2, "regions at most"), (7, "Returns a number.")])
         self.assertEqual(sentences.strings("count.py", PYTHON), [(8, "there are too many regions")])
 
-    def test_a_template_that_python_cannot_parse_has_comments_alone(self):
+    def test_a_template_that_python_cannot_parse_has_only_comments(self):
         self.assertEqual(sentences.comments("count.py", "x = @HERE@  \n# Filled in later.\n"), [(2, "Filled in later.")])
         self.assertEqual(sentences.strings("count.py", "x = @HERE@ 'a string of words'\n"), [])
 
@@ -83,7 +83,7 @@ class SampleTest(unittest.TestCase):
         return subprocess.run([ROOT / "scripts" / "checks" / "sample_sentences.py", *arguments], capture_output=True,
                               text=True)
 
-    def test_a_seed_draws_the_same_sentences_and_another_seed_others(self):
+    def test_a_seed_always_draws_the_same_sentences_and_seeds_draw_different_ones(self):
         first, again, other = (self.draw(seed, "--count", "20", "--under", "policies").stdout for seed in ("7", "7", "8"))
         self.assertEqual(first, again)
         self.assertNotEqual(first.splitlines()[1:], other.splitlines()[1:])

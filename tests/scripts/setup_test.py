@@ -116,7 +116,7 @@ cp() {{ {cp} "$@"; }}
                          hashlib.sha256(pins).hexdigest())
         self.assertEqual(self.leftovers(), [])
 
-    def test_the_dry_device_gets_what_libtorch_has_for_cuda_beside_what_a_cpu_process_loads(self):
+    def test_the_dry_device_gets_the_cuda_parts_of_libtorch_in_addition(self):
         status, output = self.setup("dry")
         self.assertEqual(status, 0, output)
         self.assertEqual(self.unpacked(".libtorch-dry"), {
@@ -130,7 +130,7 @@ cp() {{ {cp} "$@"; }}
         self.assertEqual(self.setup(), (0, ""))
         self.assertEqual(self.leftovers(), [])
 
-    def test_the_dry_device_leaves_a_libtorch_that_is_there_alone(self):
+    def test_the_dry_device_does_not_change_an_existing_libtorch(self):
         self.setup()
         before = (self.root / ".libtorch/stamp").stat().st_mtime_ns
         self.assertEqual(self.setup("dry")[0], 0)
@@ -154,7 +154,7 @@ cp() {{ {cp} "$@"; }}
     def pins(self, *names):
         return hashlib.sha256(b"".join((ROOT / "scripts/libtorch" / name).read_bytes() for name in names)).hexdigest()
 
-    def test_another_version_has_folders_of_its_own_and_is_kept(self):
+    def test_another_version_has_separate_folders_and_is_kept(self):
         self.assertEqual(self.setup()[0], 0)
         self.assertEqual(self.setup("--torch", "2.15")[0], 0)
         self.assertEqual(self.stamp(".libtorch"), self.pins("2.11/cpu.txt"))
@@ -174,7 +174,7 @@ cp() {{ {cp} "$@"; }}
         self.assertEqual(self.setup("--torch", "2.14")[0], 1)
         self.assertFalse((self.root / ".libtorch-version").exists())
 
-    def test_an_unknown_version_is_refused_with_those_that_there_are(self):
+    def test_an_unknown_version_is_refused_with_the_known_ones(self):
         for arguments in (["--torch", "2.10"], ["--torch"], ["--torch", "2.1"]):
             with self.subTest(arguments):
                 status, output = self.setup(*arguments)
@@ -192,14 +192,14 @@ cp() {{ {cp} "$@"; }}
         self.assertEqual(self.stamp(".libtorch"), self.pins("2.11/cpu.txt"))
         self.assertFalse((self.root / ".libtorch-version").exists())
 
-    def test_a_version_beside_the_chosen_one_leaves_the_choice_alone(self):
+    def test_a_version_beside_the_chosen_one_does_not_change_the_choice(self):
         self.setup("--torch", "2.15")
         self.assertEqual(self.setup("--beside", "2.12")[0], 0)
         self.assertEqual(self.stamp(".libtorch-2.12"), self.pins("2.12/cpu.txt"))
         self.assertEqual((self.root / ".libtorch-version").read_text(), "2.15\n")
         self.assertFalse((self.root / ".libtorch").exists())
 
-    def test_headers_are_newer_than_what_was_built_with_others(self):
+    def test_headers_are_newer_than_objects_built_with_others(self):
         before = time.time() - 10
         self.assertEqual(self.setup()[0], 0)
         self.assertGreater((self.root / ".libtorch/torch/include/ATen/Tensor.h").stat().st_mtime, before)
@@ -209,7 +209,7 @@ cp() {{ {cp} "$@"; }}
         self.assertEqual(self.setup(), (0, ""))
         self.assertEqual(self.calls(), ["pip"])
 
-    def test_other_pins_replace_what_is_there(self):
+    def test_other_pins_replace_the_existing_folder(self):
         self.setup()
         stale = self.root / ".libtorch" / "stale"
         stale.write_text("")
@@ -219,7 +219,7 @@ cp() {{ {cp} "$@"; }}
         self.assertFalse(stale.exists())
         self.assertEqual(self.calls(), ["pip", "pip"])
 
-    def test_a_failed_download_leaves_nothing_and_the_next_start_begins_anew(self):
+    def test_a_failed_download_leaves_nothing_and_the_next_start_downloads_again(self):
         self.pip("cp wheels/cpu/torch*.whl $folder/; exit 1")
         status, output = self.setup()
         self.assertEqual(status, 1)
@@ -229,7 +229,7 @@ cp() {{ {cp} "$@"; }}
         self.pip("cp wheels/cpu/*.whl $folder/")
         self.assertEqual(self.setup()[0], 0)
 
-    def test_what_a_killed_set_up_left_is_removed_and_never_taken_for_whole(self):
+    def test_files_of_a_killed_set_up_are_removed_and_never_used(self):
         self.pip("cp wheels/cpu/torch*.whl $folder/; kill -9 $PPID")
         self.assertNotEqual(self.setup()[0], 0)
         self.assertFalse((self.root / ".libtorch").exists())
@@ -247,7 +247,7 @@ cp() {{ {cp} "$@"; }}
                       "ca-certificates ninja-build", output)
         self.assertEqual(self.calls(), [])
 
-    def test_sudo_installs_what_is_missing_and_only_that(self):
+    def test_sudo_installs_only_what_is_missing(self):
         (self.root / "bin/ninja").unlink()
         self.stand_in("id", "echo 1000")
         self.stand_in("sudo", f"""[[ $1 == -n ]] && exit 0
@@ -294,7 +294,7 @@ echo >x/usr/share/doc/libvalijson-dev/copyright""")
                                         "pip"])
         self.assertEqual(self.leftovers(), [])
 
-    def test_elsewhere_than_on_debian_it_names_what_is_missing_and_goes_on(self):
+    def test_other_systems_get_the_missing_packages_named_and_continue(self):
         (self.root / "bin/apt-get").unlink()
         (self.root / "bin/ninja").unlink()
         status, output = self.setup()

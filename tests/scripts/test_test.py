@@ -90,7 +90,7 @@ class TestCommandTest(unittest.TestCase):
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "128 passed, 1 failed, 0 skipped"))
 
-    def test_a_build_that_leaves_no_report_is_a_failure_though_an_older_report_lies_there(self):
+    def test_a_build_without_a_report_is_a_failure_even_if_an_older_report_exists(self):
         self.run_test()
         self.stand_in("bin/cmake", "exit 1")
         status, lines = self.run_test()
@@ -106,7 +106,7 @@ class TestCommandTest(unittest.TestCase):
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "119 passed, 1 failed, 4 skipped"))
 
-    def test_a_page_without_a_browser_is_skipped_and_a_bad_one_fails(self):
+    def test_a_missing_browser_skips_the_pages_and_a_bad_page_fails(self):
         self.stand_in("scripts/test_page", "exit 77")
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (0, "123 passed, 0 failed, 5 skipped"))
@@ -114,7 +114,7 @@ class TestCommandTest(unittest.TestCase):
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "123 passed, 1 failed, 4 skipped"))
 
-    def test_a_cluster_that_cannot_start_is_skipped_and_a_sweep_that_breaks_on_it_fails(self):
+    def test_a_cluster_that_cannot_start_is_skipped_and_a_failed_sweep_fails(self):
         self.stand_in("scripts/test_cluster", "exit 77")
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (0, "123 passed, 0 failed, 5 skipped"))
@@ -122,7 +122,7 @@ class TestCommandTest(unittest.TestCase):
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "123 passed, 1 failed, 4 skipped"))
 
-    def test_python_that_is_not_there_is_skipped_and_a_package_that_breaks_under_it_fails(self):
+    def test_a_missing_python_is_skipped_and_a_failed_package_fails(self):
         self.stand_in("scripts/test_python", "[ \"$1\" = --small ] && exit 77")
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (0, "123 passed, 0 failed, 5 skipped"))
@@ -147,7 +147,7 @@ class TestCommandTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("LibTorch 2.9: 0 passed, 1 failed, 0 skipped in 0 s", lines)
 
-    def test_the_driver_runs_a_hundred_seeds_from_the_one_asked_for(self):
+    def test_the_driver_runs_a_hundred_seeds_from_the_requested_one(self):
         self.run_test()
         self.assertEqual((self.root / "drive_arguments").read_text(), "--seed 0 --runs 100\n")
         with mock.patch.dict(os.environ, REMATCH_DRIVE_SEED="1000"):
@@ -165,11 +165,11 @@ class TestCommandTest(unittest.TestCase):
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (1, "24 passed, 1 failed, 4 skipped"))
 
-    def test_a_set_up_that_needs_the_user_ends_it_with_the_set_ups_exit_code(self):
+    def test_a_set_up_that_needs_the_user_ends_the_test_with_its_exit_code(self):
         self.stand_in("scripts/setup", "exit 2")
         self.assertEqual(self.run_test()[0], 2)
 
-    def test_a_dry_device_that_cannot_be_fetched_is_left_out_in_one_line_and_all_else_is_tested(self):
+    def test_a_missing_dry_device_is_reported_in_one_line_and_the_rest_is_tested(self):
         self.stand_in("scripts/setup", "[ -z \"$1\" ]")
         status, lines = self.run_test()
         self.assertEqual((status, lines[-1]), (0, "124 passed, 0 failed, 5 skipped"))

@@ -20,7 +20,7 @@ def run(path, *words):
 
 
 class UsageTest(unittest.TestCase):
-    def test_help_says_usage_purpose_and_exit_codes(self):
+    def test_help_gives_usage_purpose_and_exit_codes(self):
         self.assertGreater(len(scripts()), 8)
         for path in scripts():
             for flag in ("--help", "-h"):
@@ -31,7 +31,7 @@ class UsageTest(unittest.TestCase):
                     self.assertRegex(done.stdout, "(?i)exit codes?[: ]")
                     self.assertNotIn("set -", done.stdout)
 
-    def test_what_cannot_be_used_is_refused_in_one_line(self):
+    def test_unusable_arguments_are_refused_in_one_line(self):
         cases = [(path, "--nonsense") for path in scripts()]
         cases += [(SCRIPTS / name, *words) for name, *words in (
             ("approve_golden.py", "no_such_preset"),

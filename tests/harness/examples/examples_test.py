@@ -32,7 +32,7 @@ class ExamplesTest(unittest.TestCase):
     def assert_page(self, name):
         self.assertTrue((self.folder / name).read_text(encoding="utf-8").startswith("<!DOCTYPE html>"))
 
-    def test_own_policy_keeps_what_it_names(self):
+    def test_own_policy_keeps_the_named_ops(self):
         self.assertIn("checkpoints 0 2 4 6, keeps 1 3 5 7",
                       self.rematch("describe", "llama_small", EXAMPLES / "own_policy.json"))
         self.rematch("run", "--model", "llama_small", "--policy", f"none,{EXAMPLES / 'own_policy.json'}", "--schedule",
@@ -46,7 +46,7 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual((recomputed["matmul"], recomputed.get("attention_forward", 0)), (4 * 5, 0))
         self.assertLess(mine["memory"]["peak_allocated_bytes"], none["memory"]["peak_allocated_bytes"])
 
-    def test_the_gate_passes_and_leaves_its_report_and_page(self):
+    def test_the_gate_passes_and_writes_its_report_and_page(self):
         printed = self.start(EXAMPLES / "gate_in_ci.sh", "results")
         self.assertEqual(re.findall(r"^PASS: .*$", printed, re.MULTILINE),
                          [f"PASS: {count} of {count} points pass." for count in (2, 1, 1)])

@@ -62,7 +62,7 @@ class AdaptersTest(BesideTorch):
             reference = -self.loss().detach()
         return -torch.nn.functional.logsigmoid(-self.loss() - reference)
 
-    def test_adapters_that_are_off_in_one_pass(self):
+    def test_adapters_that_one_pass_disables(self):
         self.model_with()
         plans = {"of the plain step": self.plans_of(self.model, self.loss, ["full"])["full"],
                  "of this step": self.plans_of(self.model, lambda: self.preferences(torch.no_grad), ["full"])["full"]}
@@ -76,7 +76,7 @@ class AdaptersTest(BesideTorch):
             with self.subTest(reference=around_reference.__name__):
                 self.compare(self.model, train, plans, draws=True)
 
-    def test_adapters_that_are_merged(self):
+    def test_merged_adapters(self):
         self.model_with()
         plans = self.plans_of(self.model, self.loss, ["full"])
         self.model.merge_adapter()

@@ -150,7 +150,7 @@ class StepTest(Case):
     def test_a_step(self):
         self.assert_trains(lambda model: plain_step(model, self.x))
 
-    def test_recomputes_what_is_predicted(self):
+    def test_a_step_recomputes_the_predicted_ops(self):
         trace = rematch.trace(self.model, lambda: self.model(self.x))
         predicted = rematch.predict(trace, rematch.resolve(trace, "full"))["recomputed_ops"]
         self.applied()
@@ -179,7 +179,7 @@ class StepTest(Case):
 
         self.assert_trains(step, per_step=2)
 
-    def test_calls_inside_calls(self):
+    def test_nested_calls(self):
         self.assert_trains(lambda model: plain_step(model, self.x), Nested())
 
     def test_a_part_of_the_model_that_is_called(self):
@@ -251,7 +251,7 @@ class StepTest(Case):
         inside = self.num_recomputed(lambda: plain_step(Teacher(), self.x))
         self.assertEqual(inside, sum(counts))
 
-    def test_a_thread_of_its_own(self):
+    def test_a_separate_thread(self):
         self.applied()
         found = []
         thread = threading.Thread(target=lambda: found.append(self.num_recomputed(lambda: plain_step(self.model, self.x))))
@@ -259,7 +259,7 @@ class StepTest(Case):
         thread.join()
         self.assertEqual(found, [self.num_recomputed(lambda: plain_step(self.model, self.x))])
 
-    def test_a_recording_of_the_program_around_it(self):
+    def test_a_recording_of_the_program_around_the_call(self):
         self.applied()
         count = self.num_recomputed(lambda: plain_step(self.model, self.x))
 
@@ -308,7 +308,7 @@ class EndTest(Case):
         rematch.remove(self.model)
         self.assert_nothing_is_recorded()
 
-    def test_disabled_hooks_are_said_once(self):
+    def test_disabled_hooks_are_reported_once(self):
         self.applied()
 
         def step():
@@ -319,7 +319,7 @@ class EndTest(Case):
         self.assertEqual(len(found), 1, found)
         self.assertIn("saved-tensor hooks are disabled", found[0])
 
-    def test_a_forward_that_runs_no_hook_is_said_once(self):
+    def test_a_forward_that_runs_no_hook_is_reported_once(self):
         self.applied()
         found = self.warnings_of(lambda: [self.model.forward(self.x) for _ in range(3)])
         self.assertEqual(len(found), 1, found)
@@ -379,7 +379,7 @@ class PlanTest(Case):
         self.assertIsInstance(rematch.checkpoint_of(self.model), rematch.SearchedCheckpoint)
         rematch.remove(self.model)
 
-    def test_what_it_refuses(self):
+    def test_unusable_arguments_are_refused(self):
         for plan, kind, words in (("full", ValueError, "needs step="), ("1GiB", ValueError, "needs step="),
                                   (7, ValueError, "needs step=")):
             with self.subTest(plan=plan), self.assertRaisesRegex(kind, words):
@@ -418,7 +418,7 @@ class CopyTest(Case):
                 self.assertEqual(self.num_recomputed(lambda copied=copied: plain_step(copied, self.x)), 0)
         self.assertEqual(self.num_recomputed(lambda: plain_step(self.model, self.x)), count)
 
-    def test_a_removed_model_is_as_before(self):
+    def test_a_removed_model_is_unchanged(self):
         before = through_pickle(self.model).state_dict()
         self.applied()
         rematch.remove_scopes(self.model)  # removes everything that apply() added

@@ -113,7 +113,7 @@ class ProfileTest(Case):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(f"rematch.{name}/1", done.stdout)
 
-    def test_a_step_of_other_ops_than_the_traces(self):
+    def test_a_step_with_other_ops_than_the_trace(self):
         trace = self.trace()
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
         with self.assertRaisesRegex(rematch.RematchError, "aten::gelu") as error:
@@ -212,7 +212,7 @@ class AutoTest(Case):
                 self.assertIn(f"ran it once: bits equal, {predicted['recomputed_ops']} ops recomputed", words)
                 self.assertIn("| with the plan |", str(found))
 
-    def test_a_model_whose_first_step_makes_state(self):
+    def test_a_model_that_creates_state_in_its_first_step(self):
         for kind in (first_step_test.Counting, first_step_test.Initialized, first_step_test.Rotated):
             with self.subTest(kind=kind.__name__):
                 self.model, self.x = Stack(kind, num_layers=2), batch(length=8)
@@ -228,7 +228,7 @@ class AutoTest(Case):
         self.assertEqual((checkpoint.front["time_source"], checkpoint.plan["regions"]), ("roofline", []))
         self.assertIn("nothing needs checkpointing", words)
 
-    def test_a_budget_that_nothing_fits_into(self):
+    def test_a_budget_without_a_fitting_plan(self):
         lowest = rematch.search(self.trace(), device="h100", optimizer="none")["points"][0]
         budget = lowest["predicted_peak_allocated_bytes"]
         self.auto(budget, device="h100")
@@ -236,7 +236,7 @@ class AutoTest(Case):
             self.auto(budget - 1, device="h100")
         self.assertNotIn("\n", str(error.exception))
 
-    def test_what_is_no_budget(self):
+    def test_malformed_budgets_are_refused(self):
         for budget in ("24", "24 gb", "-1GiB", "", "1e3GiB", "\u0663GiB", None, 24.5, True):
             with self.subTest(budget=budget), self.assertRaisesRegex(ValueError, "is not a size; write it as '24GiB'"):
                 rematch.auto(self.model, lambda: self.fail("the budget is read first"), budget=budget)
@@ -244,7 +244,7 @@ class AutoTest(Case):
             with self.subTest(budget=budget), self.assertRaisesRegex(ValueError, "must be at least 1 B"):
                 rematch.auto(self.model, self.step, budget=budget)
 
-    def test_layers_that_only_the_caller_knows(self):
+    def test_layers_that_the_caller_names(self):
         class Flat(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -286,7 +286,7 @@ class AutoTest(Case):
         self.assertGreater(found["checkpointed"]["executed_ops"]["recompute"], 0)
         self.assertIn("| the step is not repeatable |", str(found))
 
-    def test_a_plan_that_gives_other_bits(self):
+    def test_a_plan_that_changes_bits(self):
         self.model.layers[1].norm = Counting(self.model.layers[1].norm)
 
         def step():
@@ -337,7 +337,7 @@ rematch.profile(model, step, rematch.trace(model, lambda: model(x)))
 
 
 class ProgressTest(unittest.TestCase):
-    def test_op_times_are_measured_behind_a_bar_on_a_terminal(self):
+    def test_op_times_show_a_progress_bar_on_a_terminal(self):
         terminal, stderr = pty.openpty()
         environment = {**os.environ, "TERM": "xterm"}
         with subprocess.Popen([sys.executable, "-c", SLOW_PROFILE], stderr=stderr, env=environment) as process:
@@ -350,7 +350,7 @@ class ProgressTest(unittest.TestCase):
         self.assertEqual(process.returncode, 0, said)
         self.assertRegex(said.decode(), r"\[#+\.+\] measuring op times: step [4-9] of 10, about \d s left")
 
-    def test_what_takes_long_is_announced_and_what_does_not_is_not(self):
+    def test_only_slow_work_is_announced(self):
         said = threading.Event()
         with unittest.mock.patch.object(_progress, "say", lambda text: said.set()):
             with unittest.mock.patch.object(_progress, "SILENT_SECONDS", 3600), _progress.announced("nothing"):

@@ -150,7 +150,7 @@ class FoundTest(Case):
         self.assert_found(Chain(lambda chain: [chain.group[0]] * 3, group=ModuleList(layers(1))), {"group": 1},
                           names=["group.0"] * 3)
 
-    def test_heads_beside_layers_are_no_layers(self):
+    def test_heads_next_to_layers_are_not_layers(self):
         model = Chain(lambda chain: [*chain.layers, chain.head], layers=ModuleList(layers(2)),
                       head=Sequential(Linear(DIM, DIM), torch.nn.GELU()))
         self.assert_found(model, {"layers": 2})
@@ -164,12 +164,12 @@ class FoundTest(Case):
 
 
 class NamedTest(Case):
-    def test_layers_that_are_no_children_of_the_model(self):
+    def test_layers_outside_of_the_model(self):
         first, second = layers(2)
         model = Chain(lambda chain: [chain.body], body=Sequential(first, torch.nn.LayerNorm(DIM), second))
         self.assert_governed(model, ["layers.0", "layers.1"], blocks={"layers": [first, second]})
 
-    def test_lists_that_were_passed_over(self):
+    def test_lists_that_were_not_chosen(self):
         model = u_net()
         blocks = {name: list(model.get_submodule(name).children()) for name in choose_blocks(model)[1]}
         self.assert_governed(model, ["down.0.resnets.0", "down.0.resnets.1", *(f"down.1.resnets.{i}" for i in range(3)),
@@ -186,7 +186,7 @@ class NamedTest(Case):
 
 
 class ContainersTest(Case):
-    def test_points_of_a_search_where_a_container_is_iterated_and_never_called(self):
+    def test_points_of_a_search_with_a_container_that_is_only_iterated(self):
         stages = [Chain(lambda chain: chain.parts, parts=Sequential(*layers(2))) for _ in range(2)]
         for stage in stages:
             stage.forward = lambda x, parts=stage.parts: functools.reduce(lambda y, part: part(y), parts, x)
@@ -251,13 +251,13 @@ class AutoTest(Case):
             rematch.auto(model, lambda: model(self.x), budget="1GiB", device="h100")
         return words.getvalue()
 
-    def test_says_which_lists_it_took_where_there_are_others(self):
+    def test_names_the_chosen_lists_if_there_are_others(self):
         words = self.said_by_auto(u_net())
         self.assertIn("the layers are down (2), up (2), middle (1); also found, and not taken: down.0.resnets, down.1.resnets "
                       "and 3 more.", words)
         self.assertIn("blocks={name: list(model.get_submodule(name).children()) for name in ['down.0.resnets']}", words)
 
-    def test_says_nothing_where_there_is_no_choice(self):
+    def test_is_silent_if_there_is_no_choice(self):
         self.assertNotIn("the layers are", self.said_by_auto(of_list(layers(2))))
 
 

@@ -121,7 +121,7 @@ class CompiledTest(unittest.TestCase):
         model.zero_grad(set_to_none=True)
         return found
 
-    def test_bits_of_every_step_and_nothing_is_left_over(self):
+    def test_every_step_has_equal_bits_and_leaves_nothing_behind(self):
         for make in MODELS:
             model = make()
             expected = self.step(model)
@@ -221,7 +221,7 @@ class CompiledTest(unittest.TestCase):
             del model.layers[1].activation
             self.assertTrue(equal(self.step(model, checkpoint), expected))
 
-    def test_layers_that_are_compiled_themselves_are_said_once(self):
+    def test_compiled_layers_are_reported_once(self):
         model = made()
         checkpoint = rematch.Checkpoint(rematch.resolve(rematch.trace(model, lambda: model(self.x)), "full"))
         expected = self.step(model)

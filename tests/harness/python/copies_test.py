@@ -104,7 +104,7 @@ class CopiesTest(unittest.TestCase):
         for want, have in zip(self.expected, found, strict=True):
             self.assertTrue(torch.equal(want, have))
 
-    def test_dropped_copies_free_a_handle_once(self):
+    def test_destroyed_copies_free_a_handle_once(self):
         done = subprocess.run([sys.executable, "-c", COPY_AND_DROP], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "ran"), done.stderr)
 

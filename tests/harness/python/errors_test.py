@@ -84,17 +84,17 @@ class ErrorsTest(unittest.TestCase):
         other = Stack(num_layers=2)
         self.assert_raises(rematch.PlanError, "does not have", lambda: rematch.scopes(other, rematch.Checkpoint(self.plan)))
 
-    def test_what_is_neither(self):
+    def test_other_arguments_are_type_errors(self):
         self.assert_raises(rematch.RematchError, "no_such_card", lambda: rematch.search(self.trace, device="no_such_card"))
         self.assert_raises(rematch.RematchError, "schedule is 'never'", lambda: rematch.Checkpoint(self.plan, "never"))
 
-    def test_steps_inside_steps(self):
+    def test_nested_steps(self):
         rematch.apply(self.model, self.plan)
         other = Stack()
         self.model.layers[0].register_forward_hook(lambda *_: rematch.trace(other, lambda: other(self.x)) and None)
         self.assert_raises(rematch.Refused, "runs its own steps", lambda: self.model(self.x))
 
-    def test_an_error_of_the_program_is_its_own(self):
+    def test_errors_of_the_program_stay_unchanged(self):
         def fail(*_):
             raise RuntimeError("region of the program")
 

@@ -12,7 +12,7 @@ EXAMPLE = ROOT / "harness" / "examples" / "own_model.py"
 
 
 class OwnModelTest(unittest.TestCase):
-    def test_it_trains_within_its_budget(self):
+    def test_own_model_trains_within_its_budget(self):
         done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=False, cwd=ROOT,
                               env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
         self.assertEqual(done.returncode, 0, done.stderr)

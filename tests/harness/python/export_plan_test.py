@@ -129,7 +129,7 @@ class ExportedPlanTest(unittest.TestCase):
         torch.manual_seed(0)
         self.check_policies(*wan(), policies=("full", "save_mm", "nth_first(2)"))
 
-    def test_what_no_mode_of_a_system_does_is_the_file_that_torch_gets(self):
+    def test_a_plan_beyond_a_systems_modes_gets_the_file_for_torch(self):
         model, step = own_model()
         self.record(model, step)
         file = self.folder / "plan.json"
@@ -159,7 +159,7 @@ class ExportedPlanTest(unittest.TestCase):
                 with self.subTest(point=number):
                     self.check_run(model, step, self.exported(f"{front}#{number}"))
 
-    def test_plan_on_demand_is_refused_with_its_region(self):
+    def test_a_plan_on_demand_is_refused_with_its_region(self):
         self.record(*own_model())
         front = self.folder / "front.json"
         self.must("search", "--trace", self.trace_file, "--device", "h100", "--points", "2", "-o", front)
@@ -167,7 +167,7 @@ class ExportedPlanTest(unittest.TestCase):
         self.assertEqual((code, out), (2, ""))
         self.assertRegex(err, r"^rematch: region layers\.\d.*search with --for torch\n$")
 
-    def test_report_names_the_plan(self):
+    def test_the_report_names_the_plan(self):
         model, step = own_model()
         self.record(model, step)
         self.must("plan", "--trace", self.trace_file, "--policy", "nth_first(2)", "-o", self.folder / "plan.json")
@@ -177,7 +177,7 @@ class ExportedPlanTest(unittest.TestCase):
             self.assertTrue(check_plan.report(plan, check_plan.measure(model, step, plan, num_steps=1)))
         self.assertTrue(printed.getvalue().startswith("The plan 'nth_first(2)' for Network, float32"), printed.getvalue())
 
-    def test_the_file_that_is_there_is_read(self):
+    def test_an_existing_file_is_read(self):
         path = self.folder / "exported.py"
         with unittest.mock.patch.object(sys, "dont_write_bytecode", False):
             for name in ("one", "two"):  # same size and time, so that Python cannot see that bytecode is stale
@@ -187,7 +187,7 @@ class ExportedPlanTest(unittest.TestCase):
         with self.assertRaisesRegex(Refused, r"gone\.py is not a file; create it with rematch export"):
             load_exported(self.folder / "gone.py")
 
-    def test_other_ops_than_the_plan_is_for_raise(self):
+    def test_ops_that_differ_from_the_plan_raise(self):
         model, step = own_model()
         self.record(model, step)
         file = self.folder / "plan.json"

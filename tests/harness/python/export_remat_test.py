@@ -114,7 +114,7 @@ class ExportedRegionsTest(unittest.TestCase):
         self.check_policies(model, step, ("remat(save=[])", "remat(save=[self_attn])", "remat(save=[mlp])",
                                           "remat(save=[self_attn,mlp])", "remat(save=[self_attn.o_proj])"))
 
-    def test_what_is_no_region_is_refused_with_its_layers(self):
+    def test_a_plan_that_is_not_made_of_regions_is_refused_with_its_layers(self):
         model, step = own_model()
         self.trace_file.write_text(json.dumps(record_trace(model, step)))
         self.plan("save_mm")

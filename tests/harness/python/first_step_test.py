@@ -123,7 +123,7 @@ class FirstStepTest(BesideTorch):
                 with self.subTest(before_trace=before_trace.__name__, before_step=before_step.__name__):
                     self.compare(model, train, plans, reset=before_step, **options)
 
-    def test_a_load_that_is_counted(self):
+    def test_a_router_that_counts_its_load(self):
         self.check(Counting)
 
     def test_a_counter_that_switches_a_branch(self):

@@ -141,7 +141,7 @@ class FollowTest(unittest.TestCase):
             self.assertTrue(are_equal(expected, train(model, checkpoint, batches())))
         self.assertGreater(sum(row["left"] for row in checkpoint.report()), 0)
 
-    def test_it_is_said_once_and_counted(self):
+    def test_leaving_the_plan_is_reported_once_and_counted(self):
         kinds = KINDS["padded batches"]
         checkpoint = rematch.Checkpoint(plan_of(kinds, "full"))
         model = made(kinds)
@@ -185,7 +185,7 @@ class FollowTest(unittest.TestCase):
         with self.assertRaisesRegex(rematch.RematchError, "the plan expects"):
             rematch.check(model, lambda: model(batches()[0], 1), checkpoint)
 
-    def test_no_growth(self):
+    def test_memory_does_not_grow(self):
         kinds = KINDS["all of it"]
         checkpoint = rematch.Checkpoint(plan_of(kinds, "save_mm"))
         model = made(kinds)
@@ -199,7 +199,7 @@ class FollowTest(unittest.TestCase):
             gc.collect()
             self.assertEqual(rematch.allocated_bytes(), before)
 
-    def test_peak_is_at_most_that_of_full_and_what_is_kept(self):
+    def test_the_peak_is_at_most_that_of_full_plus_what_is_kept(self):
         kinds = KINDS["padded batches"]
 
         def peak(model, index, around):

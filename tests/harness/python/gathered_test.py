@@ -83,7 +83,7 @@ class Case(unittest.TestCase):
 
 
 class BlockSwapTest(Case):
-    def test_bits_are_equal_where_the_callback_says_that_content_is_back(self):
+    def test_bits_are_equal_if_the_callback_confirms_the_content(self):
         for learns in (False, True):
             for schedule in SCHEDULES:
                 with self.subTest(learns=learns, schedule=schedule):
@@ -104,7 +104,7 @@ class BlockSwapTest(Case):
                         self.assertTrue(all(map(torch.equal, expected, found)))
                     self.assertEqual({id(each) for each in asked}, {id(layer.weight) for layer in model.layers})
 
-    def test_refused_in_one_line_without_it_or_where_it_says_no(self):
+    def test_a_missing_or_negative_callback_is_refused_in_one_line(self):
         model = Swapping(learns=True)
         checkpoint = self.checkpoint(model)
         rematch.scopes(model, checkpoint)
@@ -116,7 +116,7 @@ class BlockSwapTest(Case):
             self.gradients(model, checkpoint)
         self.assertNotIn("\n", str(error.exception))
 
-    def test_the_record_holds_no_weight_that_is_not_there(self):
+    def test_the_record_holds_no_freed_weight(self):
         model = Swapping(learns=False)
         held = {}
         for is_gathered in (False, True):

@@ -80,7 +80,7 @@ class ProcessesTest(unittest.TestCase):
     def effects_of(self, document):
         return {name: document[name] for name in EFFECTS if name in document}
 
-    def test_traces_and_plans_name_what_the_step_ran(self):
+    def test_traces_and_plans_name_the_hidden_effects_of_the_step(self):
         for name in ("trace.json", "full.json", "save_mm.json", "combined.json"):
             self.assertEqual(self.effects_of(self.read(name)), EFFECTS, name)
         for point in self.read("front.json")["points"]:
@@ -97,7 +97,7 @@ class ProcessesTest(unittest.TestCase):
             [differing] = json.loads(python(USE, self.folder, "full.json", name, on_warning="ignore"))
             self.assertTrue(differing, name)
 
-    def test_auto_finds_all_of_it(self):
+    def test_auto_finds_all_hidden_effects(self):
         python(MAKE_BY_AUTO, self.folder)
         self.assertEqual(self.effects_of(self.read("auto.json")), EFFECTS)
         self.assertEqual(json.loads(python(USE, self.folder, "auto.json")), [[]])
@@ -129,7 +129,7 @@ class NamesTest(unittest.TestCase):
     def test_a_step_without_hidden_effects_has_no_lists(self):
         self.assertFalse(set(EFFECTS) & set(self.plan))
 
-    def test_a_name_that_its_module_does_not_have_is_said_once(self):
+    def test_a_name_that_its_module_lacks_is_reported_once(self):
         module = types.ModuleType("rematch_hidden_names")
         module.Known = type("Known", (torch.autograd.Function,), {})
         sys.modules["rematch_hidden_names"] = module
@@ -152,13 +152,13 @@ class NamesTest(unittest.TestCase):
                     self.assertIn(expected, line)
                     self.assertNotIn("\n", line)
 
-    def test_a_module_that_is_imported_between_steps_is_looked_at(self):
+    def test_a_module_that_is_imported_between_steps_is_checked(self):
         self.addCleanup(sys.modules.pop, "rematch_hidden_late")
         said = self.warnings_of({"opaque_functions": [{"name": "rematch_hidden_late:Gone", "overwrites": []}]}, num_steps=3,
                                 before_second_step=lambda: sys.modules.setdefault("rematch_hidden_late", types.ModuleType("x")))
         self.assertEqual(len(said), 1)
 
-    def test_an_entry_that_is_none_is_refused_in_one_line(self):
+    def test_a_malformed_entry_is_refused_in_one_line(self):
         for plan, expected in (
                 ({"opaque_functions": [{"name": "Rotary", "overwrites": [0]}]}, "opaque_functions.0..name: 'Rotary' is not a name"),
                 ({"opaque_functions": [{"name": "a:B"}]}, 'opaque_functions.0.: key "overwrites" is missing'),
@@ -171,7 +171,7 @@ class NamesTest(unittest.TestCase):
 
 
 class LateTest(unittest.TestCase):
-    def test_an_op_and_a_function_that_are_made_inside_the_first_step(self):
+    def test_an_op_and_a_function_that_the_first_step_defines(self):
         """Imitates a layer that imports a library when it runs."""
         model, x = Model(num_layers=2), torch.randn(4, 32)
         numbers = []
@@ -213,7 +213,7 @@ class LateTest(unittest.TestCase):
 
 
 class SubclassTest(unittest.TestCase):
-    def test_an_opaque_function_leaves_its_subclasses_alone(self):
+    def test_an_opaque_function_does_not_affect_its_subclasses(self):
         class Twice(torch.autograd.Function):
             @staticmethod
             def forward(_, x):

@@ -143,7 +143,7 @@ class HooksAroundTest(unittest.TestCase):
             self.step(around, checkpoint)
         return max(peak for peak in figures["peak_bytes"].values() if peak is not None) - figures["before_bytes"]
 
-    def test_bits_of_every_step(self):
+    def test_every_step_has_equal_bits(self):
         for name, around in HOOKS.items():
             expected = self.step(around)
             for policy in POLICIES:
@@ -154,7 +154,7 @@ class HooksAroundTest(unittest.TestCase):
                             for _ in range(3):
                                 self.assertTrue(equal(self.step(around, checkpoint), expected))
 
-    def test_memory_is_that_of_the_plan(self):
+    def test_the_peak_equals_that_of_the_plan(self):
         def checkpointed():
             for layer in self.model.layers:
                 forward = type(layer).forward.__get__(layer)
@@ -175,7 +175,7 @@ class HooksAroundTest(unittest.TestCase):
                 if name != "an offloader":  # the offloader's memory is not counted
                     self.assertLess(found, 0.8 * self.rise(around))
 
-    def test_nothing_is_left_over(self):
+    def test_no_bytes_remain(self):
         for name, around in HOOKS.items():
             with self.subTest(hooks=name):
                 checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "save_mm"))

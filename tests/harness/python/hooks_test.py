@@ -92,7 +92,7 @@ class HooksTest(BesideTorch):
 
         self.check(change, True)
 
-    def test_hooks_of_gradients_that_were_accumulated(self):
+    def test_hooks_of_accumulated_gradients(self):
         def change(model):
             def halve(parameter):
                 parameter.grad.mul_(0.5)

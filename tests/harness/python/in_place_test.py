@@ -102,7 +102,7 @@ class InPlaceTest(BesideTorch):
                     self.check(model, lambda model=model, x=x: model(x), lambda trace: {
                         policy: rematch.resolve(trace, policy) for policy in ("full", "save_compute")})
 
-    def test_points_of_a_search_of_a_resnet(self):
+    def test_points_of_a_search_on_a_resnet(self):
         torch.manual_seed(0)
         model, x, classes = ResNet(), torch.randn(8, 3, 64, 64), torch.arange(8)
 

@@ -78,7 +78,7 @@ class KernelFlagsTest(BesideTorch):
 
         self.compare(model, train, self.plans_of(model, lambda: model(x), ["full", "save_compute"]), leaves=False, **options)
 
-    def test_a_library_that_is_off(self):
+    def test_a_disabled_library(self):
         self.check(WithoutOneDnn)
 
     def test_the_default_type(self):

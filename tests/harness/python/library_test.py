@@ -49,13 +49,13 @@ class LibraryTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         return done.stderr.splitlines()[-1]
 
-    def test_of_several_the_one_for_this_torch_is_loaded(self):
+    def test_the_library_for_this_torch_is_loaded(self):
         for release in ("2.9", RELEASE, "2.99"):
             self.put(release, built_library() if release == RELEASE else None)
         done = self.python("import rematch._library as found; print(found.LIBRARY.rematch_torch_version().decode())")
         self.assertEqual((done.returncode, done.stdout.strip()), (0, BUILT_FOR), done.stderr)
 
-    def test_another_torch(self):
+    def test_an_unsupported_torch(self):
         for release in ("2.10", "2.9"):
             self.put(release)
         self.assertEqual(self.refusal(),

@@ -122,7 +122,7 @@ class FunctionTest(Case):
         self.assertIn("rematch::opaque", ops)
         self.assertNotIn("aten::tanh", ops)
 
-    def test_what_it_overwrites_is_kept(self):
+    def test_overwritten_arguments_are_kept(self):
         for overwrites in (("k",), (1,)):
             rotate = rematch.opaque(rotated, overwrites=overwrites)
             for give in (lambda x, k, rotate=rotate: rotate(x, k), lambda x, k, rotate=rotate: rotate(q=x, k=k)):
@@ -136,7 +136,7 @@ class FunctionTest(Case):
                     self.check(call)
         self.check(lambda x: rematch.opaque(overwrites=[0])(ScaleInPlace.apply)(x * 2).sin())
 
-    def test_results_that_are_written_to_in_place(self):
+    def test_results_that_are_written_in_place(self):
         def call(x):
             h = rematch.opaque(lambda y: y.tanh() + 1)(x)
             y = (h * 1.5).cos()
@@ -145,7 +145,7 @@ class FunctionTest(Case):
 
         self.check(call)
 
-    def test_outside_of_a_recorded_step_and_where_it_fails(self):
+    def test_calls_outside_of_a_step_and_failing_calls(self):
         calls = []
 
         @rematch.opaque
@@ -165,7 +165,7 @@ class FunctionTest(Case):
             with rematch.recording(checkpoint):  # the failed call must leave nothing behind
                 model(self.x).backward()
 
-    def test_what_is_no_argument(self):
+    def test_unknown_arguments_are_refused(self):
         with self.assertRaisesRegex(ValueError, "rotated has no argument 'v'"):
             rematch.opaque(rotated, overwrites=("v",))
         for position in (2, -1):

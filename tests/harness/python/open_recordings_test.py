@@ -134,7 +134,7 @@ class OpenRecordingsTest(unittest.TestCase):
                               text=True, check=False)
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "ran"), done.stderr)
 
-    def test_recordings_that_end_in_another_order(self):
+    def test_recordings_that_end_in_a_different_order(self):
         self.run_child("close_in_another_order")
 
     def test_a_recording_that_is_closed_on_another_thread(self):

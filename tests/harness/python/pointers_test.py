@@ -115,7 +115,7 @@ class Case(unittest.TestCase):
 
 
 class WriteTest(Case):
-    def test_what_is_written_through_a_pointer_is_kept(self):
+    def test_writes_through_a_pointer_are_kept(self):
         ways = [halve_by_data_ptr, halve_by_storage, halve_by_dlpack, halve_as_triton]
         ways += [halve_by_numpy, halve_by_array, halve_by_dlpack_protocol] if numpy else []
         sys.modules["triton.runtime.jit"] = types.ModuleType("triton.runtime.jit")
@@ -149,7 +149,7 @@ class WriteTest(Case):
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
             self.assertEqual(found["checkpointed"]["peak_bytes"], predicted["peak_bytes"] - predicted["before_bytes"])
 
-    def test_pointers_into_what_is_from_outside_cost_nothing(self):
+    def test_pointers_into_outside_tensors_cost_nothing(self):
         class Looking(torch.nn.Module):
             def __init__(self, linear):
                 super().__init__()
@@ -186,7 +186,7 @@ class WriteTest(Case):
         self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], predicted["recomputed_ops"])
         self.assertEqual(found["checkpointed"]["peak_bytes"], predicted["peak_bytes"] - predicted["before_bytes"])
 
-    def test_the_functions_stay_what_they_are(self):
+    def test_the_patched_functions_behave_as_before(self):
         self.found("full", "on_demand")
         x = torch.arange(3.0)
         self.assertEqual(torch.Tensor.data_ptr.__name__, "data_ptr")
@@ -318,7 +318,7 @@ class IncrementsVersion(Writing):
 
 @unittest.skipUnless(numpy, "numpy is not installed")
 class LayersTest(BesideTorch):
-    def test_layers_that_write_to_what_they_computed(self):
+    def test_layers_that_write_to_their_own_results(self):
         for kind in (WritesToView, WritesToResult, WritesToCopy, CountsIntoZeros, ActivatesInPlace, MarksDirty, IncrementsVersion):
             with self.subTest(kind=kind.__name__):
                 torch.manual_seed(0)

@@ -107,7 +107,7 @@ class CachedCastTest(Case):
 
         self.compare(self.model, train, plans, leaves=True)
 
-    def test_a_pass_without_grad_mode_in_an_autocast_of_its_own(self):
+    def test_a_pass_without_grad_mode_in_a_separate_autocast(self):
         def train(around):
             with around():
                 with torch.no_grad():
@@ -127,7 +127,7 @@ class CachedCastTest(Case):
 
         self.compare(self.model, train, self.autocast_plans(), leaves=False)
 
-    def test_nested_regions_of_other_precisions(self):
+    def test_nested_regions_with_other_precisions(self):
         class Mixed(Layer):
             def forward(self, x):
                 with autocast(enabled=False):

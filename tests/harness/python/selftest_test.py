@@ -12,7 +12,7 @@ from rematch._library import LIBRARY
 
 
 class LibraryTest(unittest.TestCase):
-    def test_the_loader_finds_torch_in_the_process_and_nothing_of_python(self):
+    def test_the_loader_needs_torch_but_not_python(self):
         readelf = shutil.which("readelf")
         if readelf is None:
             self.skipTest("no readelf here")
@@ -24,14 +24,14 @@ class LibraryTest(unittest.TestCase):
 
 
 class SelfTestTest(unittest.TestCase):
-    def test_it_passes_without_numpy(self):
+    def test_the_self_test_passes_without_numpy(self):
         """A bare virtual environment with torch has no numpy."""
         script = "import sys; sys.modules['numpy'] = None; from rematch.selftest import main; sys.exit(main())"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line[:3] for line in done.stdout.splitlines()], ["ok:"] * 6)
 
-    def test_a_trace_is_the_same_where_nobody_counts_memory(self):
+    def test_a_trace_does_not_depend_on_memory_counting(self):
         """In training the allocators are torch's. A trace must still count backward's bytes, and restore the allocators."""
         script = """
 import json, sys, rematch

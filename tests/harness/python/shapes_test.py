@@ -83,7 +83,7 @@ class ShapesTest(unittest.TestCase):
         with self.assertRaisesRegex(rematch.RematchError, "the plan expects"):
             rematch.check(model, step_of(model, 2), checkpoint)
 
-    def test_a_step_of_no_shape_is_said_and_counted(self):
+    def test_a_step_of_an_unknown_shape_is_reported_and_counted(self):
         third = [*KINDS, {"scale": True}]
         plan, _ = combined(KINDS, ("full", "save_mm"))
         checkpoint = rematch.Checkpoint(plan)
@@ -104,7 +104,7 @@ class ShapesTest(unittest.TestCase):
         self.assertIs(copy.deepcopy(checkpoint), checkpoint)
         self.assertEqual(pickle.loads(pickle.dumps(checkpoint)).plan, plan)
 
-    def test_layers_that_a_step_leaves_out(self):
+    def test_steps_that_skip_layers(self):
         kinds = [PLAIN, {"order": [0, 2]}]
         expected = train(made(kinds), None, batches()[:NUM_STEPS])
         plan, traces = combined(kinds, ("full", "save_mm"))
@@ -114,7 +114,7 @@ class ShapesTest(unittest.TestCase):
             warnings.simplefilter("error")
             self.assertTrue(are_equal(expected, train(model, checkpoint, batches()[:NUM_STEPS])))
 
-    def test_counts_and_bytes_where_a_step_leaves_out_layers(self):
+    def test_counts_and_bytes_of_steps_that_skip_layers(self):
         kinds = [PLAIN, {"order": [0, 2]}]
         for policies in (("full", "save_mm"), ("save_mm", "full"), ("none", "full"), ("full", "nth_first(2)")):
             plan, traces = combined(kinds, policies)
@@ -148,7 +148,7 @@ class ShapesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "2 traces; profile must be a list of as many"):
             rematch.search(traces, profile=[{}])
 
-    def test_auto_searches_again_where_one_plan_exceeds_the_budget(self):
+    def test_auto_searches_again_if_one_plan_exceeds_the_budget(self):
         for kinds in ([PLAIN, {"mask": True}, {"scale": True}], [PLAIN, {"order": [0, 2]}]):
             num_lower = 0
             for budget in range(24000, 36000, 3000):

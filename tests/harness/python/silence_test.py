@@ -74,13 +74,13 @@ class FaultTest(Case):
                 self.assert_said_once(lambda checkpoint=checkpoint: self.step(checkpoint),
                                       f"no module has the scope {missing}", "rematch.scopes(model, checkpoint)")
 
-    def test_scopes_that_become_another_plans(self):
+    def test_scopes_that_get_another_plan(self):
         with rematch.scopes(self.model, self.checkpoint):
             self.assert_silent(self.step)
         with rematch.scopes(self.model, self.checkpoint_of("nth_first(2)")):
             self.assert_said_once(self.step, "no module has the scope layers.1")
 
-    def test_fewer_scopes_than_there_are(self):
+    def test_missing_scopes(self):
         with rematch.scopes(self.model):
             self.assert_silent(lambda: self.step(self.checkpoint_of("nth_first(2)")))
 
@@ -111,7 +111,7 @@ class FaultTest(Case):
             self.assert_said_once(lambda: self.model(self.x).backward(), "layers.0 has scopes and runs outside of",
                                   "with rematch.recording(checkpoint):")
 
-    def test_a_step_outside_of_recording_beside_recorded_ones(self):
+    def test_an_unrecorded_step_among_recorded_ones(self):
         with rematch.scopes(self.model, self.checkpoint):
             self.step()
             self.assert_silent(lambda: self.model(self.x).backward())
@@ -222,7 +222,7 @@ class TwoModelsTest(unittest.TestCase):
                 for want, have in zip(expected, found, strict=True):
                     self.assertTrue(torch.equal(want, have))
 
-    def test_scopes_that_were_removed_close_no_others(self):
+    def test_removing_scopes_does_not_close_others(self):
         kept = rematch.scopes(self.models[0], self.checkpoints[0])
         kept.remove()
         other = rematch.Checkpoint(self.checkpoints[0].plan)

@@ -53,7 +53,7 @@ class TowersTest(BesideTorch):
     def test_a_plan_of_a_batch_with_an_image(self):
         self.compare_batches(self.plans_of(self.model, lambda: self.model(self.text, self.image)))
 
-    def test_a_plan_of_a_batch_without(self):
+    def test_a_plan_of_a_batch_without_an_image(self):
         plans = self.plans_of(self.model, lambda: self.model(self.text), ["full"])  # a batch with an image keeps more
         self.assertEqual({region["first_scope"].split(".")[0] for region in plans["full"]["regions"]}, {"text"})
         self.compare_batches(plans, torch_layers=self.model.text)
@@ -64,7 +64,7 @@ class TowersTest(BesideTorch):
         batches = ((self.text, self.image), (self.text,))
         self.compare(self.model, self.train_with(*batches), {"vision": plan}, leaves=False, torch_layers=self.model.vision)
 
-    def test_a_plan_of_the_tower_alone_is_silent_where_a_step_has_no_image(self):
+    def test_a_plan_of_the_tower_alone_is_silent_for_a_step_without_an_image(self):
         (plan,) = self.plans_of(self.model, lambda: self.model(self.text, self.image), ["full"]).values()
         plan["regions"] = [region for region in plan["regions"] if region["first_scope"].startswith("vision")]
         checkpoint = rematch.Checkpoint(plan)

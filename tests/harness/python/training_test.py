@@ -94,7 +94,7 @@ class TrainingTest(Case):
             return self.x
         self.check(train, step=lambda: self.model(self.x[:128]))
 
-    def test_batches_of_another_size_than_the_traced_one(self):
+    def test_batches_with_another_size_than_the_trace(self):
         def train(recorded):
             for rows in (3, 64, 256):
                 recorded(lambda rows=rows: self.model(self.x[:rows])).backward()
@@ -221,7 +221,7 @@ class TrainingTest(Case):
             return torch.cat([parameter.detach().flatten() for parameter in self.model.parameters()])
         self.check(train)
 
-    def test_a_dispatch_mode_around_it(self):
+    def test_a_dispatch_mode_around_the_step(self):
         from torch.utils.flop_counter import FlopCounterMode
 
         def train(recorded):
@@ -318,7 +318,7 @@ class ScopesTest(Case):
     def hooked(self):
         return sorted(name for name, module in self.model.named_modules() if module._forward_pre_hooks)
 
-    def test_those_of_one_plan_are_the_ends_of_its_regions(self):
+    def test_the_scopes_of_a_plan_are_the_ends_of_its_regions(self):
         trace = rematch.trace(self.model, lambda: self.model(self.x))
         plan = rematch.resolve(trace, "nth_first(2)")
         with rematch.scopes(self.model, rematch.Checkpoint(plan)):
@@ -415,7 +415,7 @@ class RefusalTest(Case):
         self.assert_refused(lambda: rematch.trace(self.model, step), "scope layers.0.norm runs inside torch.utils.checkpoint")
         self.loss().backward()
 
-    def test_a_checkpointed_loss_is_the_programs_own(self):
+    def test_a_checkpointed_loss_stays_with_the_program(self):
         target = torch.zeros_like(self.x)
 
         def loss(x):
@@ -427,12 +427,12 @@ class RefusalTest(Case):
                 x = layer(x)
             loss(x).backward()
 
-    def test_another_model_than_the_plans(self):
+    def test_a_plan_of_another_model(self):
         self.model.layers[2].feed_forward[1] = torch.nn.ReLU()
         self.checkpoint = rematch.Checkpoint(self.checkpoint.plan, on_mismatch="refuse")
         self.assert_refused(self.loss, "region layers.2.*the plan expects aten::gelu", rematch.RematchError)
 
-    def test_a_model_with_fewer_layers_than_the_plans(self):
+    def test_a_model_with_fewer_layers_than_the_plan(self):
         self.model = Model(num_layers=3)
         self.assert_refused(lambda: rematch.check(self.model, self.step, self.checkpoint),
                             "the plan governs layers.3, which this Model does not have: its layers are layers.0 to layers.2;",
@@ -447,7 +447,7 @@ class RefusalTest(Case):
                     run()
                 self.assertEqual(sum(len(module._forward_pre_hooks) for module in self.model.modules()), num_hooks)
 
-    def test_layers_that_are_not_the_models(self):
+    def test_layers_of_another_model(self):
         flat = torch.nn.Linear(32, 32)
         self.assert_refused(lambda: rematch.trace(flat, lambda: flat(self.x).sum()),
                             "Linear has no list of equal layers; name them: blocks=", ValueError)
@@ -463,7 +463,7 @@ class RefusalTest(Case):
 
         self.assert_refused(of_another_model, "step\\(\\) ran no layer of this Model")
 
-    def test_steps_that_are_none(self):
+    def test_unusable_steps_are_refused(self):
         def without_grad():
             with torch.no_grad():
                 return self.step()
@@ -492,7 +492,7 @@ class RefusalTest(Case):
             self.assert_refused(lambda name=name, function=function: run(name, function),
                                 f"rematch.{name} runs its own steps, but was called in a recorded step")
 
-    def test_what_is_no_checkpoint(self):
+    def test_other_objects_than_checkpoints_are_refused(self):
         self.assert_refused(lambda: rematch.check(self.model, self.step, self.plan),
                             "a rematch.Checkpoint is needed, this is a dict", TypeError)
         with self.assertRaisesRegex(TypeError, "a rematch.Checkpoint is needed, this is a dict"), rematch.recording(self.plan):
@@ -510,7 +510,7 @@ class RefusalTest(Case):
             with self.assertRaisesRegex(TypeError, "rematch.auto takes a function that runs forward"):
                 rematch.auto(self.model, step, budget="1GiB")
 
-    def test_files_of_no_plan(self):
+    def test_files_without_a_plan_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "front.json"
             for text, words in (("{", "front.json is not a JSON file"), ('{"points": [{}, {}]}', "has 2 points; name one"),
@@ -565,7 +565,7 @@ class WatchTest(Case):
                 self.assertGreaterEqual(figures["holders_bytes"]["optimizer"]["optimizer"], 2 * parameters)
                 self.model.zero_grad(set_to_none=True)
 
-    def test_what_a_step_holds_is_what_was_predicted(self):
+    def test_a_step_holds_the_predicted_bytes(self):
         trace = rematch.trace(self.model, lambda: self.model(self.x))
         for policy in ("none", "full", "save_mm"):
             plan = rematch.resolve(trace, policy)
@@ -583,7 +583,7 @@ class WatchTest(Case):
                         self.assertAlmostEqual(held[holder], predicted[holder], delta=1e-3 * sum(held.values()), msg=holder)
                     self.model.zero_grad(set_to_none=True)
 
-    def test_without_a_model_parameters_are_others(self):
+    def test_parameters_count_as_other_without_a_model(self):
         with rematch.watch(self.model):
             pass  # the next watch must not know this one's model
         with rematch.watch() as figures:
@@ -591,7 +591,7 @@ class WatchTest(Case):
         self.assertEqual(figures["holders_at_peak_bytes"]["parameters"], 0)
         self.assertEqual(figures["ops"]["optimizer"], {})
 
-    def test_a_second_one_is_refused_and_leaves_the_first_its_holders(self):
+    def test_a_second_watch_is_refused_and_the_first_keeps_its_holders(self):
         def held_in_a_step(before_backward):
             with rematch.watch(self.model) as figures:
                 loss = self.model(self.x)
@@ -620,7 +620,7 @@ class WatchTest(Case):
             self.model(self.x).backward()
         self.assertEqual(figures["ops"]["optimizer"], {})
 
-    def test_of_another_device(self):
+    def test_a_model_on_another_device(self):
         with self.assertRaisesRegex(rematch.RematchError, "cuba"):
             with rematch.watch(device="cuba"):
                 pass
@@ -665,7 +665,7 @@ class LeftAsItWasTest(Case):
 
 
 class DocumentationTest(Case):
-    def test_docstrings_name_the_keys_of_what_functions_give(self):
+    def test_docstrings_name_the_keys_of_results(self):
         trace = rematch.trace(self.model, lambda: self.model(self.x))
         plan = rematch.resolve(trace, "full")
         front = rematch.search(trace, device="h100", optimizer="none", points=2)
@@ -682,7 +682,7 @@ class DocumentationTest(Case):
 
 
 class PredictionTest(Case):
-    def test_counts_and_peaks_are_those_predicted(self):
+    def test_counts_and_peaks_equal_the_predictions(self):
         trace = rematch.trace(self.model, lambda: self.model(self.x))
         for policy in ("full", "save_mm", "nth_first(2)", "segments(2)"):
             plan = rematch.resolve(trace, policy)
@@ -690,7 +690,7 @@ class PredictionTest(Case):
                 with self.subTest(policy=policy, schedule=schedule):
                     self.check_against_prediction(trace, plan, schedule)
 
-    def test_each_op_kept_alone_where_layers_call_factories(self):
+    def test_plans_that_keep_one_op_of_layers_with_factories(self):
         """Factories such as torch.empty_like return another tensor than their op's result, if somebody else holds that
         result."""
         class Permuting(torch.nn.Module):

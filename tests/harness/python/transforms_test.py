@@ -87,7 +87,7 @@ class TransformTest(Case):
 
         self.compare_transform(train)
 
-    def test_transforms_beside_a_step_that_is_checkpointed(self):
+    def test_transforms_next_to_a_checkpointed_step(self):
         def train(around):
             with around():
                 found = grad(self.called_with)(self.values, self.x)

@@ -93,7 +93,7 @@ class CheckTest(Case):
                     rise = predicted["peak_bytes"] - predicted["before_bytes"]
                     self.assertAlmostEqual(found["checkpointed"]["peak_bytes"] / rise, 1, delta=1e-4)
 
-    def test_an_op_that_there_is_not(self):
+    def test_an_unknown_op_is_refused(self):
         with self.assertRaisesRegex(rematch.RematchError, "there is no op 'mylib::nothing'"):
             rematch.keep_op("mylib::nothing")
 
@@ -121,7 +121,7 @@ class TrainingTest(Case):
                 loss.backward()
         return [str(each.message) for each in said]
 
-    def test_a_step_of_n_is_verified_and_an_op_is_named_once(self):
+    def test_every_nth_step_is_verified_and_each_op_is_named_once(self):
         self.put(counted)
         checkpoint = self.checkpoint()
         with rematch.scopes(self.model, checkpoint):
@@ -155,14 +155,14 @@ class TrainingTest(Case):
         done = subprocess.run([sys.executable, __file__, "train"], text=True, capture_output=True, check=True)
         self.assertEqual(done.stderr.count("gave other results when it was recomputed than in forward"), 1, done.stderr)
 
-    def test_what_check_returns_is_not_said(self):
+    def test_results_of_check_are_not_warned_about(self):
         self.put(counted)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             self.assertEqual(len(rematch.check(self.model, self.step, self.checkpoint())["recompute_differences"]), 1)
             gc.collect()
 
-    def test_nothing_is_said_without_a_difference_or_without_verification(self):
+    def test_there_is_no_warning_without_a_difference_or_without_verification(self):
         checkpoint = self.checkpoint()
         with rematch.scopes(self.model, checkpoint):
             self.assertEqual(self.train(checkpoint, 3, 1), [])
