@@ -14,7 +14,7 @@ namespace rematch {
 // (harness/engine/record/opaque_call.h).
 struct OpaqueFunction {
   std::string name;  // "package.module:Class"
-  // Positions of the arguments that it writes to. Absent: nobody has compared their content, so it
+  // Positions of the arguments that it writes to. Absent: their content was never compared, so it
   // may write to any.
   std::optional<std::vector<int>> overwrites;
   bool operator==(const OpaqueFunction&) const = default;
@@ -34,13 +34,14 @@ struct HiddenEffects {
   bool operator==(const HiddenEffects&) const = default;
 };
 
-// All that either says. A function's overwrites are absent if they are absent in one of the two.
+// Returns the effects of both lists. A function's overwrites are absent if they are absent in one
+// of the two.
 HiddenEffects united(const HiddenEffects& a, const HiddenEffects& b);
 
-// A line for each entry: "lib::op writes to arguments 1, 2".
+// Returns a line for each entry, such as "lib::op writes to arguments 1, 2".
 std::vector<std::string> lines_of(const HiddenEffects& effects);
 
-// Reads the lists that the object has. Throws FormatError for a name that is not one.
+// Reads the lists that the object has. Throws FormatError for a malformed name.
 HiddenEffects hidden_effects_from_json(const Json& object);
 
 }  // namespace rematch

@@ -6,7 +6,7 @@
 
 namespace rematch {
 
-// These refuse names that are none.
+// These throw FormatError for malformed names.
 void read_value(const JsonField& field, OpaqueFunction& function);
 void read_value(const JsonField& field, SilentWriter& writer);
 

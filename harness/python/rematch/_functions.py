@@ -97,7 +97,7 @@ class _Calls:
     """The autograd functions that a traced step calls, and the arguments that they write to."""
 
     def __init__(self) -> None:
-        self.has_news = False  # True if a later trace would record some call in another way.
+        self.has_news = False  # True if a later trace would record some call differently.
         self._written: dict[str, set[int]] = {}
         self._without_content: set[str] = set()  # functions that ran on meta, for example, where no write can be seen
 

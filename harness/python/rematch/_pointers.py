@@ -51,7 +51,7 @@ def launches_watched() -> Iterator[None]:
 
 
 def has_learned_kernels() -> bool:
-    """Whether the last watched step would be recorded in another way from here on."""
+    """Whether the last watched step would be recorded differently from here on."""
     return _thread.has_learned
 
 

@@ -215,7 +215,7 @@ class SearchedCheckpoint(Checkpoint):
 
 
 def require_checkpoint(checkpoint: object) -> None:
-    """Raises TypeError for anything but a Checkpoint that is initialized."""
+    """Raises TypeError for anything except an initialized Checkpoint."""
     if not isinstance(checkpoint, Checkpoint):
         raise TypeError(f"a rematch.Checkpoint is needed, this is a {type(checkpoint).__name__}; make one of a plan: "
                         "rematch.Checkpoint(plan)")

@@ -36,7 +36,7 @@ class BlockScopes:
                           for path, modules in blocks.items() for index, block in enumerate(modules)}
         self._block_names = {f"{path}.{index}" for path, index in self._index_of.values()}
         self._visited: set[int] = set()
-        self._scope: Scope | None = None  # one of those that were opened
+        self._scope: Scope | None = None  # one of the opened scopes
         self._visit(model, "", "", None)
         if self._scope is not None:
             watch_model(model, self._scope)
