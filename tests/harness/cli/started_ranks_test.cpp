@@ -265,7 +265,8 @@ TEST_CASE("every rank refuses a command of another program, with both hashes") {
              Catch::Contains("ranks differ in program: rank 0 has"));
 }
 
-TEST_CASE("if the command of rank 0 and its store are killed, the others report it and end") {
+TEST_CASE(
+    "the other commands report it and end, if the command of rank 0 and its store are killed") {
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
   const std::vector<Outcome> outcomes =
@@ -337,7 +338,7 @@ TEST_CASE("a job with another size than the layout is refused on every rank, wit
   CHECK_THAT(half.err, Catch::Contains("RANK is set but MASTER_ADDR is not"));
 }
 
-TEST_CASE("if rank 0 refuses, the other commands end with the same code") {
+TEST_CASE("the other commands end with the same code, if rank 0 refuses") {
   const std::vector<Outcome> outcomes =
       start_twice("run " + kTwoRanks + "--policy keep_everything --steps 1 --rounds 0",
                   Starter::kTorchrun, new_mark());

@@ -58,7 +58,7 @@ void empty_cache() { c10::getDeviceAllocator(at::kCUDA)->emptyCache(); }
 // The allocator rounds requests to 512 bytes. Blocks of 10 MiB or more come in segments of a
 // multiple of 2 MiB. Smaller blocks share segments of 20 MiB. A remainder below 1 MiB stays with
 // its block.
-TEST_CASE("LibTorch's allocator rounds and splits as it does on a GPU") {
+TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
   start_cuda();
   const auto taken_by = [](at::IntArrayRef shape) {
     empty_cache();

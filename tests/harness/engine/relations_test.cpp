@@ -32,7 +32,7 @@ struct EightLayers {
   }
 };
 
-TEST_CASE("attention forward runs L times if kept, and 2 L times under full") {
+TEST_CASE("attention forward runs L times if it is kept, and 2 L times under full") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     const auto count = [&](const std::string& policy, const char* op) {
@@ -111,7 +111,7 @@ TEST_CASE("full peaks no higher than attn_only, and attn_only lower than none, e
 
 // Dead saves are the only bytes by which a save list can exceed none: values that it keeps and that
 // backward does not read.
-TEST_CASE("keeping all costly ops holds less than none, except for dead saves") {
+TEST_CASE("keeping all costly ops holds less than policy none, except for dead saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;
     const Trace trace = ModelInstance(which).trace();

@@ -37,7 +37,7 @@ TEST_CASE("only variables that change a result or a time are recorded") {
   CHECK(environment.math_mode->find("cnr COMPATIBLE") != std::string::npos);
 }
 
-TEST_CASE("a command returns its first line if it succeeds") {
+TEST_CASE("the first line of a successful command is returned") {
   CHECK(first_line_of("printf 'one\\ntwo\\n'") == "one");
   CHECK_FALSE(first_line_of("false").has_value());
 }

@@ -155,7 +155,7 @@ TEST_CASE("a missing library gives no monitor") {
   CHECK_FALSE(load_nvml("librematch-no-such-library.so").has_value());
 }
 
-TEST_CASE("the environment records the driver's answers, and nothing where it refuses") {
+TEST_CASE("the environment records the driver's answers, and nothing for refused queries") {
   driver = {};
   Environment environment;
   environment.cpu_model = "Made-up CPU";
@@ -205,7 +205,7 @@ TEST_CASE("all processes on the GPU except the own context are others") {
   CHECK(monitor->read(GpuMonitor::OwnContext::kNo).other_processes == std::nullopt);
 }
 
-TEST_CASE("of a MIG instance only its own processes count") {
+TEST_CASE("only processes of the MIG instance itself count") {
   driver = {};
   driver.has_mig_mode = true;
   driver.mig_processes = {{101, 0, kOwnInstance, 0}, {102, 0, 3, 0}, {103, 0, 4, 0}};

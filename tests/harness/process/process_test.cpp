@@ -94,7 +94,7 @@ TEST_CASE("a signal to this process ends the child and is recorded, not obeyed")
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
-TEST_CASE("memory was short if the system killed for lack of it, or the child held half of it") {
+TEST_CASE("memory was short if the system killed a process for it, or the child held half of it") {
   const auto machine = [](std::int64_t total, std::int64_t oom_kills) {
     MachineMemory memory;
     memory.total = Bytes{total};

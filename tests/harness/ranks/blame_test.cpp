@@ -41,7 +41,7 @@ TEST_CASE("a rank that failed itself is blamed, not those that lost it and ended
   CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, exit code 4: no such file");
 }
 
-TEST_CASE("of several ranks that failed themselves the first one is blamed") {
+TEST_CASE("the first of several ranks that failed themselves is blamed") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(20), 1);
   ranks[0].note.failed_at = milliseconds(9);

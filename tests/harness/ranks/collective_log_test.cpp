@@ -139,7 +139,7 @@ TEST_CASE("a collective that only one rank runs is found") {
 }
 
 // Routing changes the rows, and other ops run before them on other ranks.
-TEST_CASE("rank: what may differ", "[.rank]") {
+TEST_CASE("rank: allowed differences", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged)});
   CollectiveLog log;
   const OpObserverGuard observe(&log);
@@ -156,7 +156,7 @@ TEST_CASE("rank: what may differ", "[.rank]") {
 }
 
 TEST_CASE("rows of an exchange and ops far from collectives may differ between ranks") {
-  CHECK(failure_of_ranks(2, "rank: what may differ") == "");
+  CHECK(failure_of_ranks(2, "rank: allowed differences") == "");
 }
 
 }  // namespace

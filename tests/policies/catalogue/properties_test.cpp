@@ -128,7 +128,8 @@ std::string some_text() {
   return text;
 }
 
-TEST_CASE("any text is an error of one line, or a policy whose name parses to it", "[property]") {
+TEST_CASE("any text is an error of one line, or a policy whose name parses to the same policy",
+          "[property]") {
   check_property("parse_policy", [] {
     const std::string text = some_text();
     const auto parsed = parse_policy(text);

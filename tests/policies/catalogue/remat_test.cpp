@@ -119,7 +119,7 @@ TEST_CASE("saving attention of a Llama recomputes only its feed-forward") {
 
 // rsqrt reads the sum that an in-place op made. A later op overwrites the result of rsqrt, so it
 // cannot be kept and runs again on demand.
-TEST_CASE("a result written in place is recomputed where it is read") {
+TEST_CASE("a result that is written in place is recomputed for its reader") {
   TraceBuilder builder("overwritten");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);
   {

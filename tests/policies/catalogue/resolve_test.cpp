@@ -242,7 +242,7 @@ TEST_CASE("the error for a save list without matches lists the ops of the region
   CHECK_THAT(message(rule, toy_biased()), Catch::Contains("nothing in its regions matches"));
 }
 
-TEST_CASE("a policy without effect is rejected unless it is meant to have none") {
+TEST_CASE("a policy that unintentionally has no effect is rejected") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(message("first_n(4)", trace) ==
         "first_n(4) recomputes every block of toy_llama whole: it is the same as full; write that "

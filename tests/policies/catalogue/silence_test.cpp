@@ -90,7 +90,7 @@ TEST_CASE("settings that cancel each other or need another setting are refused")
   });
 }
 
-TEST_CASE("an N below 1 is refused, because it breaks the system's own loop") {
+TEST_CASE("an N below 1 is refused, because systems divide by it or loop forever") {
   check_refused({{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // system: ZeroDivisionError
                  {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // system: behaves as 2
                  {"diffusers(every=0)", "from 1"},

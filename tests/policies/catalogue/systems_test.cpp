@@ -133,7 +133,7 @@ TEST_CASE("a list is read in the syntax of the system's own configuration") {
         std::vector<std::string>{"ffn"});
 }
 
-TEST_CASE("every row parses as its policy or is refused with its reason") {
+TEST_CASE("every row parses to its policy or is refused with its reason") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK_FALSE(entry.description.empty());

@@ -53,7 +53,7 @@ TEST_CASE("a search for whole modules finds plans with parts of blocks and save 
 }
 
 // Each layer has a mask for its product, twice. Keeping only the first mask would pay off.
-TEST_CASE("no draw is kept before a draw that is repeated") {
+TEST_CASE("no random draw is kept before a draw that runs again") {
   TraceBuilder builder("draws");
   ValueId x = builder.parameter({64, 64});
   for (int layer = 0; layer < 3; ++layer) {

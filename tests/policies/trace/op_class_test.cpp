@@ -164,7 +164,7 @@ TEST_CASE("the class finds the ops of FastVideo's rule and those that the rule m
   }
 }
 
-TEST_CASE("an unknown name has the class other, whatever it looks like") {
+TEST_CASE("any unknown name has the class other") {
   for (const std::string_view name : {"", "mm", "aten::", "aten::_", "mylib::attention",
                                       "aten::mmm", "aten::convolution", "aten::_foreach"}) {
     CAPTURE(name);

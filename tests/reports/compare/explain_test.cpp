@@ -76,7 +76,7 @@ TEST_CASE("differing kernels are listed by phase and class, and fail on counts")
   CHECK(kernels.parts[1].share_ratio == Approx(-2.0 / 14));
 }
 
-TEST_CASE("where kernels were timed, a time difference is explained by kernel class") {
+TEST_CASE("a time difference is explained by kernel class, if kernels were timed") {
   const auto [base, candidate] = points_with_kernels();
   const CompareRecord record = compare(base, candidate);
   const ExplanationRecord& time = record.rows[0].explanations.at(0);

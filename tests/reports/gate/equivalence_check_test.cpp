@@ -29,7 +29,7 @@ TEST_CASE("T2 compares mean losses over the last steps, with four runs on both s
 }
 
 // Losses of 1, 2 and 3 have a mean of 2.5 over the last two steps. No run varies.
-TEST_CASE("T2 decides by the margin alone if no run varies") {
+TEST_CASE("T2 compares the difference with the margin if no run varies") {
   const LossArm reference = arm_of({{1, 2, 3}, {1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
   const LossArm other = arm_of({{1, 2, 4}, {1, 2, 4}, {1, 2, 4}, {1, 2, 4}});
   const CheckRecord equal = check_equivalence(reference, reference, std::nullopt, 2);

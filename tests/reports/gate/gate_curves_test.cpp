@@ -120,7 +120,7 @@ TEST_CASE("curves without a common step are an error") {
   CHECK(std::holds_alternative<NoCommonSteps>(gate_curves(base, {base[0], shifted[0]}, {})));
 }
 
-TEST_CASE("a loss that is not finite fails a candidate, and in a reference leaves no limit") {
+TEST_CASE("a loss that is not finite fails a candidate, and a reference with one sets no limit") {
   const auto base = curves_of("base", {{5, 4}, {5, 4}, {5, 4}});
   auto broken = base;
   broken[1].points[1].loss = std::nullopt;

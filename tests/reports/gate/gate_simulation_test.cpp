@@ -132,7 +132,7 @@ double at_most(double rate) {
 }  // namespace
 
 // Checks the figure of Note [A loss that falls], for one run whose loss scatters and does not fall.
-TEST_CASE("at most 4 % of references that only scatter count as falling") {
+TEST_CASE("at most 4 % of references without a trend count as falling") {
   constexpr int kReferences = 4000;
   const auto scatter = [](std::mt19937& bits) { return std::exponential_distribution<>()(bits); };
   for (const std::size_t num_steps : {8U, 20U, 100U, 500U}) {

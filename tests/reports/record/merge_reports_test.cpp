@@ -92,7 +92,7 @@ std::string rejection(std::vector<Report> reports) {
 
 }  // namespace
 
-TEST_CASE("two shards merge to the whole run in the requested order") {
+TEST_CASE("two shards merge into the whole run in the requested order") {
   const MergedReport both = merged({shard(1), shard(0)});
   CHECK(both.missing.empty());
   REQUIRE(both.report.points.size() == kPolicies.size());
@@ -120,7 +120,7 @@ TEST_CASE("a merged report reads back unchanged") {
   CHECK_THROWS_AS(report_from_json(json), FormatError);
 }
 
-TEST_CASE("the merged bytes do not depend on order and grouping", "[property]") {
+TEST_CASE("the bytes of a merged report do not depend on order and grouping", "[property]") {
   std::vector<Report> reports = {shard(0), shard(1), single(sample_oom("save_linears")),
                                  single(sample_point("all"), other_machine()),
                                  single(sample_point("none"), other_machine())};

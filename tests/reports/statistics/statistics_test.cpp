@@ -224,7 +224,7 @@ TEST_CASE("the same samples give the same interval") {
 }
 
 // The oracle draws each of the n^n resamples. Steps do not vary, so a round equals its median.
-TEST_CASE("the bootstrap equals the one over all resamples") {
+TEST_CASE("the bootstrap equals a count over all resamples") {
   const std::vector<double> values = {100, 101, 103, 90, 104.5, 99};
   constexpr double kStudent[] = {12.706, 4.303, 3.182, 2.776, 2.571};
   for (std::size_t size = 2; size <= values.size(); ++size) {

@@ -108,7 +108,7 @@ std::vector<Hazard> chains() {
                 w.copy_(y.sin());
                 return z * w.mul_(y) + at::empty_strided({kDim}, {1}).zero_();
               }),
-      changed("out= into an own tensor, twice",
+      changed("out= into the layer's own tensor, twice",
               [](at::Tensor y) {
                 at::Tensor z = at::empty_like(y);
                 {
@@ -186,7 +186,7 @@ std::vector<Hazard> through_views() {
                 const at::Tensor data = y.variable_data();
                 return y.sin() * data.cos() + y.tensor_data();
               }),
-      changed("out= into a part of an own tensor",
+      changed("out= into a part of the layer's own tensor",
               [](at::Tensor y) {
                 at::Tensor z = at::zeros_like(y);
                 at::Tensor half = z.slice(1, 0, 4);

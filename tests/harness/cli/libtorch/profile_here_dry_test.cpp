@@ -33,7 +33,7 @@ void profile(const ProfileSettings& settings) {
 
 // This test's card is an l40s: 45460 MiB, minus 512 MiB of context. Gaps of the allocator usually
 // take a fifth of what tensors get.
-TEST_CASE("tensors get a card's memory minus the context, and usually minus fragmentation",
+TEST_CASE("tensors can use a card's memory minus the context, and usually minus fragmentation",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   REQUIRE(cuda_device(0)->memory.count == 45460 * kMiB);

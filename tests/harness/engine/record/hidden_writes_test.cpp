@@ -128,7 +128,7 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          y.mul_(w);
          return between * at::sin(y);
        }},
-      {"after an op in place",
+      {"after an in-place op",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          y.mul_(2.0);
@@ -136,13 +136,13 @@ const std::vector<NamedLayer>& layers_with_hidden_writes() {
          scaled(y);
          return between * at::sin(y) * at::cos(y.t());
        }},
-      {"by mark_dirty right after an op in place",
+      {"by mark_dirty right after an in-place op",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w) * 1.0;
          y.mul_(2.0);
          return at::sin(SavesWhatItScaled::apply(y) + w);
        }},
-      {"between two ops in place",
+      {"between two in-place ops",
        [](T x, T w) {
          const at::Tensor y = at::mm(x, w);
          y.mul_(2.0);
@@ -417,7 +417,7 @@ const std::vector<NamedLayer>& layers_with_opaque_calls() {
   return all;
 }
 
-TEST_CASE("an opaque call is one op whose results are kept") {
+TEST_CASE("an opaque call is one op with kept results") {
   for (const NamedLayer& each : layers_with_opaque_calls()) {
     CAPTURE(each.name);
     check_every_plan(each.layer);

@@ -59,7 +59,7 @@ Trace chain() {
 // holds 20 and backward holds 1: 21. The demand of c runs op 1 (a: 30 + 1) and op 3 (c: 35 + 1). Op
 // 2 does not run, because b is kept. Then come backward ops with 3 each, and c, b, a are released
 // in turn.
-TEST_CASE("whole_region runs everything not kept at the first demand") {
+TEST_CASE("whole_region recomputes everything that is not kept at the first demand") {
   const Trace trace = chain();
   const RegionType type = saving(trace, 1_op, 5_op, {1});
   const RegionSimulation result = simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion);
@@ -203,7 +203,7 @@ TEST_CASE("a write to an outside tensor is not repeated, and its result is held"
 
 // An extension kernel filled the tensor through a pointer, so no recorded op can restore its
 // content.
-TEST_CASE("an empty tensor that is read unwritten is a constant until the region ends") {
+TEST_CASE("an empty tensor that is read before any write is a constant until the region ends") {
   TraceBuilder build("filled", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId filled = build.call("aten::empty.memory_format", {}, {10});  // 0

@@ -77,7 +77,7 @@ TEST_CASE("muon has one moment in blocks and two elsewhere") {
         OptimizerBytes{Bytes{4 * (4 * block + 2 * outside)}, {}});
 }
 
-TEST_CASE("every predicted optimizer has a name that parses to it") {
+TEST_CASE("the name of every predicted optimizer parses to the same optimizer") {
   for (const std::string_view name : optimizer_model_names()) {
     CAPTURE(name);
     REQUIRE(optimizer_model_from_string(name));

@@ -138,7 +138,7 @@ TEST_CASE("a measured front is behind a baseline only by more than the control v
   CHECK_FALSE(front.measurement->is_behind_when_measured());
 }
 
-TEST_CASE("a failed run has a status and does not enter the figures") {
+TEST_CASE("a failed run has a status and does not count in the figures") {
   Front front = predicted_front("full");
   run_all(front);
   const std::vector<std::size_t> anchors = anchors_of(front);

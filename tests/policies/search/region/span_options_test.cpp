@@ -143,7 +143,7 @@ Profile profile_of(const Trace& trace, std::uint32_t seed) {
   return seed / 12 % 2 == 0 ? profile : testing::with_equal_times(trace, std::move(profile));
 }
 
-TEST_CASE("any mix of options of a random model is priced as its step", "[property]") {
+TEST_CASE("the price of any mix of options equals the simulated step", "[property]") {
   std::size_t num_mixes = 0;
   std::size_t most_regions = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
@@ -202,7 +202,7 @@ void check_offloaded_mixes(const Trace& trace, const Profile& profile, const Sea
   });
 }
 
-TEST_CASE("any mix of offloading options is priced as its step", "[property]") {
+TEST_CASE("the price of any mix of offloading options equals the simulated step", "[property]") {
   OffloadedMixes seen;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(60); ++seed) {
     CAPTURE(seed);
@@ -240,7 +240,9 @@ Trace without_adds(Trace trace) {
 }
 
 // With many tokens, activations decide where the peak is. With few, gathered parameters decide it.
-TEST_CASE("any mix of regions over several blocks is priced as its step for any number of ranks") {
+TEST_CASE(
+    "the price of any mix of regions over several blocks equals the simulated step for any number "
+    "of ranks") {
   for (const std::int64_t tokens : {32, 256}) {
     CAPTURE(tokens);
     check_segments(

@@ -161,7 +161,7 @@ Bytes peak_of_backward(const StepPrediction& step) {
                   step.peak_by_phase[static_cast<int>(Phase::kRecompute)]);
 }
 
-TEST_CASE("parts of random plans are priced as their step") {
+TEST_CASE("the prices of parts of random plans add up to the simulated step") {
   int num_cases = 0;
   for (std::uint32_t seed = 0; seed < num_seeds(300); ++seed) {
     const Trace trace =

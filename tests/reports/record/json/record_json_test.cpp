@@ -121,7 +121,7 @@ TEST_CASE("a report read from its text, point by point, equals its document") {
   CHECK(read(json) == nlohmann::json(json));
 }
 
-TEST_CASE("values that repeat in a point must agree, and a point occurs once in a report") {
+TEST_CASE("repeated values of a point must agree, and a report has each point once") {
   const Json good = report_to_json(sample_report());
   const auto refusal = [&](const char* pointer, const Json& value) {
     Json bad = good;
@@ -286,7 +286,7 @@ TEST_CASE("the key depends on every part of the identity, but on no measurement"
   }
 }
 
-TEST_CASE("the fingerprint ignores which card it is, but not what affects times") {
+TEST_CASE("the fingerprint ignores the identity of the card, but not facts that affect times") {
   const Environment environment = sample_provenance().environment;
   const std::string same = fingerprint(environment);
   Environment moved = environment;

@@ -257,7 +257,7 @@ TEST_CASE("a point is dominated only beyond the noise of its time") {
   }));
 }
 
-TEST_CASE("of many points only baselines and the front are drawn") {
+TEST_CASE("only baselines and the front are drawn if there are many points") {
   const Report report = testing::large_report(200);
   const auto comparisons = compare_policies(report);
   const std::vector<ComparedPoint> all = comparisons.front().points;

@@ -132,7 +132,7 @@ TEST_CASE("every second matmul is described with its number and parity", "[golde
   check_golden("every_second_matmul.txt", plan_to_text(split, trace, "", kAllColumns));
 }
 
-TEST_CASE("in a narrow terminal the reasons of kept ops go on the next line") {
+TEST_CASE("a narrow terminal shows the reasons of kept ops on the next line") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const std::string text = kept_to_text(plan_of("attn_only", trace), trace, "", 40);
   CHECK_THAT(text, Catch::Contains("\n    reason "));

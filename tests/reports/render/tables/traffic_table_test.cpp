@@ -35,7 +35,7 @@ TEST_CASE("predicted collectives are counted by phase, with all bytes that a ran
   CHECK(traffic_to_text({PredictedStep{}}, nullptr, kWidth).empty());
 }
 
-TEST_CASE("if times are known a step is between two bounds") {
+TEST_CASE("a step is between two bounds if times are known") {
   PredictedStep step = step_of("full", 32);
   step.range = StepRange{milliseconds(800), milliseconds(130)};
   Profile profile;
