@@ -24,7 +24,7 @@
 
 namespace rematch {
 
-// Thrown under OnMismatch::kRefuse, if the model ran other ops than the plan was made for. The
+// Thrown under OnMismatch::kRefuse, if the model ran different ops than the plan was made for. The
 // message names region, index, expected op and found op.
 struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -55,7 +55,7 @@ struct Refused : std::runtime_error {
 // Also refused:
 // - a demand for a result that was filled through a raw pointer in the region, or that an op with a
 //   side effect made, if it was written to after the region;
-// - recompute of an op on another stream than forward ran it on. Autograd runs backward on the
+// - recompute of an op on a different stream than forward ran it on. Autograd runs backward on the
 //   streams of forward, whichever are current.
 //
 // Note [What the engine cannot see]

@@ -68,7 +68,7 @@ class StepClock {
 
 // Times every op that really runs, by phase and class. Only valid on the CPU, where a call takes as
 // long as its op. The engine marks recomputed ops, and PhaseGuard marks the optimizer's ops.
-// Thread-safe: backward may run on another thread than forward.
+// Thread-safe: backward may run on a different thread than forward.
 class OpClassTimer final : public OpObserver {
  public:
   using Times = std::array<std::map<OpClass, std::chrono::nanoseconds>, kNumPhases>;

@@ -36,8 +36,8 @@ const Calls kCalls[] = {{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_AP
                          CUPTI_DRIVER_TRACE_CBID_SIZE - 1, &CuptiFunctions::enable_driver_call}};
 
 // The calls to trace. Tracing all calls would cost a record for every query of a library. The calls
-// are recognized by name, because CUDA 13 uses other launch calls than CUDA 12, and libraries use
-// the driver's.
+// are recognized by name, because CUDA 13 uses different launch calls than CUDA 12, and libraries
+// use the driver's.
 bool gives_work(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") || has("Memcpy") || has("Memset");

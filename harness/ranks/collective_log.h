@@ -3,13 +3,13 @@
 // run the same ones.
 //
 // Note [Which collectives pair]
-// Backends pair the calls of a group only by their order. If one rank makes two calls in another
-// order than the others, and their shapes are equal, the values are wrong and no error is raised.
-// So each call is listed with its group, kind, dtype, shape, phase and region, and with the op that
-// made its input. That op is given with its distance: the number of ops since then or, if another
-// collective came between, the number of collectives. The lines must be equal on all ranks. Rows of
-// an exchange may differ, because routing does. The number of ops may differ too, except where the
-// distance counts ops.
+// Backends pair the calls of a group only by their order. If one rank makes two calls in a
+// different order than the others, and their shapes are equal, the values are wrong and no error is
+// raised. So each call is listed with its group, kind, dtype, shape, phase and region, and with the
+// op that made its input. That op is given with its distance: the number of ops since then or, if
+// another collective came between, the number of collectives. The lines must be equal on all ranks.
+// Rows of an exchange may differ, because routing does. The number of ops may differ too, except
+// where the distance counts ops.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -30,7 +30,7 @@
 
 namespace rematch {
 
-// Thread-safe: backward may run on another thread than forward.
+// Thread-safe: backward may run on a different thread than forward.
 class CollectiveLog final : public OpObserver {
  public:
   // Counts by the kind's name, which to_string(CollectiveKind) returns.

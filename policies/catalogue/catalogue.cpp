@@ -68,7 +68,7 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
     expect_all(*policy);
     return read;
   }
-  namesake->name = policy->name;  // a file may use another spelling than the canonical one
+  namesake->name = policy->name;  // a file may use a different spelling than the canonical one
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
                   " is another policy of `rematch list`; give this one another name"};

@@ -345,7 +345,7 @@ std::optional<Rejected> check_shapes(const std::vector<Trace>& traces,
       return Rejected{name + " has several shapes; give the plans of single shapes"};
     }
     if (plans[shape].trace_sha256 != trace_sha256(traces[shape])) {
-      return Rejected{name + " was made for another trace than trace " + std::to_string(shape) +
+      return Rejected{name + " was made for a different trace than trace " + std::to_string(shape) +
                       "; give plans and traces in the same order"};
     }
   }

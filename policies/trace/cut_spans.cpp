@@ -160,7 +160,7 @@ SpanType relative_type(const Trace& trace, const SpanBounds& bounds, TraceSpan& 
   return type;
 }
 
-// Cuts backward at each event that belongs to another span than the event before it.
+// Cuts backward at each event that belongs to a different span than the event before it.
 class BackwardCutter {
  public:
   BackwardCutter(const Trace& trace, const std::vector<SpanBounds>& all_bounds,

@@ -118,8 +118,8 @@ struct TimeRecord {
   // the fastest kernels. Absent if these are the same kernels.
   std::optional<bool> repeatable_bits;
   std::string attention_backend;  // set on CUDA if it differs from the identity's; else empty
-  // The device allocator's peaks while steps were timed. These steps may run other kernels than the
-  // memory pass. Absent on a device without such an allocator.
+  // The device allocator's peaks while steps were timed. These steps may run different kernels than
+  // the memory pass. Absent on a device without such an allocator.
   std::optional<Bytes> peak_requested;
   std::optional<Bytes> peak_allocated;
   std::optional<Bytes> peak_reserved;

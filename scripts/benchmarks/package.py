@@ -119,7 +119,7 @@ def result_of(model, level, way, times, counts, bits):
 
 
 def set_limits(found):
-    """A rival with other bits than the step without checkpointing sets no limit: it does not do the same work."""
+    """A rival with different bits than the step without checkpointing sets no limit: it does not do the same work."""
     rivals = [result for result in found if result.way not in OURS and result.bits_equal]
     for result in found:
         if result.way in OURS:

@@ -85,7 +85,7 @@ KernelContext KernelContext::current() {
   const FlagPlaces& places = flag_places();
   TORCH_CHECK(places.num_bytes <= kMaxFlagBytes && places.precisions.size() == kNumPrecisions &&
                   at::autocast::_AUTOCAST_SUPPORTED_DEVICES.size() == kNumAutocastDevices,
-              "rematch: at::Context has other flags than in LibTorch 2.11 to 2.15");
+              "rematch: at::Context has different flags than in LibTorch 2.11 to 2.15");
   KernelContext context;
   context.autocast_off_ = current_autocast_off();
   context.float_control_ = current_float_control();

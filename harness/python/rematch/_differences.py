@@ -1,4 +1,4 @@
-"""Messages about recomputed ops that gave other results than in forward."""
+"""Messages about recomputed ops that gave different results than in forward."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """One dict for each type of region that ran. Prints as a table, with the shape if other shapes than the first one
-    ran.
+    """One dict for each type of region that ran. Prints as a table. The table names the shape, if more
+    shapes than the first one ran.
 
       - `shape`: 0 for the plan's own types, i for the types of its i-th other shape; `type`: the index of the type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
@@ -64,7 +64,7 @@ class Checkpoint:
     "on_demand", which recomputes a value when backward needs it, or "whole_region", which recomputes as
     torch.utils.checkpoint does.
 
-    A step may run other ops than the plan was made for: a padded batch, another branch, a layer left out. `on_mismatch`
+    A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out. `on_mismatch`
     says what happens then. With "follow" such a layer leaves the plan. Planned ops are treated as planned, others are
     recomputed, and bits are those of the step without a plan. recording() warns once for each kind of layer, and report()
     counts. With "refuse" the step raises PlanError.

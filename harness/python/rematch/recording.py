@@ -64,7 +64,7 @@ class _Step:
         if self._steps is not _thread.steps:
             self._is_ended = True
             if is_whole:
-                raise Refused("rematch.recording was left on another thread than it was entered on; enter and leave it on "
+                raise Refused("rematch.recording was left on a different thread than it was entered on; enter and leave it on "
                               "the thread that runs forward")
             return NO_REGION_WITHOUT_GRAD
         if self._steps[-1] is not self:
@@ -94,11 +94,13 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     """Runs the forward passes inside it, on this thread, as the plan says. Backward may run inside or afterwards.
 
     The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing or never open; a step may
-    leave out all layers that the plan governs. Without grad mode, as in an evaluation, nothing is recorded. If the model runs other ops than the plan was made for, the
-    checkpoint's `on_mismatch` says what happens, and one warning follows for each type of region that left the plan.
+    leave out all layers that the plan governs. Without grad mode, as in an evaluation, nothing is recorded.
+
+    If the model runs different ops than the plan was made for, the checkpoint's `on_mismatch` says what happens. One
+    warning follows for each type of region that left the plan.
 
     With `verify_every=N` the first of every N steps hashes the results of ops, and compares recomputed results. The next
-    step, checkpoint.report() or the end of the program warns once for each op that gave other results than in forward.
+    step, checkpoint.report() or the end of the program warns once for each op that gave different results than in forward.
     Such a step is slow.
 
     Raises Refused where saved-tensor hooks are disabled, and for what cannot be recorded. Raises PlanError under

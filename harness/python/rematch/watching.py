@@ -148,11 +148,11 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
       - `first_difference`: what differs first, "the loss" or "the gradient of layers.0.weight"; else None.
       - `plain`, `checkpointed`: dicts with `executed_ops`, counts by phase ("forward", "recompute", "backward"), and
         `peak_bytes`, by which the step rose. None without rematch.count_memory().
-      - `recompute_differences`: for each region, the first recomputed op that gave other results than in forward; see
+      - `recompute_differences`: for each region, the first recomputed op that gave different results than in forward; see
         Checkpoint. One more step hashes what ops compute. None without `verify`.
 
     `blocks` is as for scopes(). Call it on a model without scopes, and outside of a recording. Raises PlanError if the
-    step runs other ops than the plan was made for, regardless of the checkpoint's `on_mismatch`."""
+    step runs different ops than the plan was made for, regardless of the checkpoint's `on_mismatch`."""
     refuse_in_recorded_step("check")
     require_checkpoint(checkpoint)
     _run(model, step, contextlib.nullcontext())  # caches and buffers that the first step makes stay
@@ -197,7 +197,7 @@ def _difference_of_plain_steps(model: torch.nn.Module, step: Callable[[], torch.
 def _warn_of_unrepeatable_step(model: torch.nn.Module, difference: str) -> None:
     remedy = "call torch.use_deterministic_algorithms(True)"
     if _device_of(model).startswith("cuda"):
-        remedy += (", set CUBLAS_WORKSPACE_CONFIG=:4096:8 before CUDA starts, and choose another attention backend than cuDNN "
+        remedy += (", set CUBLAS_WORKSPACE_CONFIG=:4096:8 before CUDA starts, and choose a different attention backend than cuDNN "
                    "(torch.backends.cuda.enable_cudnn_sdp(False))")
     if difference == "the loss":
         remedy = f"step() must run the same batch each time; if it does, {remedy}"

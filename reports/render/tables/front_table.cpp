@@ -231,7 +231,7 @@ Grid families_grid(const FrontMeasurement& measurement) {
 }
 
 std::string calibration_warning(const FrontRecord& record) {
-  // Beyond this factor, the machine was in another state than when it was profiled.
+  // Beyond this factor, the machine was in a different state than when it was profiled.
   constexpr double kStale = 1.5;
   const Front& front = record.front;
   const auto profiled = static_cast<double>(front.points[front.knee].step_time.count());

@@ -12,7 +12,7 @@
 namespace rematch {
 
 // `note` is the policy's note, if the policy is known. Both throw std::invalid_argument if the plan
-// was made for another model than the trace.
+// was made for a different model than the trace.
 std::string plan_to_text(const Plan& plan, const Trace& trace, std::string_view note,
                          std::size_t width);
 // Shows only the ops that each kind of region keeps, and totals.

@@ -73,7 +73,7 @@ std::string parity_cell(const PointRecord& point) {
   return parity.loss_bits_equal && parity.gradient_bits_equal ? "equal" : kNotMeasured;
 }
 
-// Returns the allocator's peaks over timed steps, which may run other kernels than the counted
+// Returns the allocator's peaks over timed steps, which may run different kernels than the counted
 // ones.
 std::string timed_peaks(const PointRecord& point) {
   if (!point.time || !point.time->peak_allocated || !point.time->peak_reserved) return "";

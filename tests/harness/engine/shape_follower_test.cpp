@@ -131,8 +131,8 @@ bool have_the_same_ops(const Trace& a, const Trace& b) {
                     [](const TracedOp& x, const TracedOp& y) { return x.name == y.name; });
 }
 
-// Returns the first step that runs other ops than step 0, preferably in its first layer. Returns
-// nullopt if all steps run the same ops.
+// Returns the first step that runs different ops than step 0, preferably in its first layer.
+// Returns nullopt if all steps run the same ops.
 std::optional<int> step_of_other_shape(const Hazard& hazard, const Trace& first) {
   std::optional<int> found;
   for (int step = 1; step < kVaryingSteps; ++step) {

@@ -61,7 +61,7 @@ class ErrorsTest(unittest.TestCase):
         self.model.layers[1].feed_forward_norm.register_forward_hook(refill)
         rematch.apply(self.model, self.plan)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # other ops than planned
+            warnings.simplefilter("ignore")  # the model runs different ops than planned
             self.assert_raises(rematch.Refused, "region layers.1: .* was given other data", lambda: self.model(self.x))
 
     def test_other_ops_than_the_plan_has(self):

@@ -1,4 +1,4 @@
-"""Tests steps that run other ops than the plan was made for. Bits must be those of the step without a plan, with one warning
+"""Tests steps that run different ops than the plan was made for. Bits must be those of the step without a plan, with one warning
 and no byte left over. The steps run on a GPU if there is one."""
 
 import gc

@@ -237,7 +237,7 @@ class Recurrent(nn.Module):
 
 
 class BackwardTest(Case):
-    """Runs backward under another autocast than forward."""
+    """Runs backward under a different autocast than forward."""
 
     def check(self, make_layer):
         self.model = Stack(make_layer, num_layers=2)

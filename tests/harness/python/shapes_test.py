@@ -143,7 +143,7 @@ class ShapesTest(unittest.TestCase):
         self.assertEqual(rematch.combine(traces[:1], [plan]), plan)
         for refused in (lambda: rematch.combine(traces, [rematch.resolve(traces[0], "full")] * 2),
                         lambda: rematch.combine(traces, [plan])):
-            with self.assertRaisesRegex(rematch.RematchError, r"was made for another trace than trace 1|1 plans for 2 traces"):
+            with self.assertRaisesRegex(rematch.RematchError, r"was made for a different trace than trace 1|1 plans for 2 traces"):
                 refused()
         with self.assertRaisesRegex(ValueError, "2 traces; profile must be a list of as many"):
             rematch.search(traces, profile=[{}])

@@ -691,7 +691,7 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_plans_that_keep_one_op_of_layers_with_factories(self):
-        """Factories such as torch.empty_like return another tensor than their op's result, if somebody else holds that
+        """Factories such as torch.empty_like return a different tensor than their op's result, if somebody else holds that
         result."""
         class Permuting(torch.nn.Module):
             def __init__(self):

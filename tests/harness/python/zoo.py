@@ -170,7 +170,7 @@ def qwen_image():
 
 
 def unet():
-    """Runs its lists of layers in another order than it holds them: down, middle, up."""
+    """Runs its lists of layers in a different order than it holds them: down, middle, up."""
     from diffusers import UNet2DModel
     model = UNet2DModel(
         sample_size=16, in_channels=3, out_channels=3, layers_per_block=2, block_out_channels=(16, 32, 32),

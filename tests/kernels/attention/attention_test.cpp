@@ -73,8 +73,8 @@ OpCase op_case(const Case& shape) {
       /*saved_before=*/3,  // inputs are saved first, so a recompute with early stop need not run
                            // the kernel
       /*saved_after=*/2,
-      // On a CPU from another vendor than Intel, MKL's bits depend on the alignment of a thread's
-      // buffer.
+      // On CPUs that are not from Intel, MKL's bits depend on the alignment of a
+      // thread's buffer.
       /*same_bits_for_any_threads=*/false};
 }
 

@@ -210,7 +210,7 @@ TEST_CASE("plans that cannot be combined are rejected") {
   CHECK_THAT(rejection(traces, {plans[0]}), Contains("1 plans for 2 traces"));
   CHECK_THAT(rejection({}, {}), Contains("at least one"));
   CHECK_THAT(rejection(traces, {plans[1], plans[0]}),
-             Contains("plan 0 was made for another trace"));
+             Contains("plan 0 was made for a different trace"));
   CHECK_THAT(rejection(traces, {plans[0], combined(traces, plans)}),
              Contains("plan 1 has several shapes"));
 }

@@ -61,7 +61,7 @@ TEST_CASE("the JSON of a compare record fits its schema, reads back and equals t
   testing::check_golden("compare/compare.md", render_compare(record, TableFormat::kMarkdown));
 }
 
-TEST_CASE("the error for rows with other metrics than the floors gives the path") {
+TEST_CASE("the error for rows with different metrics than the floors gives the path") {
   const Json json = compare_to_json(compare(base_report(), slower_report()));
   const auto refusal = [&](const char* pointer) {
     Json broken = json;

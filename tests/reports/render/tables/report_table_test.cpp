@@ -127,7 +127,7 @@ TEST_CASE("the share of the card's peak rate is beside the step time if known") 
                          Catch::Contains("MFU: matmul and attention flops"));
 }
 
-TEST_CASE("the table says if times used another attention kernel than counts") {
+TEST_CASE("the table says if times used a different attention kernel than counts") {
   Report report = comparison_report();
   const auto text = [&report] { return render_table(report, TableFormat::kText, 1000); };
   CHECK(text().find("attention, which LibTorch chooses") == std::string::npos);
