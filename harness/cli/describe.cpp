@@ -51,7 +51,7 @@ ExitCode show_plan(const Plan& plan, const Trace& trace, std::string_view note,
 // time, so a model that differs from the plan's is rejected first.
 Trace trace_of(const DescribeFlags& flags, const Plan& plan) {
   if (!flags.trace.empty()) return obtain_trace(flags.model, flags.trace);
-  const ModelSpec spec = model_for(flags.model, {plan});
+  const ModelSpec spec = model_for(flags.model, &plan);
   require_same_model(plan, spec.preset, spec.dimensions, spec.dtype);
   return record_trace(spec);
 }

@@ -47,7 +47,7 @@ void require_target(const std::string& target) {
 }
 
 Trace trace_of(const ExportFlags& flags, const Plan& plan) {
-  Trace trace = flags.trace.empty() ? record_trace(model_for(flags.model, {plan}))
+  Trace trace = flags.trace.empty() ? record_trace(model_for(flags.model, &plan))
                                     : obtain_trace(flags.model, flags.trace);
   require_same_trace(plan, flags.plan, trace);
   return trace;

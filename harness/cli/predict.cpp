@@ -9,6 +9,7 @@
 #include "harness/cli/predicted_steps.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/systems.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/device/device_sheet.h"
 #include "policies/predict/device/roofline.h"
@@ -52,25 +53,29 @@ FrontSetting setting_for_trace(const PredictFlags& flags) {
   return setting;
 }
 
-std::vector<Plan> plans_for_trace(const PredictFlags& flags, const Trace& trace) {
-  std::vector<Plan> plans;
+std::vector<GivenPlan> plans_for_trace(const PredictFlags& flags, const Trace& trace) {
+  std::vector<GivenPlan> plans;
   if (!flags.policies.empty()) {
     const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
     const Resolver resolver(trace);
     for (const Policy& policy : require(parse_policies(flags.policies))) {
-      plans.push_back(require(resolver.resolve(policy, no_effect)));
-      print_warnings(plan_warnings(policy, plans.back(), trace));
+      plans.push_back({require(resolver.resolve(policy, no_effect)), std::nullopt});
+      print_warnings(plan_warnings(policy, plans.back().plan, trace));
     }
   }
   for (const std::string& file : flags.plan_files) {
-    plans.push_back(plan_of_trace(require_plan(file), trace_sha256(trace)));
-    require_same_trace(plans.back(), file, trace);
+    GivenPlan given = require_given_plan(file);
+    given.plan = plan_of_trace(given.plan, trace_sha256(trace));
+    require_same_trace(given.plan, file, trace);
+    plans.push_back(std::move(given));
   }
   return plans;
 }
 
-// Predicts the steps of plans for `trace`. `profile` must hold the times of `trace`.
-std::vector<PredictedStep> predict_from_trace(const Trace& trace, const std::vector<Plan>& plans,
+// Predicts the steps of plans for `trace`, each under `schedules` or, if there are none, under its
+// own. `profile` must hold the times of `trace`.
+std::vector<PredictedStep> predict_from_trace(const Trace& trace,
+                                              const std::vector<GivenPlan>& plans,
                                               const std::vector<Schedule>& schedules,
                                               const FrontSetting& setting,
                                               const std::optional<Profile>& profile) {
@@ -79,8 +84,9 @@ std::vector<PredictedStep> predict_from_trace(const Trace& trace, const std::vec
   simulator.use_gathered(std::move(sharded.gathered));
   if (profile) simulator.use_profile(*profile);
   std::vector<PredictedStep> predicted;
-  for (const Plan& plan : plans) {
-    for (const Schedule schedule : schedules) {
+  for (const auto& [plan, own_schedule] : plans) {
+    const Schedule usual = own_schedule.value_or(usual_schedule(plan.policy));
+    for (const Schedule schedule : schedules.empty() ? std::vector{usual} : schedules) {
       const StepPrediction step = simulator.simulate(plan, schedule);
       predicted.push_back(
           {.policy = plan.policy,
@@ -100,9 +106,7 @@ std::vector<PredictedStep> predict_from_trace(const Trace& trace, const std::vec
 ExitCode predict_trace(const PredictFlags& flags) {
   const FrontSetting setting = setting_for_trace(flags);
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
-  const std::vector<Schedule> schedules = flags.schedule_option->count() != 0
-                                              ? parse_schedules(flags.schedule)
-                                              : std::vector<Schedule>{setting.schedule};
+  const std::vector<Schedule> schedules = parse_schedules(flags.schedule);
   const std::optional<Profile> profile = profile_of(flags, trace);
   if (profile && setting.world > 1) {
     throw UsageError(

@@ -33,24 +33,14 @@ bool fits(const PredictedStep& step, const CardMemory& card) {
   return at_boundary + step.memory.peak_transient.value_or(Bytes{}) <= card.for_tensors();
 }
 
-// Returns a text such as "Tensors may take 65.5 GiB: h100's 79.1 GiB less ... These fit: full. Too
-// large: none."
-std::string fit_words(const std::vector<PredictedStep>& steps,
-                      const std::optional<CardMemory>& card, std::size_t columns) {
+// Returns the sentence that says what "fits" means: "Tensors may take 65.5 GiB: h100's 79.1 GiB
+// less ...".
+std::string fit_words(const std::optional<CardMemory>& card, std::size_t columns) {
   if (!card) return "";
-  std::vector<std::string> small;
-  std::vector<std::string> large;
-  for (const PredictedStep& step : steps) {
-    const std::string name =
-        step.policy + (step.has_regions ? " " + std::string(to_string(step.schedule)) : "");
-    (fits(step, *card) ? small : large).push_back(name);
-  }
-  std::string words = "Tensors may take " + format_bytes(card->for_tensors()) + ": " +
-                      card->device + "'s " + format_bytes(card->memory) + " less " +
-                      reserve_words(card->reserve) + ".";
-  if (!small.empty()) words += " These fit: " + joined(small) + ".";
-  if (!large.empty()) words += " Too large: " + joined(large) + ".";
-  return table::format_line(words, TableFormat::kText, columns);
+  return table::format_line("fits: tensors may take " + format_bytes(card->for_tensors()) + ": " +
+                                card->device + "'s " + format_bytes(card->memory) + " less " +
+                                reserve_words(card->reserve),
+                            TableFormat::kText, columns);
 }
 
 Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<Profile>& profile,
@@ -77,7 +67,7 @@ Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<
           {"predicted_overlapped_step_time_ns", part_of_range(&StepRange::all_overlaps)},
           {"device_memory_bytes", card ? Json(card->memory.count) : Json(nullptr)},
           {"reserve_bytes", card ? Json(card->reserve.total().count) : Json(nullptr)},
-          {"fits_device", card ? Json(fits(step, *card)) : Json(nullptr)},
+          {"fits_device", step.fits ? Json(*step.fits) : Json(nullptr)},
           {"predicted_memory", to_value(memory)}};
 }
 
@@ -118,9 +108,12 @@ std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& tr
                           : usual_reserve(sheet, sheet->memory, communicators)};
 }
 
-void print_predictions(const std::vector<PredictedStep>& steps, const Trace& trace,
+void print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
                        const std::optional<Profile>& profile, const FrontSetting& setting,
                        const std::optional<CardMemory>& card, bool as_json) {
+  for (PredictedStep& step : steps) {
+    if (card) step.fits = fits(step, *card);
+  }
   if (as_json) {
     Json predictions = Json::array();
     for (const PredictedStep& step : steps) {
@@ -131,8 +124,7 @@ void print_predictions(const std::vector<PredictedStep>& steps, const Trace& tra
   }
   const std::size_t columns = terminal_columns();
   print(predictions_to_text(setting_words(trace, setting), steps, columns) +
-        traffic_to_text(steps, profile ? &*profile : nullptr, columns) +
-        fit_words(steps, card, columns));
+        traffic_to_text(steps, profile ? &*profile : nullptr, columns) + fit_words(card, columns));
 }
 
 }  // namespace rematch

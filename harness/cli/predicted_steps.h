@@ -30,7 +30,7 @@ std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& tr
 
 // Prints the predictions: a table and a line on which plans fit the card or, with `as_json`, a
 // list. `profile` is the source of times. Without a profile no times are printed.
-void print_predictions(const std::vector<PredictedStep>& steps, const Trace& trace,
+void print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
                        const std::optional<Profile>& profile, const FrontSetting& setting,
                        const std::optional<CardMemory>& card, bool as_json);
 

@@ -9,6 +9,7 @@
 #include "models/preset/parallel.h"
 #include "policies/base/hashing.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/systems.h"
 #include "policies/catalogue/warnings.h"
 #include "policies/predict/region/simulator.h"
 #include "policies/predict/region/trace_index.h"
@@ -26,6 +27,7 @@ struct NamedPlan {
   Plan plan;
   bool no_effect_is_intended = false;
   std::vector<std::string> warnings;
+  std::vector<Schedule> schedules;
 };
 
 std::string data_identity(const VariantSettings& settings) {
@@ -54,13 +56,19 @@ PointIdentity shared_identity(const VariantSettings& settings) {
   return identity;
 }
 
-std::variant<NamedPlan, Rejected> resolved(const Policy& policy, const Trace& trace,
-                                           const Resolver& resolver, NoEffect no_effect) {
-  std::variant<Plan, Rejected> plan = resolver.resolve(policy, no_effect);
+std::vector<Schedule> schedules_of(const VariantSettings& settings, const GivenPlan& given) {
+  if (!settings.schedules.empty()) return settings.schedules;
+  return {given.schedule.value_or(usual_schedule(given.plan.policy))};
+}
+
+std::variant<NamedPlan, Rejected> resolved(const VariantSettings& settings, const Policy& policy,
+                                           const Trace& trace, const Resolver& resolver) {
+  std::variant<Plan, Rejected> plan = resolver.resolve(policy, settings.no_effect);
   if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
   std::vector<std::string> warnings = plan_warnings(policy, std::get<Plan>(plan), trace);
+  std::vector<Schedule> schedules = schedules_of(settings, {std::get<Plan>(plan), std::nullopt});
   return NamedPlan{std::get<Plan>(std::move(plan)), policy.no_effect_is_intended,
-                   std::move(warnings)};
+                   std::move(warnings), std::move(schedules)};
 }
 
 Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
@@ -84,13 +92,15 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
                                                            const Resolver& resolver) {
   std::vector<NamedPlan> plans;
   for (const Policy& policy : settings.policies) {
-    auto plan = resolved(policy, trace, resolver, settings.no_effect);
+    auto plan = resolved(settings, policy, trace, resolver);
     if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
     plans.push_back(std::get<NamedPlan>(std::move(plan)));
   }
-  for (const Plan& plan : settings.plans) {
+  for (const GivenPlan& given : settings.plans) {
+    const Plan& plan = given.plan;
     if (plan.trace_sha256 != resolver.trace_sha256()) return made_for_another_model(plan, trace);
-    if (!is_among(plans, plan)) plans.push_back({plan, /*no_effect_is_intended=*/true, {}});
+    if (is_among(plans, plan)) continue;
+    plans.push_back({plan, /*no_effect_is_intended=*/true, {}, schedules_of(settings, given)});
   }
   return plans;
 }
@@ -174,7 +184,7 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
   std::vector<Variant> variants;
   std::size_t num_split = 0;
   for (const NamedPlan& named : std::get<std::vector<NamedPlan>>(plans)) {
-    for (const Schedule schedule : settings.schedules) {
+    for (const Schedule schedule : named.schedules) {
       Variant variant;
       variant.policy = named.plan.policy;
       variant.plan = named.plan;

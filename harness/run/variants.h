@@ -12,6 +12,7 @@
 #include "harness/run/shard.h"
 #include "policies/base/rejected.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/plan/given_plan.h"
 #include "policies/plan/policy.h"
 
 namespace rematch {
@@ -19,8 +20,10 @@ namespace rematch {
 struct VariantSettings {
   ModelSpec model;
   std::vector<Policy> policies;
-  std::vector<Plan> plans;  // plans read from files, used unchanged
-  std::vector<Schedule> schedules = {Schedule::kOnDemand};
+  std::vector<GivenPlan> plans;  // plans read from files, used unchanged
+  // If empty, each plan has the schedule that it was searched for, or else usual_schedule() of its
+  // policy.
+  std::vector<Schedule> schedules;
   NoEffect no_effect = NoEffect::kReject;
   std::string device = "cpu";
   std::string attention = "flash";

@@ -6,6 +6,7 @@
 
 #include "harness/sweep/sweep_file.h"
 #include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/systems.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/step/step.h"
 
@@ -46,9 +47,9 @@ double seconds_of(const StepPrediction& step, const Trace& trace) {
   return kOverRoofline * roofline + num_ops * kSecondsAnOp;
 }
 
-std::vector<Schedule> schedules_of(const std::string& text) {
+std::vector<Schedule> schedules_of(const std::string& text, const std::string& policy) {
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
-  return {from_string<Schedule>(text).value_or(Schedule::kOnDemand)};
+  return {from_string<Schedule>(text).value_or(usual_schedule(policy))};
 }
 
 }  // namespace
@@ -87,7 +88,8 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
     if (const auto* rejected = std::get_if<Rejected>(&policy)) return *rejected;
     const auto plan = resolver.resolve(std::get<Policy>(policy), run.no_effect);
     if (const auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
-    for (const Schedule schedule : schedules_of(comparison.schedule)) {
+    const std::vector<Schedule> schedules = schedules_of(comparison.schedule, name);
+    for (const Schedule schedule : schedules) {
       const StepPrediction step = simulator.simulate(std::get<Plan>(plan), schedule);
       const Bytes peak = step.peak_bytes();
       predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
@@ -95,8 +97,7 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
       add_arm(step, num_children);
       // The reference runs several more times: as its repeats, and as the control with which it is
       // compared.
-      if (name == comparison.policies.front() &&
-          schedule == schedules_of(comparison.schedule).front()) {
+      if (name == comparison.policies.front() && schedule == schedules.front()) {
         add_arm(step, run.num_rounds + comparison.num_repeats);
       }
       if (std::get<Plan>(plan).regions.empty()) break;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMaxRepeats = 1000;
 // Axes that are not dimensions. Their values are words.
 constexpr std::array<std::string_view, 3> kWordAxes = {"dtype", "ops", "video"};
-const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
+const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both", "usual"};
 
 std::vector<std::string_view> axes_of(const std::vector<std::string>& models) {
   std::vector<std::string_view> names(kWordAxes.begin(), kWordAxes.end());
@@ -82,7 +82,7 @@ SweepGroup group_of(const JsonField& field) {
   group.path = field.path();
   group.models = models_of(field);
   group.policies = policies_of(field.at("policies"));
-  group.schedule = "on_demand";
+  group.schedule = "usual";
   if (const auto schedule = field.find("schedule")) {
     group.schedule = schedule->string();
     if (std::find(kSchedules.begin(), kSchedules.end(), group.schedule) == kSchedules.end()) {

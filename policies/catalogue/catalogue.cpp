@@ -15,6 +15,11 @@
 namespace rematch {
 namespace {
 
+std::vector<CatalogueEntry> of_system(std::vector<CatalogueEntry> entries) {
+  for (CatalogueEntry& entry : entries) entry.is_of_system = true;
+  return entries;
+}
+
 std::vector<CatalogueEntry> all_families() {
   std::vector<CatalogueEntry> all;
   append(all, layer_policies());
@@ -22,11 +27,11 @@ std::vector<CatalogueEntry> all_families() {
   append(all, alternating_policies());
   append(all, region_policies());
   append(all, module_policies());
-  append(all, maxtext_policies());
+  append(all, of_system(maxtext_policies()));
   append(all, collective_policies());
   append(all, offloading_policies());
-  append(all, remat_policies());
-  append(all, titan_region_policies());
+  append(all, of_system(remat_policies()));
+  append(all, of_system(titan_region_policies()));
   return all;
 }
 

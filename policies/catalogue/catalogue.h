@@ -32,6 +32,7 @@ struct CatalogueEntry {
   std::string_view parameters;   // "(N)" or ""
   std::string_view description;  // one line
   PolicyFactory make;
+  bool is_of_system = false;  // a mode of another training system, which recomputes whole regions
 };
 
 // Entries are in the order in which people see them.

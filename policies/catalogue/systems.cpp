@@ -153,6 +153,27 @@ std::vector<std::string_view> systems_with(std::string_view policy_name) {
   return systems;
 }
 
+bool is_mode_of_system(std::string_view policy) {
+  const std::optional<Call> call = parse_call(trimmed(policy));
+  if (!call) return false;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.name != call->name) continue;
+    return entry.is_of_system || (call->arguments && is_mode_of_system(*call->arguments));
+  }
+  const auto entries = system_entries();
+  return std::any_of(entries.begin(), entries.end(), [&](const SystemEntry& entry) {
+    return system_of(*parse_call(entry.spelling)) == system_of(*call);
+  });
+}
+
+Schedule usual_schedule(std::string_view policy) {
+  return is_mode_of_system(policy) ? Schedule::kWholeRegion : Schedule::kOnDemand;
+}
+
+std::string_view schedule_note(std::string_view policy, Schedule schedule) {
+  return schedule == Schedule::kOnDemand && is_mode_of_system(policy) ? "this engine only" : "";
+}
+
 std::optional<std::string> nearest_spelling(std::string_view text) {
   std::vector<std::string_view> known;
   for (const SystemEntry& entry : system_entries()) known.push_back(entry.spelling);

@@ -12,6 +12,7 @@
 
 #include "policies/base/rejected.h"
 #include "policies/catalogue/call.h"
+#include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
 
 namespace rematch {
@@ -52,6 +53,18 @@ std::span<const SystemEntry> system_entries();
 
 // Returns the systems that have a mode for this catalogue policy, in the table's order.
 std::vector<std::string_view> systems_with(std::string_view policy_name);
+
+// Returns whether a policy's spelling is that of another training system's mode: "titan:full",
+// "remat_minimal", or one of these inside another policy, "offload_inputs(remat_minimal)".
+bool is_mode_of_system(std::string_view policy);
+
+// Returns the schedule under which people use a policy. No other training system has on_demand, so
+// the modes of other systems have whole_region. All other policies have on_demand.
+Schedule usual_schedule(std::string_view policy);
+
+// Returns "this engine only" if the policy is a mode of another system that runs on_demand here,
+// and "" otherwise. No figure of such a step holds for the system.
+std::string_view schedule_note(std::string_view policy, Schedule schedule);
 
 // Returns the known spelling nearest to a misspelled one. Considers the spellings of all systems.
 std::optional<std::string> nearest_spelling(std::string_view text);

@@ -106,9 +106,11 @@ bool is_of_kind(const Json& json, const std::string& kind) {
          json["schema"].get<std::string>().starts_with("rematch." + kind + "/");
 }
 
-Plan point_of(const Json& json, const std::string& file, const std::string& number) {
+GivenPlan point_of(const Json& json, const std::string& file, const std::string& number) {
   FrontRecord record = front_from_json(json);
-  if (number == kSimple && record.simple) return std::move(record.simple->point.plan);
+  if (number == kSimple && record.simple) {
+    return {std::move(record.simple->point.plan), Schedule::kWholeRegion};
+  }
   std::vector<FrontPoint> points = std::move(record.front.points);
   const std::string range = "its points are 0 to " + std::to_string(points.size() - 1);
   if (number.empty()) {
@@ -118,7 +120,7 @@ Plan point_of(const Json& json, const std::string& file, const std::string& numb
   if (!index || *index < 0 || *index >= std::ssize(points)) {
     throw UsageError("'" + file + "' has no point " + number + "; " + range);
   }
-  return std::move(points[static_cast<std::size_t>(*index)].plan);
+  return {std::move(points[static_cast<std::size_t>(*index)].plan), record.front.schedule};
 }
 
 void require_preset(const std::string& model) {
@@ -135,7 +137,7 @@ bool is_preset(const std::string& model) {
                      [&](const PresetEntry& preset) { return preset.name == model; });
 }
 
-Plan require_plan(const std::string& name) {
+GivenPlan require_given_plan(const std::string& name) {
   const std::size_t hash = name.rfind('#');
   const std::string file = name.substr(0, hash);
   const std::string number = hash == std::string::npos ? "" : name.substr(hash + 1);
@@ -145,9 +147,17 @@ Plan require_plan(const std::string& name) {
       throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +
                        number);
     }
-    return plan_from_json(json);
+    return GivenPlan{plan_from_json(json), std::nullopt};
   });
 }
+
+std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names) {
+  std::vector<GivenPlan> plans;
+  for (const std::string& name : names) plans.push_back(require_given_plan(name));
+  return plans;
+}
+
+Plan require_plan(const std::string& name) { return require_given_plan(name).plan; }
 
 std::optional<FrontSetting> setting_of_fronts(const std::vector<std::string>& names) {
   std::optional<FrontSetting> setting;
@@ -178,15 +188,18 @@ bool names_plan(const std::string& text) {
   return is_of_kind(json, "front") || is_of_kind(json, "plan");
 }
 
-ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans) {
-  if (!flags.model().empty() || plans.empty()) {
+const Plan* first_of(const std::vector<GivenPlan>& plans) {
+  return plans.empty() ? nullptr : &plans.front().plan;
+}
+
+ModelSpec model_for(const ModelFlags& flags, const Plan* plan) {
+  if (!flags.model().empty() || plan == nullptr) {
     ModelSpec spec = flags.spec();
     flags.say_grid(spec);
     return spec;
   }
-  const Plan& plan = plans.front();
-  require_preset(plan.model);
-  return flags.spec_on(plan.model, plan.dimensions, plan.dtype);
+  require_preset(plan->model);
+  return flags.spec_on(plan->model, plan->dimensions, plan->dtype);
 }
 
 void require_same_model(const Plan& plan, const std::string& model,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/cli/flags/model_flags.h"
+#include "policies/plan/given_plan.h"
 #include "policies/plan/plan.h"
 #include "policies/predict/device/roofline.h"
 #include "policies/predict/step/optimizer_bytes.h"
@@ -44,6 +45,10 @@ std::pair<Report, Report> read_two_reports(const std::string& first, const std::
 // ("front.json#simple"). Throws UsageError. Throws FormatError if the file is malformed.
 Plan require_plan(const std::string& name);
 
+// Does the same. A plan of a front comes with the schedule that it was searched for.
+GivenPlan require_given_plan(const std::string& name);
+std::vector<GivenPlan> require_given_plans(const std::vector<std::string>& names);
+
 // The settings that a front's plans were searched for.
 struct FrontSetting {
   // The number of ranks for which a trace of the whole model is sharded by an estimate. 1 if the
@@ -64,10 +69,13 @@ bool names_plan(const std::string& text);
 // Returns whether rematch can run this model. A stored trace may be that of any other model.
 bool is_preset(const std::string& model);
 
-// Returns the model that the flags name. If they name none, returns the first plan's model. Its
+// Returns null if there is no plan.
+const Plan* first_of(const std::vector<GivenPlan>& plans);
+
+// Returns the model that the flags name. If they name none, returns the plan's model, if any. Its
 // dimensions and dtype are then the defaults for the flags. If only --tokens is given for a video,
 // prints the grid that is chosen. Throws UsageError.
-ModelSpec model_for(const ModelFlags& flags, const std::vector<Plan>& plans);
+ModelSpec model_for(const ModelFlags& flags, const Plan* plan);
 
 // Throws UsageError unless the plan was made for this model. For example "the plan says dtype
 // float32, given is bfloat16; the plan says batch 1, given is 2".

@@ -13,7 +13,8 @@
 namespace rematch {
 namespace {
 
-const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both"};
+const std::vector<std::string_view> kSchedules = {"whole_region", "on_demand", "both",
+                                                  kUsualSchedule};
 constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
 
 template <class Number>
@@ -56,6 +57,7 @@ std::optional<double> percent_of(std::string_view text) {
 }  // namespace
 
 std::vector<Schedule> parse_schedules(const std::string& text) {
+  if (text == kUsualSchedule) return {};
   if (text == "both") return {Schedule::kWholeRegion, Schedule::kOnDemand};
   if (const auto schedule = from_string<Schedule>(text)) return {*schedule};
   throw UsageError("unknown schedule " + in_quotes(text) + did_you_mean(text, kSchedules));

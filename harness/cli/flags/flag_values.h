@@ -22,7 +22,12 @@ namespace rematch {
 inline constexpr int kMaxSteps = 1'000'000;
 inline constexpr int kMaxThreads = 4096;
 
-// Parses "whole_region", "on_demand" or "both". Throws UsageError.
+// The value of --schedule that runs each policy under its own schedule: usual_schedule() of
+// policies/catalogue/systems.h.
+inline constexpr const char* kUsualSchedule = "usual";
+
+// Parses "whole_region", "on_demand", "both" or "usual". Returns no schedule for "usual". Throws
+// UsageError.
 std::vector<Schedule> parse_schedules(const std::string& text);
 
 // Throws UsageError with a message such as "--loss 'x' is unknown".

@@ -141,7 +141,9 @@ void add_force(CLI::App& app, bool& force) {
 
 RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   add_policy_flags(app);
-  app.add_option("--schedule", schedule, "whole_region, on_demand or both");
+  app.add_option("--schedule", schedule,
+                 "whole_region, on_demand, both, or usual: the schedule of the front that --plan "
+                 "names, whole_region for modes of other systems, else on_demand");
   app.add_option(
       "--device", device,
       "cpu, meta, cuda, cuda:1, or cuda-dry: kernel launches and memory of CUDA without a GPU");
@@ -186,9 +188,10 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
 PredictFlags::PredictFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_option("--trace", trace_file, "Stored trace to use instead of --model");
   add_policy_flags(app);
-  schedule_option = app.add_option("--schedule", schedule,
-                                   "whole_region, on_demand or both (default: the schedule of "
-                                   "the front that --plan names, else on_demand)");
+  app.add_option("--schedule", schedule,
+                 "whole_region, on_demand, both, or usual: the schedule of the "
+                 "front that --plan names, whole_region for modes of other "
+                 "systems, else on_demand");
   optimizer_option =
       app.add_option("--optimizer", optimizer,
                      "adamw, adamw(state=bfloat16), adamw8bit, muon, sgd, sgd(momentum=0.9) or "

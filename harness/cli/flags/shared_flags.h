@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/model_flags.h"
 #include "policies/base/json_fwd.h"
 #include "policies/trace/profile.h"
@@ -88,7 +89,7 @@ struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
   explicit RunFlags(CLI::App& app);
 
   ModelFlags model;
-  std::string schedule = "on_demand";
+  std::string schedule = kUsualSchedule;
   std::string device = "cpu";
   std::string card;
   std::string allocator;
@@ -110,8 +111,7 @@ struct PredictFlags : PolicyFlags {
 
   ModelFlags model;
   std::string trace_file;
-  std::string schedule = "on_demand";
-  const CLI::Option* schedule_option = nullptr;  // used to find out whether the flag was given
+  std::string schedule = kUsualSchedule;
   std::string optimizer = "adamw";
   const CLI::Option* optimizer_option = nullptr;  // used to find out whether the flag was given
   bool round_512 = false;

@@ -37,11 +37,12 @@ std::vector<PlanePoint> predicted(const Front& front) {
 
 // Lists each plan once. Plans without regions are left out, because the reference already runs such
 // a plan.
-std::vector<Plan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
-  std::vector<Plan> plans;
+std::vector<GivenPlan> plans_to_run(const Front& front, const std::vector<std::size_t>& chosen) {
+  std::vector<GivenPlan> plans;
   std::set<std::string> known;
   const auto add = [&](const Plan& plan) {
-    if (!plan.regions.empty() && known.insert(plan_sha256(plan)).second) plans.push_back(plan);
+    if (plan.regions.empty() || !known.insert(plan_sha256(plan)).second) return;
+    plans.push_back({plan, front.schedule});
   };
   for (const std::size_t index : chosen) add(front.points[index].plan);
   for (const Baseline& baseline : front.baselines) add(baseline.point.plan);

@@ -75,12 +75,9 @@ FrontSetting setting_of(const PredictFlags& flags) {
 VariantSettings variant_settings(const PredictFlags& flags, const FrontSetting& asked) {
   VariantSettings settings;
   if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
-  for (const std::string& file : flags.plan_files) {
-    settings.plans.push_back(require_plan(file));
-  }
-  settings.model = model_for(flags.model, settings.plans);
-  settings.schedules = {asked.schedule};
-  if (flags.schedule_option->count() != 0) settings.schedules = parse_schedules(flags.schedule);
+  settings.plans = require_given_plans(flags.plan_files);
+  settings.model = model_for(flags.model, first_of(settings.plans));
+  settings.schedules = parse_schedules(flags.schedule);
   settings.optimizer =
       asked.optimizer == OptimizerModel::kAdamW ? OptimizerKind::kAdamW : OptimizerKind::kNothing;
   settings.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;

@@ -132,7 +132,7 @@ void check_snapshot(const RunFlags& flags, const VariantSettings& variants) {
   }
   const std::size_t num_policies =
       flags.policies.empty() ? 0 : require(parse_policies(flags.policies)).size();
-  if (num_policies + flags.plan_files.size() != 1 || variants.schedules.size() != 1 ||
+  if (num_policies + flags.plan_files.size() != 1 || variants.schedules.size() > 1 ||
       variants.shard.count != 1) {
     throw UsageError(
         "--snapshot records one point: give one policy or plan, one schedule and no "
@@ -192,10 +192,8 @@ ComparisonSettings settings_of(const RunFlags& flags) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   run_on(flags.device, flags.allocator, variants);
-  for (const std::string& file : flags.plan_files) {
-    variants.plans.push_back(require_plan(file));
-  }
-  variants.model = model_for(flags.model, variants.plans);
+  variants.plans = require_given_plans(flags.plan_files);
+  variants.model = model_for(flags.model, first_of(variants.plans));
   choose_kernels(flags, variants);
   variants.policies = policies_of(flags);
   variants.schedules = parse_schedules(flags.schedule);

@@ -7,6 +7,7 @@
 #include "policies/base/format.h"
 #include "policies/catalogue/describe.h"
 #include "policies/catalogue/plan_facts.h"
+#include "policies/catalogue/systems.h"
 #include "policies/trace/op_class.h"
 #include "reports/render/tables/grid.h"
 
@@ -103,16 +104,27 @@ std::string order_text(const RegionType& type, const TypeFacts& facts) {
   return text;
 }
 
-std::string totals_text(const RegionType& type, const TypeFacts& facts) {
+// Returns a text such as "104 (whole_region) or 96 (on_demand) of 113 ops", or "104 of 113 ops
+// under either schedule". `unit` is the part after the figures, " of 113 ops".
+std::string under_each_schedule(const std::string& policy, const std::string& whole_region,
+                                const std::string& on_demand, const std::string& unit = "") {
+  if (whole_region == on_demand) return on_demand + unit + " under either schedule";
+  const std::string_view note = schedule_note(policy, Schedule::kOnDemand);
+  return whole_region + " (whole_region) or " + on_demand + " (on_demand" +
+         (note.empty() ? "" : ": ") + std::string(note) + ")" + unit;
+}
+
+std::string totals_text(const std::string& policy, const RegionType& type, const TypeFacts& facts) {
   const RegionSimulation& whole = facts.whole_region;
   const RegionSimulation& demand = facts.on_demand;
   std::string text = "  each keeps " + format_bytes(whole.kept) + " and its inputs, " +
                      format_bytes(whole.inputs) + "; recomputes " +
-                     std::to_string(whole.executed.size()) + " (whole_region) or " +
-                     std::to_string(demand.executed.size()) + " (on_demand) of " +
-                     counted(type.ops.size(), "op") + "\n";
-  text += "  peak in backward, gradients included, inputs not: " + format_bytes(whole.peak) +
-          " (whole_region) or " + format_bytes(demand.peak) + " (on_demand)\n";
+                     under_each_schedule(policy, std::to_string(whole.executed.size()),
+                                         std::to_string(demand.executed.size()),
+                                         " of " + counted(type.ops.size(), "op")) +
+                     "\n";
+  text += "  peak in backward, gradients included, inputs not: " +
+          under_each_schedule(policy, format_bytes(whole.peak), format_bytes(demand.peak)) + "\n";
   if (facts.on_host.count > 0) {
     text += "  of these " + format_bytes(facts.on_host) + " wait on the host";
     if (!type.offload_inputs.empty()) {
@@ -140,7 +152,7 @@ std::string type_text(const Plan& plan, std::size_t index, const TypeFacts& fact
           : type.early_stop ? "early stop: "
                             : "no early stop: ") +
          regions_text(plan, facts) + "\n" + table::format_grid(grid, TableFormat::kText, width) +
-         matmuls_text(type) + totals_text(type, facts) + order_text(type, facts);
+         matmuls_text(type) + totals_text(plan.policy, type, facts) + order_text(type, facts);
 }
 
 // Returns a heading, "layers 1-26: 26 regions of 113 ops; kept: ...", and a row for each kept op.
@@ -185,8 +197,9 @@ std::string in_all_text(const Plan& plan, const PlanFacts& facts, std::string_vi
                   format_bytes(facts.held.kept) + " kept by " +
                   counted(plan.regions.size(), "region") + ", " + format_bytes(facts.held.inputs) +
                   " region inputs, " + format_bytes(facts.held.unmanaged) + " outside regions)");
-  text += line("recomputed ops a step: " + std::to_string(facts.recomputed_whole_region) +
-               " (whole_region) or " + std::to_string(facts.recomputed_on_demand) + " (on_demand)");
+  text += line("recomputed ops a step: " +
+               under_each_schedule(plan.policy, std::to_string(facts.recomputed_whole_region),
+                                   std::to_string(facts.recomputed_on_demand)));
   for (const std::string& each : lines_of(plan.hidden)) text += line("hidden: " + each);
   if (!note.empty()) text += line("note: " + std::string(note));
   return text;

@@ -4,6 +4,7 @@
 
 #include "policies/base/format.h"
 #include "policies/base/text.h"
+#include "policies/catalogue/systems.h"
 #include "reports/record/amount_of.h"
 #include "reports/render/tables/grid.h"
 #include "reports/render/verdict.h"
@@ -15,6 +16,8 @@ using table::Alignment;
 using table::bytes_cell;
 using table::Grid;
 using table::kNotMeasured;
+
+constexpr const char* kFits = "fits";
 
 std::string schedule_cell(const PredictedStep& step) {
   return step.has_regions ? std::string(to_string(step.schedule)) : kNotMeasured;
@@ -40,9 +43,14 @@ table::Row row_of(const PredictedStep& step) {
                       format_bytes(memory.host->copied_out) + ", back " +
                       format_bytes(memory.host->copied_back));
   }
+  if (const std::string_view note = schedule_note(step.policy, step.schedule);
+      step.has_regions && !note.empty()) {
+    details.emplace_back(note);
+  }
   if (is_bound) details.push_back(memory.predicted_peak_note);
+  const std::string fits = !step.fits ? kNotMeasured : *step.fits ? "yes" : "no";
   return {{step.policy, schedule_cell(step),
-           (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated),
+           (is_bound ? "at least " : "") + bytes_cell(memory.peak_allocated), fits,
            describe_place(memory), describe_holders(memory), bytes_cell(memory.after_forward),
            forward_and_again(step, OpClass::kAttentionForward),
            forward_and_again(step, OpClass::kMatmul)},
@@ -56,6 +64,7 @@ std::string predictions_to_text(const std::string& words, const std::vector<Pred
   Grid grid{{{"plan", Alignment::kLeft},
              {"schedule", Alignment::kLeft},
              {"predicted peak"},
+             {kFits, Alignment::kLeft},
              {"in", Alignment::kLeft},
              {"held by", Alignment::kLeft, 3},
              {"after forward", Alignment::kRight, 2},
@@ -63,6 +72,7 @@ std::string predictions_to_text(const std::string& words, const std::vector<Pred
              {"matmul", Alignment::kRight, 1}},
             "notes"};
   for (const PredictedStep& step : steps) grid.rows.push_back(row_of(step));
+  table::drop_empty_columns(grid, kFits);
   return table::format_line(words, TableFormat::kText, width) + "\n" +
          table::format_grid(grid, TableFormat::kText, width) +
          table::format_line("attention, matmul: ops of forward + ops executed again in recompute",

@@ -24,6 +24,7 @@ struct PredictedStep {
   MemoryRecord memory;
   Traffic traffic;
   std::optional<StepRange> range;  // present if times are known
+  std::optional<bool> fits;        // present if the memory of a card is known
 };
 
 // If a note says that a peak leaves something out, the peak is shown as "at least" that much.

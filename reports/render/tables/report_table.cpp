@@ -7,6 +7,7 @@
 
 #include "policies/base/format.h"
 #include "policies/base/text.h"
+#include "policies/catalogue/systems.h"
 #include "reports/record/amount_of.h"
 #include "reports/render/noise.h"
 #include "reports/render/tables/grid.h"
@@ -100,6 +101,9 @@ table::Row row_of(const ComparedPoint& compared) {
     row.detail += "; compared with " + point.parity->reference;
   }
   row.detail += timed_peaks(point);
+  if (const auto note = schedule_note(point.policy, point.identity.schedule); !note.empty()) {
+    row.detail.append("; ").append(note);
+  }
   const VerdictKind kind = compared.verdict.kind;
   row.is_alarming = kind == VerdictKind::kFailed || kind == VerdictKind::kDifferent ||
                     kind == VerdictKind::kMiscounted;

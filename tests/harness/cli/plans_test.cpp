@@ -8,6 +8,7 @@
 #include "tests/harness/cli/tiny_models.h"
 #include "tests/support/catch.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/single_spaces.h"
 
 namespace rematch::testing {
 namespace {
@@ -189,6 +190,25 @@ TEST_CASE("a plan from a file that duplicates a policy or another file is listed
   CHECK(names("--policy none,full --plan " + none + " --plan " + full) == "none full ");
   CHECK(names("--plan " + full + " --plan " + none + " --plan " + full) == "full none ");
   CHECK(names("--policy 'nth_last(1)' --plan " + full) == "nth_last(1) full ");
+}
+
+// FastVideo recomputes whole regions. Under on_demand the same plan peaks 4 GiB lower.
+TEST_CASE("predict gives a mode of another system that system's schedule") {
+  const std::string predict =
+      "predict --model wan_1_3b --video 77x720x1280 --dtype bf16 --device l40s --reserve 0B "
+      "--policy 'full,fastvideo:attn_only'";
+  const Json usual = Json::parse(rematch(predict + " --json").out);
+  REQUIRE(usual.size() == 2);
+  CHECK(usual[0]["schedule"] == "on_demand");
+  CHECK(usual[1]["schedule"] == "whole_region");
+  CHECK(usual[1]["fits_device"] == false);
+  const std::string both =
+      with_single_spaces(rematch(predict + " --schedule both", "COLUMNS=200 ").out);
+  CHECK_THAT(both, Catch::Contains("attn_only whole_region 47.4 GiB no ") &&
+                       Catch::Contains("attn_only on_demand 43.2 GiB yes ") &&
+                       Catch::Contains("this engine only"));
+  CHECK_THAT(rematch("describe llama_small titan:full").out,
+             Catch::Contains("(on_demand: this engine only)"));
 }
 
 TEST_CASE("a point of a front is predicted with its search settings, unless flags override them") {

@@ -74,6 +74,21 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   CHECK(control["ratio"] <= control["interval"][1]);
 }
 
+TEST_CASE("a mode of another system runs under that system's schedule") {
+  const Outcome outcome = rematch(
+      "run --model llama_small --layers 2 --policy none,full,titan:full --steps 1 --rounds 0 "
+      "--json");
+  REQUIRE(outcome.code == 0);
+  const Json points = Json::parse(outcome.out)["points"];
+  REQUIRE(points.size() == 3);
+  CHECK(points[1]["schedule"] == "on_demand");
+  CHECK(points[2]["schedule"] == "whole_region");
+  CHECK_THAT(rematch("run --model llama_small --layers 2 --policy none,titan:full --steps 1 "
+                     "--rounds 0 --schedule on_demand")
+                 .out,
+             Catch::Contains("this engine only"));
+}
+
 TEST_CASE("a run with fused ops reports them, counts them and holds the predicted bytes") {
   for (const std::string& model : {kTinyLlama, kTinyDit}) {
     const Outcome outcome = rematch("run " + model +

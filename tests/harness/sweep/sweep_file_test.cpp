@@ -51,7 +51,7 @@ TEST_CASE(
                                  "--dim",      "32",
                                  "--tokens",   "32",
                                  "--policy",   "none,full,attn_only,save_mm,save_compute",
-                                 "--schedule", "on_demand",
+                                 "--schedule", "usual",
                                  "--seed",     "0",
                                  "--steps",    "2",
                                  "--rounds",   "1"});

@@ -161,6 +161,28 @@ TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
   }
 }
 
+TEST_CASE("modes of other systems have the schedule of these systems") {
+  for (const SystemEntry& entry : system_entries()) {
+    CAPTURE(entry.spelling);
+    CHECK(is_mode_of_system(entry.spelling));
+    CHECK(usual_schedule(entry.spelling) == Schedule::kWholeRegion);
+  }
+  for (const char* mode :
+       {"remat_minimal", "remat_custom(out_proj=device)", "remat(save=[ffn])",
+        "remat_titan(save=[])", "offload_inputs(remat_minimal)", "modalities:full_activation"}) {
+    CAPTURE(mode);
+    CHECK(usual_schedule(mode) == Schedule::kWholeRegion);
+    CHECK(schedule_note(mode, Schedule::kOnDemand) == "this engine only");
+    CHECK(schedule_note(mode, Schedule::kWholeRegion).empty());
+  }
+  for (const char* own : {"none", "full", "attn_only", "offload_inputs(full)", "sac_titan",
+                          "policies/mine.json", "point 3", "simple", ""}) {
+    CAPTURE(own);
+    CHECK(usual_schedule(own) == Schedule::kOnDemand);
+    CHECK(schedule_note(own, Schedule::kOnDemand).empty());
+  }
+}
+
 TEST_CASE("traps of a system are listed with its rows") {
   CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
   CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),

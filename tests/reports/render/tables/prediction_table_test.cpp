@@ -2,6 +2,7 @@
 #include "reports/render/tables/prediction_table.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/single_spaces.h"
 
 namespace rematch {
 namespace {
@@ -49,6 +50,26 @@ TEST_CASE("an incomplete predicted peak is marked as a lower bound, and the row 
   CAPTURE(text);
   CHECK_THAT(text, Catch::Contains("at least 3.00 GiB") &&
                        Catch::Contains("without buffers of collectives"));
+}
+
+TEST_CASE("each row says whether it fits the card") {
+  PredictedStep large = step_of(9);
+  large.fits = false;
+  PredictedStep small = step_of(3);
+  small.fits = true;
+  const std::string text =
+      testing::with_single_spaces(predictions_to_text("", {large, small}, 300));
+  CHECK_THAT(text, Catch::Contains("9.00 GiB no the optimizer") &&
+                       Catch::Contains("3.00 GiB yes the optimizer"));
+  CHECK_THAT(predictions_to_text("", {step_of(3)}, 300), !Catch::Contains("fits"));
+}
+
+TEST_CASE("a mode of another system under on_demand is marked as this engine's") {
+  PredictedStep step = step_of(3);
+  step.policy = "titan:full";
+  CHECK_THAT(predictions_to_text("", {step}, 300), Catch::Contains("this engine only"));
+  step.schedule = Schedule::kWholeRegion;
+  CHECK_THAT(predictions_to_text("", {step}, 300), !Catch::Contains("this engine only"));
 }
 
 TEST_CASE("a prediction states the memory held on the host") {
