@@ -160,7 +160,7 @@ ExitCode exit_code_of(const CompareRecord& record) {
 ExitCode run(const CompareFlags& flags) {
   flags.require_one_format();
   const CompareSettings settings = settings_of(flags);
-  require_writable(flags.output);
+  const OutputFile output(flags.request({file_kind::kCompare}, {flags.base, flags.candidate}));
   const auto [base, candidate] = read_two_reports(flags.base, flags.candidate);
   const CompareRecord record =
       compare_reports(base, flags.base, candidate, flags.candidate, settings);

@@ -8,6 +8,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/export/remat_file.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr const char* kTorch = "torch";
 constexpr const char* kRemat = "remat";
 
-struct ExportFlags {
+struct ExportFlags : OutputFlags {
   explicit ExportFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("plan", plan, "Plan file, or a point of a front such as front.json#3");
     app.add_option("--to", target,
@@ -30,13 +31,12 @@ struct ExportFlags {
                    "or megatron: lines of its configuration where one of its modes does the same, "
                    "else that file with the place to call it");
     app.add_option("--trace", trace, "Stored trace of the plan's model");
-    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    add_output_flags(app, "File to write (default: stdout)");
   }
   ModelFlags model;
   std::string plan;
   std::string target = kTorch;
   std::string trace;
-  std::string output;
 };
 
 void require_target(const std::string& target) {
@@ -107,7 +107,8 @@ ExitCode run(const ExportFlags& flags) {
     throw UsageError("export takes a plan: rematch export front.json#3 --to torch --trace FILE");
   }
   require_target(flags.target);
-  require_writable(flags.output);
+  const OutputFile output(
+      flags.request({file_kind::kPython, file_kind::kText}, {flags.plan, flags.trace}));
   const Plan plan = require_plan(flags.plan);
   if (!plan.other_shapes.empty()) {
     throw UsageError("the plan has " + std::to_string(1 + plan.other_shapes.size()) +

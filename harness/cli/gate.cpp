@@ -218,11 +218,19 @@ ExitCode exit_code_of(GateVerdict verdict) {
   return kCodes.at(static_cast<std::size_t>(verdict));
 }
 
+std::vector<std::string> inputs_of(const GateFlags& flags) {
+  std::vector<std::string> inputs = flags.curves.losses;
+  inputs.insert(inputs.end(), flags.curves.references.begin(), flags.curves.references.end());
+  inputs.push_back(flags.report);
+  inputs.push_back(flags.reference);
+  return inputs;
+}
+
 ExitCode run(const GateFlags& flags) {
   const GateSettings settings = settings_of(flags);
   require_curve_flags(flags.curves, settings);
   require_use(flags, settings);
-  require_writable(flags.output);
+  const OutputFile output(flags.request({file_kind::kGate}, inputs_of(flags)));
   const auto decision = decide(flags, settings);
   if (const auto* apart = std::get_if<NoCommonSteps>(&decision)) {
     return end_with(ExitCode::kFingerprintMismatch, apart->message);

@@ -1,3 +1,4 @@
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/rejected.h"
 #include "reports/record/merge_reports.h"
 
@@ -10,15 +11,14 @@
 namespace rematch {
 namespace {
 
-struct MergeFlags {
+struct MergeFlags : OutputFlags {
   explicit MergeFlags(CLI::App& app) {
     app.add_option("reports", files, "Reports and point files to merge");
-    app.add_option("-o,--output", output, "Report to write (default: stdout)");
+    add_output_flags(app, "Report to write (default: stdout)");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Accept reports of different environments, kept apart in \"sources\"");
   }
   std::vector<std::string> files;
-  std::string output;
   bool allow_mixed = false;
 };
 
@@ -52,7 +52,7 @@ ExitCode exit_code_of(const MergedReport& merged) {
 ExitCode run(const MergeFlags& flags) {
   if (flags.files.empty())
     throw UsageError("no report given: rematch merge a.json b.json -o out.json");
-  require_writable(flags.output);
+  const OutputFile output(flags.request({file_kind::kReport}, flags.files));
   std::vector<Report> reports;
   for (const std::string& file : flags.files) reports.push_back(read_report_or_point(file));
   auto result = merge_reports(std::move(reports), flags.allow_mixed ? MixedEnvironments::kKeepApart

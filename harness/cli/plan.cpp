@@ -2,6 +2,7 @@
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/model_flags.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -11,23 +12,24 @@
 namespace rematch {
 namespace {
 
-struct PlanFlags {
+struct PlanFlags : OutputFlags {
   explicit PlanFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--policy", policy, "Policy: a name of rematch list, or a JSON file");
     app.add_option("--trace", trace, "Stored trace to use instead of --model");
-    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    add_output_flags(app, "File to write (default: stdout)");
     app.add_flag("--allow-no-effect", allow_no_effect, "Accept a plan that changes nothing");
   }
   ModelFlags model;
   std::string policy;
   std::string trace;
-  std::string output;
   bool allow_no_effect = false;
 };
 
 ExitCode run(const PlanFlags& flags) {
   if (flags.policy.empty()) throw UsageError("no policy given; rematch list shows them");
-  require_writable(flags.output);
+  std::vector<std::string> inputs = policy_files(flags.policy);
+  inputs.push_back(flags.trace);
+  const OutputFile output(flags.request({file_kind::kPlan}, std::move(inputs)));
   const Policy policy = require(parse_policy(flags.policy));
   const Trace trace = obtain_trace(flags.model, flags.trace);
   const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kMaxLayers = 10'000;
 
-struct ProfileFlags : KernelFlags {
+struct ProfileFlags : KernelFlags, OutputFlags {
   explicit ProfileFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option(
         "--trace", trace_file,
@@ -45,7 +45,7 @@ struct ProfileFlags : KernelFlags {
     app.add_option("--against", measured_file,
                    "Measured profile of the same trace; prints how far the roofline is off");
     add_force(app, force);
-    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    add_output_flags(app, "File to write (default: stdout)");
   }
   ModelFlags model;
   std::string trace_file;
@@ -57,7 +57,6 @@ struct ProfileFlags : KernelFlags {
   std::string measured_file;
   bool links = false;
   bool force = false;
-  std::string output;
 };
 
 std::string device_in_words(const Profile& profile) {
@@ -146,7 +145,7 @@ ExitCode measure_links(const ProfileFlags& flags) {
   }
   const auto layout = flags.model.layout_alone();
   require_measured_device(flags.device, "profile --links --device " + flags.device);
-  return profile_links(layout, flags.device, flags.num_steps, flags.output);
+  return profile_links(layout, flags.device, flags.num_steps, flags.request({file_kind::kLinks}));
 }
 
 ExitCode profile(const ProfileFlags& flags) {
@@ -172,8 +171,10 @@ ExitCode profile(const ProfileFlags& flags) {
         flags.device + " is a data sheet; give --device cpu or cuda");
   }
   if (is_measured) require_measured_device(flags.device, "profile --device " + flags.device);
-  require_writable(flags.output);
+  const OutputFile output(
+      flags.request({file_kind::kProfile}, {flags.trace_file, flags.measured_file}));
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  output.require_model(trace.model);
   std::optional<Profile> measured;
   if (!flags.measured_file.empty()) measured = measured_profile(flags, trace);
   const Profile made = make_profile(flags, trace);

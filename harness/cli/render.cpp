@@ -7,6 +7,7 @@
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
@@ -22,11 +23,11 @@
 namespace rematch {
 namespace {
 
-struct RenderFlags {
+struct RenderFlags : OutputFlags {
   explicit RenderFlags(CLI::App& app) {
     app.add_option("reports", files,
                    "Reports, fronts of rematch search, and records of rematch compare");
-    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    add_output_flags(app, "File to write (default: stdout)");
     app.add_option("--svg", chart,
                    "One chart as SVG: " + joined(chart::chart_names()) +
                        "; of a compare record a metric: step_time, ...");
@@ -36,7 +37,6 @@ struct RenderFlags {
                  "the units");
   }
   std::vector<std::string> files;
-  std::string output;
   std::string chart;
   bool markdown = false;
   bool csv = false;
@@ -142,6 +142,11 @@ std::string as_asked(const RenderFlags& flags, const Inputs& inputs) {
   return render_page(inputs.reports, inputs.compares, inputs.fronts);
 }
 
+std::string_view kind_to_write(const RenderFlags& flags) {
+  if (flags.markdown || flags.csv) return file_kind::kText;
+  return flags.chart.empty() ? file_kind::kPage : file_kind::kPicture;
+}
+
 ExitCode run(const RenderFlags& flags) {
   if (flags.files.empty()) {
     throw UsageError("no report given: rematch render report.json -o report.html");
@@ -149,7 +154,7 @@ ExitCode run(const RenderFlags& flags) {
   const int formats =
       (flags.markdown ? 1 : 0) + (flags.csv ? 1 : 0) + (flags.chart.empty() ? 0 : 1);
   if (formats > 1) throw UsageError("give one of --svg, --markdown and --csv, or none for HTML");
-  require_writable(flags.output);
+  const OutputFile output(flags.request({kind_to_write(flags)}, flags.files));
   const std::string text = as_asked(flags, read_inputs(flags.files));
   write_output(flags.output, text);
   return ExitCode::kOk;

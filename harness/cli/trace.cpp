@@ -1,6 +1,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/model_flags.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "policies/base/json.h"
 #include "policies/trace/trace_difference.h"
 #include "policies/trace/trace_json.h"
@@ -8,16 +9,15 @@
 namespace rematch {
 namespace {
 
-struct TraceFlags {
+struct TraceFlags : OutputFlags {
   explicit TraceFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
     app.add_option("--check", compared,
                    "Two stored traces of one step: prints how they differ and records nothing")
         ->expected(2);
-    app.add_option("-o,--output", output, "File to write (default: stdout)");
+    add_output_flags(app, "File to write (default: stdout)");
   }
   ModelFlags model;
   std::vector<std::string> compared;
-  std::string output;
 };
 
 ExitCode check(const TraceFlags& flags) {
@@ -33,8 +33,10 @@ ExitCode check(const TraceFlags& flags) {
 
 ExitCode run(const TraceFlags& flags) {
   if (!flags.compared.empty()) return check(flags);
-  require_writable(flags.output);
-  write_output(flags.output, trace_to_json(obtain_trace(flags.model, "")));
+  const OutputFile output(flags.request({file_kind::kTrace}));
+  const Trace trace = obtain_trace(flags.model, "");
+  output.require_model(trace.model);
+  write_output(flags.output, trace_to_json(trace));
   return ExitCode::kOk;
 }
 

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 
-#include <array>
 #include <csignal>
 #include <utility>
 
@@ -10,7 +9,7 @@ namespace rematch {
 namespace {
 
 volatile std::sig_atomic_t noted_signal = 0;
-std::array<struct sigaction, NSIG> previous_actions;  // indexed by signal number
+int num_guards = 0;
 
 extern "C" void note_signal(int signal_number) {
   if (noted_signal == 0) noted_signal = signal_number;
@@ -19,19 +18,18 @@ extern "C" void note_signal(int signal_number) {
 }  // namespace
 
 InterruptGuard::InterruptGuard(std::initializer_list<int> signals) : signals_(signals) {
-  noted_signal = 0;
+  if (num_guards++ == 0) noted_signal = 0;
   struct sigaction action {};
   action.sa_handler = &note_signal;
   sigemptyset(&action.sa_mask);
-  for (const int number : signals_) {
-    sigaction(number, &action, &previous_actions[static_cast<std::size_t>(number)]);
-  }
+  for (const int number : signals_) sigaction(number, &action, &previous_.emplace_back());
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (const int number : signals_) {
-    sigaction(number, &previous_actions[static_cast<std::size_t>(number)], nullptr);
+  for (std::size_t index = 0; index < signals_.size(); ++index) {
+    sigaction(signals_[index], &previous_[index], nullptr);
   }
+  --num_guards;
 }
 
 std::optional<int> InterruptGuard::signal() {

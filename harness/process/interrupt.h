@@ -1,7 +1,8 @@
 // Turns SIGINT and SIGTERM into a flag to poll, so that long work can end between two of its steps.
 #pragma once
 
-#include <csignal>
+#include <signal.h>
+
 #include <initializer_list>
 #include <optional>
 #include <stdexcept>
@@ -11,7 +12,8 @@
 namespace rematch {
 
 // While it lives, the given signals set a flag instead of ending the process. The running work
-// polls the flag. Use one guard at a time.
+// polls the flag. A guard may be inside another one: the flag is cleared when the outermost guard
+// is made.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});
@@ -23,6 +25,7 @@ class InterruptGuard {
 
  private:
   std::vector<int> signals_;
+  std::vector<struct sigaction> previous_;  // the action of each signal before this guard
 };
 
 // Thrown by work that the user interrupted. Carries the signal to main(), which says what is kept

@@ -42,16 +42,25 @@ void show(const std::string& file, bool as_json, const std::function<Json()>& re
   print(table());
 }
 
+// File systems allow 255 bytes. Files that exist for a moment beside this one have longer names.
+constexpr std::size_t kMaxNameBytes = 200;
+
 void require_writable(const std::string& file) {
   namespace fs = std::filesystem;
   if (file.empty()) return;
+  const std::size_t num_bytes = fs::path(file).filename().string().size();
+  if (num_bytes > kMaxNameBytes) {
+    throw UsageError("cannot write a file whose name has " + std::to_string(num_bytes) +
+                     " bytes; allowed are at most " + std::to_string(kMaxNameBytes));
+  }
+  std::error_code ignored;
   const fs::path parent = fs::path(file).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
-  if (!fs::is_directory(folder)) {
+  if (!fs::is_directory(folder, ignored)) {
     throw UsageError("cannot write '" + file + "': there is no folder '" + folder +
                      "'; make it first");
   }
-  if (fs::is_directory(file)) {
+  if (fs::is_directory(file, ignored)) {
     throw UsageError("cannot write '" + file + "': it is a folder; give a file name in it");
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0) {

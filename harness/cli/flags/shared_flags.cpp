@@ -27,10 +27,25 @@ std::string after(const std::string& when, std::string help) {
 
 }  // namespace
 
+void OutputFlags::add_output_flags(CLI::App& app, const std::string& help) {
+  app.add_option("-o,--output", output, help)->check([](const std::string& file) {
+    return std::string(file.empty() ? "the file name is empty; give a name, or leave the flag out"
+                                    : "");
+  });
+  app.add_flag("--overwrite", overwrite,
+               "Let -o replace an input of the command, a file of another kind, or a record of "
+               "another model");
+}
+
+OutputRequest OutputFlags::request(std::vector<std::string_view> kinds,
+                                   std::vector<std::string> inputs) const {
+  return {output, overwrite, std::move(kinds), std::move(inputs)};
+}
+
 void RecordFlags::add_record_flags(CLI::App& app, const std::string& schema) {
   app.add_flag("--json", json, schema + " on stdout instead of the table");
   app.add_flag("--markdown", markdown, "Print the table as Markdown, for a pull request");
-  app.add_option("-o,--output", output, "Also write " + schema + " to this file");
+  add_output_flags(app, "Also write " + schema + " to this file");
 }
 
 void RecordFlags::require_one_format() const {
@@ -179,8 +194,8 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "File for the CUDA allocator's snapshot over one step of one policy, for "
                  "pytorch.org/memory_viz; of several ranks one each: x.rank-0-of-2.pickle for "
                  "x.pickle");
-  app.add_option(
-      "-o,--output", output,
+  add_output_flags(
+      app,
       "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
   app.add_flag("--json", json, "Print the report instead of the table");
 }
@@ -284,7 +299,7 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_flag("--fail-behind-baselines", fail_behind_baselines,
                "Exit with 3 if a baseline has more hypervolume than the front: predicted, or "
                "measured by more than the A/A interval");
-  app.add_option("-o,--output", output, "Front to write");
+  add_output_flags(app, "Front to write");
   app.add_flag("--json", json, "Print the front instead of the table");
 }
 

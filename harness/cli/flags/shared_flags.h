@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/cli/files/output_file.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/model_flags.h"
 #include "policies/base/json_fwd.h"
@@ -18,12 +19,22 @@
 
 namespace rematch {
 
+// The flags of a command that writes a file.
+struct OutputFlags {
+  std::string output;  // empty: stdout
+  bool overwrite = false;
+
+  void add_output_flags(CLI::App& app, const std::string& help);
+  // Returns the request for a file of one of these kinds (output_file.h).
+  OutputRequest request(std::vector<std::string_view> kinds,
+                        std::vector<std::string> inputs = {}) const;
+};
+
 // The flags of a command that makes a record. The record goes to stdout, as JSON or as a table, and
 // to a file.
-struct RecordFlags {
+struct RecordFlags : OutputFlags {
   bool json = false;
   bool markdown = false;
-  std::string output;
 
   void add_record_flags(CLI::App& app, const std::string& schema);
   // Throws UsageError if the flags ask for two formats on stdout.
@@ -85,7 +96,7 @@ Bytes memory_less_reserve(Bytes memory, Bytes reserve);
 // The value of --shard that selects the share of this task of a Slurm job array.
 inline constexpr const char* kSlurmShard = "slurm";
 
-struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
+struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags, OutputFlags {
   explicit RunFlags(CLI::App& app);
 
   ModelFlags model;
@@ -101,7 +112,6 @@ struct RunFlags : PolicyFlags, MeasureFlags, KernelFlags {
   std::string shard = "0/1";
   bool times_only = false;
   std::string snapshot;
-  std::string output;
   bool json = false;
   std::vector<std::string> command;  // argv, which is written to the report
 };
@@ -126,7 +136,7 @@ struct PredictFlags : PolicyFlags {
 // Returns the op times to predict with. Absent if no flag names a source of times.
 std::optional<Profile> profile_of(const PredictFlags& flags, const Trace& trace);
 
-struct SearchFlags : MeasureFlags, KernelFlags {
+struct SearchFlags : MeasureFlags, KernelFlags, OutputFlags {
   explicit SearchFlags(CLI::App& app);
 
   ModelFlags model;
@@ -150,7 +160,6 @@ struct SearchFlags : MeasureFlags, KernelFlags {
   std::string baselines;
   std::string links_file;  // measured links; if empty, the links of a data sheet are used
   std::string link_rate;
-  std::string output;
   int num_points = 16;
   int num_measured = 0;  // number of points to run; if 0, no point is run
   bool hull = false;

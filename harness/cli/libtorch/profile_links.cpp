@@ -74,7 +74,7 @@ ExitCode measure(const LinksRequest& request, const std::string& output, RankPro
 }  // namespace
 
 ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
-                       int num_steps, const std::string& output) {
+                       int num_steps, const OutputRequest& output) {
   const auto world = static_cast<int>(world_size(layout));
   if (world > kMaxWorld) {
     throw UsageError("--parallel " + layout_text(layout) + " has " + std::to_string(world) +
@@ -83,11 +83,11 @@ ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const 
   prepare_children();
   const LinksRequest request{layout, device, num_steps};
   return work_on_ranks(place_among_commands(world), [&](RankProcesses* ranks) {
-    require_writable(output);
+    const OutputFile file(output);
     const InterruptGuard interrupts;
-    if (ranks != nullptr) return measure(request, output, *ranks);
+    if (ranks != nullptr) return measure(request, output.file, *ranks);
     SpawnedRanks spawned(world);
-    return measure(request, output, spawned);
+    return measure(request, output.file, spawned);
   });
 }
 

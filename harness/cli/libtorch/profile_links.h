@@ -6,6 +6,7 @@
 #include <string>
 
 #include "harness/cli/exit_code.h"
+#include "harness/cli/files/output_file.h"
 
 namespace rematch {
 
@@ -14,6 +15,6 @@ namespace rematch {
 // stdout. Throws UsageError for a device or layout that cannot be measured here. If a rank fails,
 // names the rank and returns kSomePointsFailed.
 ExitCode profile_links(const std::map<std::string, std::int64_t>& layout, const std::string& device,
-                       int num_steps, const std::string& output);
+                       int num_steps, const OutputRequest& output);
 
 }  // namespace rematch

@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
+#include "harness/cli/files/output_file.h"
 #include "harness/cli/flags/flag_values.h"
 #include "harness/cli/flags/require.h"
 #include "harness/cli/flags/shared_flags.h"
@@ -256,16 +258,26 @@ std::vector<std::string> snapshot_files(const RunFlags& flags, const VariantSett
   return files;
 }
 
-// Checks the files that this process will write. The processes of other ranks write no files.
-void require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
-  for (const std::string& file : snapshot_files(flags, settings.variants)) require_writable(file);
-  if (flags.output.empty()) return;
-  require_writable(flags.output);
-  settings.points_folder = points_folder_of(flags.output);
+// Checks and locks the report that this process will write, and checks its other files. The
+// processes of other ranks write no files.
+std::unique_ptr<OutputFile> require_outputs(const RunFlags& flags, ComparisonSettings& settings) {
+  const VariantSettings& variants = settings.variants;
+  for (const std::string& file : snapshot_files(flags, variants)) {
+    const OutputFile checked({file, flags.overwrite, {file_kind::kSnapshot}});
+  }
+  std::vector<std::string> inputs = policy_files(flags.policies);
+  inputs.insert(inputs.end(), flags.plan_files.begin(), flags.plan_files.end());
+  inputs.push_back(flags.data_file);
+  OutputRequest request = flags.request({file_kind::kReport}, std::move(inputs));
+  request.file = file_of_shard(flags.output, variants.shard);
+  auto output = std::make_unique<OutputFile>(request);
+  output->require_model(variants.model.preset);
+  if (!flags.output.empty()) settings.points_folder = points_folder_of(flags.output);
+  return output;
 }
 
 ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
-  require_outputs(flags, settings);
+  const auto locked = require_outputs(flags, settings);
   use_allocator(settings.variants.allocator);
   std::vector<Variant> variants;
   try {

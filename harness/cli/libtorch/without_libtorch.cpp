@@ -56,7 +56,7 @@ Profile profile_here(const ProfileSettings& settings, const Trace&) {
 }
 
 ExitCode profile_links(const std::map<std::string, std::int64_t>&, const std::string&, int,
-                       const std::string&) {
+                       const OutputRequest&) {
   refuse("profile --links");
 }
 

@@ -255,8 +255,10 @@ struct Searched {
   std::string fits_nothing;
 };
 
-Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked) {
+Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked,
+                      const OutputFile& output) {
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
+  output.require_model(trace.model);
   require_choices(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
@@ -297,7 +299,18 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   return {std::move(record), ""};
 }
 
+OutputRequest front_request(const SearchFlags& flags) {
+  std::vector<std::string> inputs = policy_files(flags.baselines);
+  for (const std::string& file :
+       {flags.trace_file, flags.profile_file, flags.doctor_file, flags.links_file}) {
+    inputs.push_back(file);
+  }
+  return flags.request({flags.maximize.empty() ? file_kind::kFront : file_kind::kLoads},
+                       std::move(inputs));
+}
+
 ExitCode search(const SearchFlags& flags) {
+  const InterruptGuard guard;
   require_times(flags);
   require_offload_flags(flags);
   require_link_flags(flags);
@@ -305,7 +318,7 @@ ExitCode search(const SearchFlags& flags) {
   if (is_measured) require_measurable(flags);
   if (flags.device.starts_with("cuda"))
     require_measured_device(flags.device, "search --device cuda");
-  require_writable(flags.output);
+  const OutputFile output(front_request(flags));
   FrontRecord asked;
   asked.device_memory = memory_by_doctor(flags);
   SearchSpace space = space_of(flags);
@@ -317,8 +330,7 @@ ExitCode search(const SearchFlags& flags) {
   require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
-  auto guard = std::make_unique<InterruptGuard>();
-  auto [record, fits_nothing] = search_trace(flags, space, asked);
+  auto [record, fits_nothing] = search_trace(flags, space, asked, output);
   progress.clear();
   if (const auto signal = InterruptGuard::signal()) end_early(flags, record, *signal);
   if (!fits_nothing.empty()) {
@@ -326,7 +338,6 @@ ExitCode search(const SearchFlags& flags) {
     if (flags.json) print_front(flags, record);
     return end_with(ExitCode::kGateFailed, fits_nothing);
   }
-  if (is_measured) guard.reset();  // the measuring runs have their own guard
   const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);
   print_front(flags, record);

@@ -124,7 +124,6 @@ ExitCode maximize(const SearchFlags& flags, const SearchSpace& space,
   const Bytes budget = budget_for_loads(flags, measured_memory);
   const DimensionRange range = *flags.model.range();
   LoadsRecord record = record_of(flags, space, budget);
-  const InterruptGuard guard;
   const bool tries_grids = range.name == "tokens";
   if (!tries_grids) flags.model.say_grid(flags.model.spec_at(range.least));
   const auto plan_of = [&](std::int64_t load) {

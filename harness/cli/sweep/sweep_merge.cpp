@@ -6,6 +6,7 @@
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/files/output.h"
 #include "harness/cli/flags/require.h"
+#include "harness/cli/flags/shared_flags.h"
 #include "harness/cli/sweep/sweep_verbs.h"
 #include "harness/sweep/claims.h"
 #include "harness/sweep/this_worker.h"
@@ -17,15 +18,14 @@
 namespace rematch {
 namespace {
 
-struct SweepMergeFlags {
+struct SweepMergeFlags : OutputFlags {
   explicit SweepMergeFlags(CLI::App& app) {
     app.add_option("folder", folder, "Folder of the sweep")->required();
-    app.add_option("-o,--output", output, "Report to write (default: stdout)");
+    add_output_flags(app, "Report to write (default: stdout)");
     app.add_flag("--allow-mixed", allow_mixed,
                  "Accept cards and machines of several kinds, kept apart in \"sources\"");
   }
   std::string folder;
-  std::string output;
   bool allow_mixed = false;
 };
 
@@ -74,7 +74,7 @@ std::string why_missing(const Judgement& judged) {
 
 ExitCode merge(const SweepMergeFlags& flags) {
   const ComparisonPlan plan = require_comparison_plan(flags.folder);
-  require_writable(flags.output);
+  const OutputFile output(flags.request({file_kind::kReport}, {flags.folder}));
   DiskSweepFolder folder(flags.folder);
   Claims claims = claims_of(plan, folder);
   claims.look();

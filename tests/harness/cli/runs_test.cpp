@@ -74,6 +74,26 @@ TEST_CASE("run counts, compares bits and writes a valid report") {
   CHECK(control["ratio"] <= control["interval"][1]);
 }
 
+TEST_CASE("a run needs none of its standard streams") {
+  const ScratchFolder scratch;
+  const std::string command = std::string(binary()) + " run " + kTinyLlama +
+                              "--policy none,full --steps 1 --rounds 0 -o " +
+                              scratch.file("report.json");
+  CHECK(run_program("sh", "-c '" + command + " <&-'").code == 0);
+  // The table cannot be printed, and no file takes its place.
+  CHECK(run_program("sh", "-c '" + command + " <&- >&- 2>&-'").code == 1);
+  CHECK(rematch("validate " + scratch.file("report.json")).code == 0);
+}
+
+TEST_CASE("a run replaces no report of another model") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  REQUIRE(rematch("run " + kTinyLlama + "--policy none --steps 1 --rounds 0 -o " + file).code == 0);
+  check_usage_error(
+      "run --model wan_small --layers 2 --policy none --steps 1 --rounds 0 -o " + file,
+      "is of model llama_small, and this command writes one of wan_small");
+}
+
 TEST_CASE("a mode of another system runs under that system's schedule") {
   const Outcome outcome = rematch(
       "run --model llama_small --layers 2 --policy none,full,titan:full --steps 1 --rounds 0 "

@@ -1,5 +1,7 @@
 // The binary from a profile to a front: what is measured, what is searched, and which points are
 // run.
+#include <csignal>
+
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "tests/harness/cli/command_line.h"
@@ -234,6 +236,22 @@ TEST_CASE("the points of a measured front have their predicted peaks, and measur
   // A second start loads every run from disk, so the figures are identical.
   REQUIRE(rematch(search).code == 0);
   CHECK(read_json_file(front) == json);
+}
+
+// The front's file is written before the first point is prepared.
+TEST_CASE("Ctrl-C between the search and the first measured point prints the front") {
+  const ScratchFolder scratch;
+  const std::string front = scratch.file("front.json");
+  const Outcome outcome = run_program(
+      "{",
+      "pid=$!; until [ -s " + front +
+          " ]; do sleep 0.01; done; kill -INT $pid; wait $pid; code=$?; cat " +
+          scratch.file("out") + "; exit $code; }",
+      std::string(binary()) +
+          " search --model llama_small --layers 4 --device cpu --measure 3 --steps 2 -o " + front +
+          " >" + scratch.file("out") + " 2>/dev/null & ");
+  CHECK(outcome.code == 128 + SIGINT);
+  CHECK_THAT(outcome.out, Catch::Contains("Verdict: "));
 }
 
 TEST_CASE("--measure rejects unsupported requests in one line") {

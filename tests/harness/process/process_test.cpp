@@ -94,6 +94,17 @@ TEST_CASE("a signal to this process ends the child and is recorded, not obeyed")
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
+TEST_CASE("a guard inside another one keeps a signal that came before it") {
+  const InterruptGuard outer;
+  raise(SIGINT);
+  {
+    const InterruptGuard inner;
+    CHECK(InterruptGuard::signal() == SIGINT);
+  }
+  raise(SIGTERM);  // the outer guard still notes signals
+  CHECK(InterruptGuard::signal() == SIGINT);
+}
+
 TEST_CASE("memory was short if the system killed a process for it, or the child held half of it") {
   const auto machine = [](std::int64_t total, std::int64_t oom_kills) {
     MachineMemory memory;
