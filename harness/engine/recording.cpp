@@ -354,8 +354,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            planned_ops()[num_ops]->name;
   }
 
-  // The op that ran last is the first on the last stream, or follows an op that was refused because
-  // of that stream.
+  // Refuses the op that ran last. It is the first op on the last stream of the record, or it
+  // follows an op that was refused for that reason.
   void refuse_second_stream(const OpFacts& facts) const {
     const std::vector<c10::Stream>& streams = frame->record().streams;
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {

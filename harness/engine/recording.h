@@ -38,15 +38,15 @@ struct Refused : std::runtime_error {
 
 // Note [What the engine refuses]
 // In a region, while forward runs:
-// - giving other data to a result of the region (set_data, x.data = y) after autograd saved it;
+// - giving different data to a result of the region (set_data, x.data = y) after autograd saved it;
 // - filling a tensor through a raw pointer again, after it was filled like this and then read;
 // - a collective that the region does not wait for, or a planned one that returns a handle;
 // - an op on another stream of its device than the ops before it;
 // - inference mode, and a Recording that begins inside the region.
 //
-// A tensor from outside may have been written to, or given other data, since it was read. Backward
-// then throws Refused in two cases: autograd saved the tensor, or an op that must be recomputed
-// read its content. Details:
+// A tensor from outside may have been written to, or given different data, since it was read.
+// Backward then throws Refused in two cases: autograd saved the tensor, or an op that must be
+// recomputed read its content. Details:
 // - Making a view of the tensor, or a tensor of its sizes, reads no content.
 // - An op whose result backward does not need is left out.
 // - A tensor that the region itself overwrites after an op read it is copied first.
@@ -69,7 +69,7 @@ struct Refused : std::runtime_error {
 //   tensor's version is raised after the write (increment_version, mark_dirty), an `empty` made the
 //   tensor and no op wrote to it, or note_pointer_taken() was called for it
 //   (record/pointer_taken.h). Python calls it for numpy(), data_ptr(), __dlpack__ and Triton.
-// - Kernels that give other bits each time. Use LibTorch's deterministic mode.
+// - Kernels that give different bits each time. Use LibTorch's deterministic mode.
 
 // How the engine detects that a tensor from outside a region changed between forward and backward.
 enum class OutsideCheck : std::uint8_t {

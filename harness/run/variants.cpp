@@ -73,7 +73,7 @@ std::variant<NamedPlan, Rejected> resolved(const VariantSettings& settings, cons
 
 Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
   const std::string difference = plan.model == trace.model
-                                     ? " with other dimensions, dtype or ops than this one"
+                                     ? " with different dimensions, dtype or ops than this one"
                                      : ", this is " + trace.model;
   return Rejected{"the plan of policy '" + plan.policy + "' was made for " + plan.model +
                   difference + "; make it again with `rematch plan` and the same flags"};

@@ -14,8 +14,8 @@ namespace rematch {
 
 class ProgramHolds {
  public:
-  // Call this when a tensor on this storage was made. `storage` is the storage's id. Repeated calls
-  // are cheap.
+  // Call this after a tensor on this storage has been made. `storage` is the storage's id. Repeated
+  // calls are cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
   // These two count references that are not the program's: references of saved tensors, and

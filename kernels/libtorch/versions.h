@@ -6,7 +6,7 @@
 // - 2.12: functional collectives take groups of any type, not strings. Meta kernels are boxed.
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
 // - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
-// - All: at::Context has other flags in each version. They are copied as bytes, up to the table
+// - All: at::Context has different flags in each version. They are copied as bytes, up to the table
 //   that follows them.
 #pragma once
 

@@ -197,7 +197,7 @@ class RegionParts {
   std::vector<PartScope> parts_;
 };
 
-// The regions that cannot be exported, for one line.
+// Collects the regions that cannot be exported, and describes them in one line.
 class Problems {
  public:
   void add(const PlannedRegion& region, const Problem& problem) {

@@ -56,8 +56,8 @@ std::string op_words(const Trace& trace, const RegionGraph& graph, std::size_t o
 
 // Note [A kept draw shifts later draws] torch's recompute begins with the generator state that
 // forward began with. If the result of a random draw is kept, the draw does not run again and does
-// not advance the generator. A draw after it would therefore return other numbers in recompute than
-// in forward.
+// not advance the generator. A draw after it would therefore return different numbers in recompute
+// than in forward.
 Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const RegionType& type,
                        const std::vector<bool>& saved) {
   const auto end = type.early_stop ? static_cast<std::size_t>(graph.stop) : graph.ops.size();
@@ -72,7 +72,7 @@ Problem problem_of_ops(const Trace& trace, const RegionGraph& graph, const Regio
       kept_draw = kept_draw.value_or(op);
     } else if (kept_draw) {
       return op_words(trace, graph, op) + " draws after " + op_words(trace, graph, *kept_draw) +
-             ", which is kept, and would draw other numbers in torch's recompute";
+             ", which is kept, and would draw different numbers in torch's recompute";
     }
   }
   return std::nullopt;

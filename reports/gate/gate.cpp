@@ -87,7 +87,7 @@ class Gate {
   LossArms reference_arms_;
   std::set<std::string> unknown_ops_;  // expected ops that no report runs and this build does not
                                        // know
-  // Labels of trainings whose point serves as the reference for another policy.
+  // Labels of trainings that have a point which serves as the reference for another policy.
   std::unordered_set<std::string> stand_ins_;
   GateRecord record_;
 };

@@ -69,7 +69,8 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Chooses how attention() calls the kernel, and returns a description. Grouped heads may need the op itself."""
+    """Chooses how attention() calls the kernel, and returns a description. For grouped heads it may have to call
+    the op itself."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
     if backend not in DIRECT or settings["device"] != "cuda":

@@ -54,7 +54,7 @@ def policies_of(report):
 
 
 def ours(report):
-    """Returns what is compared: the step time of each point, how it was taken, and its peaks."""
+    """Returns what is compared: for each point its step time, how the time was measured, and its peaks."""
     of_time = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits", "peak_allocated_bytes",
                "peak_reserved_bytes")
     of_memory = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")

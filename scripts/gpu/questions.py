@@ -44,7 +44,7 @@ class Question:
     refuse: str = None  # pattern; a matching line of the output fails the question
     needs: list = field(default_factory=list)  # questions whose report this one reads
     programs: list = field(default_factory=list)  # must be on the PATH
-    torch: bool = False  # needs a Python with the programs' torch that sees the device
+    torch: bool = False  # needs a Python that can use the device, with the torch of the programs
     gpu: bool = True
     dry: bool = True  # gives results on the dry device
     answered: dict = None

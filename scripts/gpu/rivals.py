@@ -133,8 +133,9 @@ def untimed_variants(report):
 
 
 def judge_pytorch(report):
-    """Returns (findings, problems). A slower step and a failed rival are findings. Another attention kernel,
-    determinism or card makes a comparison impossible, and other losses mean another model: these are problems."""
+    """Returns (findings, problems). A slower step and a failed rival are findings. A different
+    attention kernel, determinism or card makes a comparison impossible. Different losses mean that the models differ.
+    These are problems."""
     num_rounds = len({turn["round"] for turn in turns_of(report)})
     findings = [f"PyTorch {report['torch']}, {report['attention_backend']} attention, {num_rounds} rounds"]
     findings += filter(None, map(describe_rival, rivals_of(report)))

@@ -178,7 +178,7 @@ def judge_counts(report):
 
 def judge_steps(report):
     """Reports peaks beside their predictions, kernels and times. Out of memory is a result here. Crashes, wrong
-    counts, other bits and other peaks are problems."""
+    counts, different bits and different peaks are problems."""
     findings, problems = [], point_problems(report, results=("ok", "oom"))
     for name, point in points(report):
         memory, time = point["memory"] or {}, point["time"] or {}

@@ -1,4 +1,4 @@
-"""The wheel has the metadata and files that an installer needs. Its libraries are copies of a program of the system."""
+"""The wheel has the metadata and files that an installer needs. Each library in it is a copy of a system program."""
 
 import base64
 import csv

@@ -8,7 +8,8 @@
 namespace rematch::testing {
 namespace {
 
-// Uses plain modulo, because std distributions give other numbers in other standard libraries.
+// Uses plain modulo, because std distributions give different numbers in different standard
+// libraries.
 class Dice {
  public:
   explicit Dice(std::uint32_t seed) : engine_(seed) {}

@@ -1,5 +1,5 @@
-// Groups of flags that several commands share. Values are kept as typed, because a sweep passes its
-// words on to run.
+// Groups of flags that several commands share. Each value is stored as the user typed it, because a
+// sweep passes it on to rematch run.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -14,7 +14,7 @@ class RankProcesses;
 
 // Returns the rank of this process if torchrun or srun started one process per rank. Absent if this
 // process is alone, or the only one of a job. It then starts all ranks itself. Throws UsageError if
-// the job has another number of ranks.
+// the job has a different number of ranks.
 std::optional<RankPlace> place_among_commands(int world);
 
 // Runs `work` in rank 0's process, or in the only process. The other ranks' processes end with the

@@ -38,8 +38,8 @@ struct OpFacts {
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // the op reads the sizes of its first argument, not the content
   CollectivePart collective = CollectivePart::kNothing;
-  // A second call of the op gives other results, or writes to an argument that the schema does not
-  // mark. Recompute therefore never runs the op.
+  // A second call of the op gives different results, or writes to an argument that the schema does
+  // not mark. Recompute therefore never runs the op.
   bool unrepeatable = false;
   bool has_effects = false;  // may write (marked or not), may draw, or is part of a collective
   OptionalIndex dropout_argument;  // attention's "dropout_p": the op draws nothing if it is 0

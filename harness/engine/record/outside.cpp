@@ -59,7 +59,7 @@ void exchange_held(OutsideTensor& outside, const at::Tensor& held) {
 }
 
 const char* change_of(const OutsideTensor& then, const at::Tensor& held, OutsideCheck check) {
-  if (is_exchanged(then, held)) return "given other data (set_data, x.data = y)";
+  if (is_exchanged(then, held)) return "given different data (set_data, x.data = y)";
   if (version_of(held) != then.version) return kChangedInPlace;
   if (check == OutsideCheck::kHashes && hash_of(held) != then.hash) {
     return "written to without a change of its version (through .data or a raw pointer)";

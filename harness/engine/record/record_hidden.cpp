@@ -257,7 +257,7 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
 }
 
 // Handles an outside storage that is about to be written. Copies what ops have read of it, because
-// recompute would find other content there. Raises the storage's version.
+// recompute would find different content there. Raises the storage's version.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);

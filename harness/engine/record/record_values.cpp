@@ -109,13 +109,13 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (record_->storages[value.storage].address == address) return *known;
   const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
   if (has_new_values) return *known;
-  // Handles a tensor that was given other data. If the tensor came from outside, backward finds its
-  // earlier reads stale. If the tensor is a result that autograd has not saved, its earlier reads
-  // use the old value.
+  // Handles a tensor that was given different data. If the tensor came from outside, backward finds
+  // its earlier reads stale. If the tensor is a result that autograd has not saved, its earlier
+  // reads use the old value.
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +
-                ", was given other data (set_data, x.data = y, set_) after autograd saved it, "
+                ", was given different data (set_data, x.data = y, set_) after autograd saved it, "
                 "which cannot be "
                 "recomputed; use copy_, or a separate tensor");
 }

@@ -24,7 +24,7 @@ class ReportedDifferences:
 def what_differs(difference: dict[str, Any]) -> str:
     """Describes one entry of Checkpoint.recompute_differences() in words."""
     return (f"op {difference['index']} of region {difference['region']}, {difference['op']} in {difference['scope'] or 'its layer'}, "
-            "gave other results when it was recomputed than in forward")
+            "gave different results when it was recomputed than in forward")
 
 
 def how_to_keep(op: str) -> str:

@@ -19,7 +19,7 @@ def left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
             yield
         finally:
             for buffer, before in buffers:
-                if not torch.equal(buffer, before):  # an unneeded write could invalidate a graph
+                if not torch.equal(buffer, before):  # an unnecessary write could invalidate a graph
                     with torch.no_grad():
                         buffer.copy_(before)
 

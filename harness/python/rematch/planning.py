@@ -103,7 +103,7 @@ class Checkpoint:
 
     def report(self) -> Report:
         """Returns counts of how often steps left the plan since this checkpoint was made. Prints as a table. Also warns
-        of ops that gave other results when a step under verify_every recomputed them."""
+        of ops that gave different results when a step under verify_every recomputed them."""
         require_checkpoint(self)
         self.warn_of_differences(stacklevel=3)
         return Report(json.loads(call("departures", self.handle)))

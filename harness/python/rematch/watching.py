@@ -178,7 +178,7 @@ def _differences_of(model: torch.nn.Module, step: Callable[[], torch.Tensor],
 
 def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], plan: dict[str, Any],
                      blocks: dict[str, list[torch.nn.Module]] | None) -> list[dict[str, Any]]:
-    """Returns the first op of each region that gives other results when the plan recomputes it."""
+    """Returns the first op of each region that gives different results when the plan recomputes it."""
     checkpoint = Checkpoint(plan)
     with scopes(model, checkpoint, blocks=blocks):
         return _differences_of(model, step, checkpoint)

@@ -279,8 +279,8 @@ std::string TimedArms::arm_name(const Arm& arm, const std::string& part) const {
   return point_name(variant.identity, variant.policy) + part + "-" + arms_hash();
 }
 
-// Rounds with other arms, another number of steps or other kernels belong to another comparison, so
-// they get another hash.
+// Rounds with different arms, a different number of steps or different kernels belong to another
+// comparison, so they get another hash.
 std::string TimedArms::arms_hash() const {
   std::string text = std::to_string(num_steps());
   if (settings_.in_process) {

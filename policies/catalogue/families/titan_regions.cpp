@@ -21,8 +21,8 @@ struct TitanRegion {
   std::vector<Selector> ops;
 };
 
-// The regions that torchtitan's documentation names, by their place in the models here. Those of
-// latent attention are missing: its projections are other regions from model to model there.
+// The regions that torchtitan's documentation names, by their place in the models here. The regions
+// of latent attention are missing, because in torchtitan they differ from model to model.
 const std::vector<TitanRegion>& titan_regions() {
   using namespace scope_names;
   constexpr const char* kGather = "_c10d_functional::all_gather_into_tensor";

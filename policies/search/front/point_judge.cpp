@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// The trace of one rank has the same ops as the profiled trace, but other bytes.
+// The trace of one rank has the same ops as the profiled trace, but different bytes.
 Profile profile_of_rank(Profile profile, const Trace& trace, int world) {
   if (world > 1) profile.trace_sha256 = trace_sha256(trace);
   return profile;

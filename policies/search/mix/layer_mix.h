@@ -73,8 +73,8 @@ struct LayerMix {
 
 struct MixFront {
   std::vector<LayerMix> points;  // sorted by ascending peak; times descend
-  // The listed mixes may be slower than the best ones, but by no more than this time. No mix beats
-  // the listed mix of at most the same peak by more. The front is exact if this is 0.
+  // For every mix, some listed mix has at most the same peak and is slower by at most this time.
+  // The front is exact if this is 0.
   std::chrono::nanoseconds time_gap{};
 };
 

@@ -31,8 +31,8 @@ struct SaveSet {
 
 struct SaveSets {
   std::vector<SaveSet> sets;  // sorted by ascending saved bytes; recompute times descend
-  // The listed sets may be slower than the best ones, but by no more than this time. No set is
-  // faster by more than the listed set of at most the same bytes. The list is exact if this is 0.
+  // For every save set, some listed set has at most the same bytes and is slower by at most this
+  // time. The list is exact if this is 0.
   std::chrono::nanoseconds time_gap{};
 };
 

@@ -28,8 +28,8 @@ class SimpleSearch {
   // low a peak.
   std::optional<FrontPoint> fastest_within(Bytes peak);
   FrontPoint lowest();
-  // Returns the plan with the lowest peak of at most this step time. Returns nullopt only if
-  // `step_time` is below the time of keeping everything.
+  // Returns the plan with the lowest peak among plans of at most this step time. Returns nullopt
+  // only if `step_time` is below the time of keeping everything.
   std::optional<FrontPoint> lowest_within(std::chrono::nanoseconds step_time);
 
  private:

@@ -236,8 +236,8 @@ TEST_CASE("a point of a front is predicted with its search settings, unless flag
   CHECK(with_sgd["predicted_memory"]["holders_at_peak"]["optimizer"] == 0);
   CHECK_THAT(rematch("predict --plan " + front + "#0").out,
              Catch::Contains("each of 8 ranks: fsdp=8") && !Catch::Contains("at least "));
-  check_usage_error("predict --plan " + front + "#0 --world 1", "with other dimensions");
-  check_usage_error("predict --plan " + front + "#0 --world 4", "with other dimensions");
+  check_usage_error("predict --plan " + front + "#0 --world 1", "with different dimensions");
+  check_usage_error("predict --plan " + front + "#0 --world 4", "with different dimensions");
 }
 
 TEST_CASE("ranks of --world are traced as a layout of fsdp") {

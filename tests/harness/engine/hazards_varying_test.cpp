@@ -25,8 +25,8 @@ std::int64_t passes_left(const Checkpoint& checkpoint) {
   return left;
 }
 
-// Runs the steps of `hazard` under a plan that was made for other ops. Returns how many passes left
-// the plan. `left_by_plain` is the number of bytes that plain autograd may leak.
+// Runs the steps of `hazard` under a plan that was made for different ops. Returns how many passes
+// left the plan. `left_by_plain` is the number of bytes that plain autograd may leak.
 std::int64_t check_follows(const Hazard& hazard, const Trial& plain, const Plan& plan, int steps,
                            std::int64_t left_by_plain = 0) {
   std::int64_t left = 0;

@@ -62,7 +62,7 @@ class ErrorsTest(unittest.TestCase):
         rematch.apply(self.model, self.plan)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model runs different ops than planned
-            self.assert_raises(rematch.Refused, "region layers.1: .* was given other data", lambda: self.model(self.x))
+            self.assert_raises(rematch.Refused, "region layers.1: .* was given different data", lambda: self.model(self.x))
 
     def test_other_ops_than_the_plan_has(self):
         checkpoint = rematch.Checkpoint(self.plan, on_mismatch="refuse")

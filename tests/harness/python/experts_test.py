@@ -1,4 +1,4 @@
-"""Tests mixtures of experts of transformers. Their ops depend on the routing, so each batch runs other ops."""
+"""Tests mixtures of experts of transformers. Their ops depend on the routing, so each batch runs different ops."""
 
 import importlib.util
 import unittest

@@ -21,7 +21,7 @@ class Counting(Layer):
 
 
 class Warming(Layer):
-    """Runs other ops from the fourth step on."""
+    """Runs different ops from the fourth step on."""
 
     num_calls = 0
 

@@ -108,7 +108,7 @@ class BlockSwapTest(Case):
         model = Swapping(learns=True)
         checkpoint = self.checkpoint(model)
         rematch.scopes(model, checkpoint)
-        with self.assertRaisesRegex(RuntimeError, "was given other data .* gathered_by"):
+        with self.assertRaisesRegex(RuntimeError, "was given different data .* gathered_by"):
             self.gradients(model, checkpoint)
         checkpoint.gathered_by(lambda weight: weight.numel() > 0, [layer.weight for layer in model.layers])
         model.fetches = False

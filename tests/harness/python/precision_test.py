@@ -33,7 +33,7 @@ class Case(BesideTorch):
 
 
 class CachedCastTest(Case):
-    """Autocast casts a weight once and caches the cast, so a second pass runs other ops. The cast is an input of the second
+    """Autocast casts a weight once and caches the cast, so a second pass runs different ops. The cast is an input of the second
     pass, so the pass's record holds it. torch.utils.checkpoint casts the weight again."""
 
     def test_a_pass(self):

@@ -122,7 +122,7 @@ def compare_on_one_rank(rank, distribute, policy):
     torch.manual_seed(0)
     model = Model()
     x = torch.randn(64, 32) + (0 if distribute in TENSOR_PARALLEL else rank)
-    if distribute in TENSOR_PARALLEL:  # split layers run other ops; replicated and sharded layers run the same ops
+    if distribute in TENSOR_PARALLEL:  # split layers run different ops; replicated and sharded layers run the same ops
         model = distribute(model)
         trace = rematch.trace(model, lambda: model(x))
         plan = rematch.resolve(trace, policy)

@@ -111,7 +111,7 @@ class LoopTest(unittest.TestCase):
                 self.check(functools.partial(train, **precision))
 
     def test_generating_inside_a_recording(self):
-        model = small_llama().eval()  # dropout draws other numbers each time
+        model = small_llama().eval()  # dropout draws different numbers each time
         ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])
         checkpoint = rematch.Checkpoint(self.plan())
         expected = model.generate(ids, max_new_tokens=4, do_sample=False)

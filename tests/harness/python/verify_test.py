@@ -128,7 +128,7 @@ class TrainingTest(Case):
             self.assertEqual(self.train(checkpoint, 1, 3), [])
             said = self.train(checkpoint, 8, 3)
             self.assertEqual(len(said), 1)
-            self.assertRegex(said[0], r"region layers.1, rematch_verify_test::counted in layers.1.feed_forward.0, gave other "
+            self.assertRegex(said[0], r"region layers.1, rematch_verify_test::counted in layers.1.feed_forward.0, gave different "
                                       r"results .* rematch.keep_op\('rematch_verify_test::counted'\)")
             self.assertNotIn("\n", said[0])
 
@@ -149,11 +149,11 @@ class TrainingTest(Case):
                     del checkpoint
                     gc.collect()
             self.assertEqual(len(said), 1, end)
-            self.assertIn("rematch_verify_test::counted in layers.1.feed_forward.0, gave other results", str(said[0].message))
+            self.assertIn("rematch_verify_test::counted in layers.1.feed_forward.0, gave different results", str(said[0].message))
 
     def test_the_last_step_is_reported_when_the_program_ends(self):
         done = subprocess.run([sys.executable, __file__, "train"], text=True, capture_output=True, check=True)
-        self.assertEqual(done.stderr.count("gave other results when it was recomputed than in forward"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("gave different results when it was recomputed than in forward"), 1, done.stderr)
 
     def test_results_of_check_are_not_warned_about(self):
         self.put(counted)

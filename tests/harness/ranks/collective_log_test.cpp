@@ -138,7 +138,8 @@ TEST_CASE("a collective that only one rank runs is found") {
   CHECK(failure_of_ranks(3, "rank: one collective more") == "");
 }
 
-// Routing changes the rows, and other ops run before them on other ranks.
+// Ranks may differ in the rows that they exchange, because of routing, and in the ops that they run
+// before a collective.
 TEST_CASE("rank: allowed differences", "[.rank]") {
   Ranks ranks = this_rank({group_of_all(kLogged)});
   CollectiveLog log;

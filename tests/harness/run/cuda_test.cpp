@@ -62,7 +62,7 @@ TEST_CASE("a point on CUDA executes the ops of the CPU, with equal bits and a kn
 }
 
 // Each family of models with eager and fused ops in float32, and with eager ops in bfloat16, which
-// uses another attention kernel.
+// uses a different attention kernel.
 std::vector<testing::MatrixModel> models_to_compare() {
   std::vector<testing::MatrixModel> models = testing::matrix_models();
   for (std::size_t index = 0, num_models = models.size(); index < num_models; ++index) {

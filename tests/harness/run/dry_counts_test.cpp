@@ -48,7 +48,7 @@ Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   return some;
 }
 
-// If a gradient of attention has other strides on CUDA than on meta, it is copied before it is
+// If a gradient of attention has different strides on CUDA than on meta, it is copied before it is
 // viewed.
 TEST_CASE("on CUDA every policy of the catalogue executes the predicted ops", "[device]") {
   REMATCH_NEEDS_CUDA();

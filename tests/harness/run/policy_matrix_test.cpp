@@ -104,8 +104,8 @@ TEST_CASE("a run executes and holds the values of the matrix, bitwise equal to n
   }
 }
 
-// bfloat16 adds casts that float32 does not have, so regions hold other ops. There is no approved
-// file: the prediction on meta is the reference.
+// bfloat16 adds casts that float32 does not have, so regions hold different ops. There is no
+// approved file: the prediction on meta is the reference.
 TEST_CASE("in bfloat16 a run executes and holds the predicted values, with equal bits") {
   std::vector<MatrixModel> models = matrix_models();
   for (std::size_t i = 0; i < models.size(); ++i) {

@@ -55,7 +55,7 @@ void check_treatments(const Policy& policy, const Plan& plan, const Trace& trace
   for (std::size_t region = 0; region < ranges.size(); ++region) {
     const RegionType& type = plan.types.at(plan.regions[region].type);
     const OpRange range = ranges[region];
-    // The parentheses are needed: the macro would evaluate both sides.
+    // Without the parentheses, the macro would evaluate both sides of ||.
     RC_ASSERT((region == 0 || ranges[region - 1].end <= range.first));
     RC_ASSERT(type.ops.size() == static_cast<std::size_t>(range.end - range.first));
     RC_ASSERT(type.early_stop == policy.early_stop);

@@ -130,8 +130,8 @@ TEST_CASE("shapes that run the same ops get the plan of the larger one") {
   CHECK(plan.other_shapes[1] == plans[2]);
 }
 
-// Layer 2 of the second shape runs other ops. Until then, the engine cannot know which shape runs.
-// The first shape's region continues after layer 0, and the second shape's region ends there.
+// Layer 2 of the second shape runs different ops. Until then, the engine cannot know which shape
+// runs. The first shape's region continues after layer 0, and the second shape's region ends there.
 TEST_CASE("a region is split where a region of another shape ends after the same ops") {
   const auto layers = [](const char* third) {
     TraceBuilder build("layers");

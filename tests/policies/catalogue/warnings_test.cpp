@@ -31,7 +31,7 @@ TEST_CASE("policies without traps give no warning") {
   }
 }
 
-// The phase decides between layers 1 3 and 0 2 of four layers.
+// nth_last(2) chooses layers 1 and 3 of four, so the last one too. nth_first(2) chooses 0 and 2.
 TEST_CASE("checkpointing the last layer but not all layers gives a warning") {
   for (const char* policy : {"nth_last(2)", "nth_first(3)", "last_n(1)", "only_list([3])"}) {
     CAPTURE(policy);

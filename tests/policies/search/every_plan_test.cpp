@@ -452,9 +452,9 @@ TEST_CASE("equal blocks may offload different tensors") {
   CHECK(lowest.figures.recompute.count() == 0);
 }
 
-// The head has a gradient of 4 KiB after the loss releases what it saved and before block 1's
-// backward. At that time, the blocks still hold everything. Before block 0, which is equal, there
-// is no such gradient.
+// The loss releases what it saved, and block 1's backward follows. Between the two, the head has a
+// gradient of 4 KiB, while the blocks still hold everything. Block 0 is equal to block 1, but no
+// such gradient exists before its backward.
 TEST_CASE("equal blocks may begin backward with gradients of different sizes") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

@@ -151,10 +151,11 @@ TEST_CASE("a reference that does not fall passes nothing, but still fails differ
       {{{4, 5}, {4, 5}, {4, 5}}, "the reference's loss does not fall over 2 steps"},
       {{{5, 4}, {5, 4.75F}, {5, 4}},
        "the reference's loss falls by 0.75 over 2 steps, and 1.5 is allowed"},
-      // It scatters by 1, and no part is far above the rest.
+      // The reference's loss varies by 1 from step to step, and no part of it is far above the
+      // rest.
       {{{5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}, {5, 4, 5, 4, 5, 4, 5, 4}},
        "four standard errors of its scatter"},
-      // It scatters as much, but falls clearly after the first step.
+      // The loss varies as much, but it falls clearly after the first step.
       {{{50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}, {50, 4, 5, 4, 5, 4, 5, 4}}, ""},
   };
   for (const Case& row : rows) {

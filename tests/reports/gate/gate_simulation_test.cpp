@@ -26,7 +26,7 @@ void independent(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = normal(bits);
 }
 
-// Simulates runs that round in another reduction order. Their differences persist and grow.
+// Simulates runs that add numbers in different orders. Their differences persist and grow.
 void growing(std::mt19937& bits, std::vector<double>& noise) {
   constexpr double kStays = 0.95;
   double state = normal(bits);
@@ -42,7 +42,7 @@ void random_walk(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = state += scale * normal(bits);
 }
 
-// One outlier determines the whole run.
+// Noise with outliers. A single one may determine the whole run.
 void heavy_tails(std::mt19937& bits, std::vector<double>& noise) {
   std::student_t_distribution<double> tails(3);
   for (double& value : noise) value = tails(bits);

@@ -41,7 +41,7 @@ std::vector<Hazard> held_hazards() {
                y.variable_data().mul_(2);
                return y.sin() + y;
              }),
-      hazard("a result that gets other data", kSquare,
+      hazard("a result that gets different data", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                const at::Tensor y = at::mm(x, p[0]).detach();
                y.set_data(y.clone());

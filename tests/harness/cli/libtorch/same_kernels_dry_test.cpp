@@ -1,6 +1,6 @@
 // profile, search --measure and run must time the same program: the same attention kernel, with or
 // without repeatable bits. The dry device has no cuDNN. Flash attention takes no heads wider than
-// 256, so with a wider head LibTorch chooses another backend than its first one.
+// 256, so with a wider head LibTorch does not choose its first backend.
 #include <cstdlib>
 
 #include "harness/cli/libtorch/profile_here.h"

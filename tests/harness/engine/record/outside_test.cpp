@@ -13,23 +13,23 @@ namespace {
 
 using Catch::Contains;
 
-TEST_CASE("a parameter that gets other data after forward is refused") {
+TEST_CASE("a parameter that gets different data after forward is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
                    exchange(network.parameters[0], at::ones({4, 4}));
                  }},
-                "given other data");
+                "given different data");
 }
 
 // malloc gives the second tensor the memory of the first, so addresses alone show no change.
-TEST_CASE("a parameter that gets other data twice is refused") {
+TEST_CASE("a parameter that gets different data twice is refused") {
   check_refused({two_products,
                  [](const Network& network, const at::Tensor&) {
                    for (int i = 0; i < 2; ++i) {
                      exchange(network.parameters[0], no_grad_copy(network.parameters[0]).mul(2));
                    }
                  }},
-                "given other data");
+                "given different data");
 }
 
 TEST_CASE("a parameter that moves within its storage after forward is refused") {
@@ -41,23 +41,23 @@ TEST_CASE("a parameter that moves within its storage after forward is refused") 
                  [flat](const Network& network, const at::Tensor&) {
                    exchange(network.parameters[0], flat[1]);
                  }},
-                "given other data");
+                "given different data");
 }
 
-TEST_CASE("a parameter with other data is refused even if only a view of it is read") {
+TEST_CASE("a parameter with different data is refused even if only a view of it is read") {
   check_refused({[](const at::Tensor& x, const at::Tensor& w) { return at::mm(x, w.t()).sin(); },
                  [](const Network& network, const at::Tensor&) {
                    exchange(network.parameters[0], at::ones({4, 4}));
                  }},
-                "given other data");
+                "given different data");
 }
 
-TEST_CASE("a region input that gets other data after forward is refused") {
+TEST_CASE("a region input that gets different data after forward is refused") {
   check_refused({two_products,
                  [](const Network&, const at::Tensor& hidden) {
                    exchange(hidden, no_grad_copy(hidden).mul(2));
                  }},
-                "given other data");
+                "given different data");
 }
 
 TEST_CASE("a parameter that gets its old data back is accepted") {
@@ -68,7 +68,7 @@ TEST_CASE("a parameter that gets its old data back is accepted") {
                }});
 }
 
-TEST_CASE("a parameter that gets other data within the region is refused") {
+TEST_CASE("a parameter that gets different data within the region is refused") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         const at::Tensor y = at::sin(x + w);
@@ -78,11 +78,11 @@ TEST_CASE("a parameter that gets other data within the region is refused") {
   };
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
-    CHECK_THROWS_WITH(given.run_engine(strict(plan, schedule)), Contains("given other data"));
+    CHECK_THROWS_WITH(given.run_engine(strict(plan, schedule)), Contains("given different data"));
   }
 }
 
-TEST_CASE("a result of the region may get other data within the region") {
+TEST_CASE("a result of the region may get different data within the region") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         at::Tensor y = at::mm(x, w);
@@ -94,7 +94,7 @@ TEST_CASE("a result of the region may get other data within the region") {
 }
 
 // Autograd saves the tensor object. It therefore reads the data that the tensor has at the end.
-TEST_CASE("a saved result of the region that gets other data is refused") {
+TEST_CASE("a saved result of the region that gets different data is refused") {
   const Case given{
       [](const at::Tensor& x, const at::Tensor& w) {
         at::Tensor y = at::mm(x, w);
@@ -103,7 +103,7 @@ TEST_CASE("a saved result of the region that gets other data is refused") {
         return at::mm(y, z);
       },
   };
-  CHECK_THROWS_WITH(given.plan(), Contains("a result of aten::mm, was given other data"));
+  CHECK_THROWS_WITH(given.plan(), Contains("a result of aten::mm, was given different data"));
 }
 
 TEST_CASE("a write through .data into a result of the region is accepted") {

@@ -186,7 +186,7 @@ TEST_CASE("experts' products count once per routed token") {
         2 * 6 * (2 * 128) * (3 * 32 * 8));
 }
 
-// Other variants of one card's name have other clocks: NVIDIA H100 PCIe, H100 NVL.
+// Other variants of one card's name have different clocks: NVIDIA H100 PCIe, H100 NVL.
 TEST_CASE("a card has a peak rate only if its data sheet is known, and a CPU has none") {
   Environment environment;
   environment.device = "NVIDIA L40S";
