@@ -9,8 +9,7 @@
 // - A pair that returned equal bits is then applied to what the plan keeps. Kept results and inputs
 //   of a region are packed when the region ends, and unpacked when its backward begins.
 // - A pair that returned different bits decides itself what is kept. A pair of a checkpointing
-// library
-//   does so too. Regions do not open under such a pair, and the engine warns once.
+//   library does so too. Regions do not open under such a pair, and the engine warns once.
 // If the hooks are set inside a region, they pack what autograd saves there, as without the plan.
 // Pairs are Python functions, so only Python can tell one from another: see set_program_hooks().
 #pragma once

@@ -28,7 +28,7 @@ def problems_of(heading, item, root=ROOT):
     problems = []
     for name in re.findall(r"`([^`]+)`", match["files"]):
         if "NAME" in name and COPIED[heading] is None:
-            problems.append(f"{name}: the recipe has no name to put for NAME")
+            problems.append(f"{name}: the recipe names nothing to replace NAME")
             continue
         path = root / name.replace("NAME", COPIED[heading] or "")
         found = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else []
@@ -56,7 +56,7 @@ class RecipesTest(unittest.TestCase):
     def test_a_wrong_item_is_found(self):
         for item, problem in (("1. `policies/nowhere.cpp`: add it. See `attn_only`.", "does not exist"),
                               ("1. `policies/plan/plan.cpp`: add it. See `attn_only`.", "does not contain attn_only"),
-                              ("1. `models/families/NAME.cpp`: add it. See `moe`.", "no name to put for NAME"),
+                              ("1. `models/families/NAME.cpp`: add it. See `moe`.", "names nothing to replace NAME"),
                               ("1. `policies/plan/plan.cpp`: add it.", "not of the form")):
             self.assertRegex(" ".join(problems_of("Add a policy", item)), problem)
 

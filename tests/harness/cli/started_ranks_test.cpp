@@ -323,7 +323,7 @@ TEST_CASE("a lost store ends a job in seconds, with a report that says so") {
   }
 }
 
-TEST_CASE("a job with another size than the layout is refused on every rank, with both numbers") {
+TEST_CASE("every rank refuses a job whose size differs from the layout and names both sizes") {
   for (const int rank : {0, 1, 2}) {
     const Outcome outcome = rematch("run " + kTwoRanks + "--policy none --steps 1 --rounds 0",
                                     variables_of(Starter::kTorchrun, rank, 3, 29500));

@@ -111,13 +111,14 @@ class ModelFolder : public SweepFolder {
   }
   bool link_report(const std::string& path, const std::string& name) override {
     orders_.step();
-    if (shared_.finished.count(path) == 0) broken("linked what is not whole: " + path);
+    if (shared_.finished.count(path) == 0) broken("linked an incomplete report: " + path);
     if (shared_.claims.at(path).maker != self_) broken("linked another's report " + path);
     return shared_.reports.emplace(name, path).second;
   }
 
   void begin_measuring(const std::string& claim) {
-    if (had_report_.at(claim)) broken("measured what was there before it was claimed: " + claim);
+    if (had_report_.at(claim))
+      broken("claimed and measured a comparison that had a report: " + claim);
     ++shared_.num_measured;
   }
 
@@ -134,7 +135,7 @@ class ModelFolder : public SweepFolder {
     for (const Reading& reading : readings) {
       if (reading.text == last.text && last.at - reading.at >= kStale) return;
     }
-    broken("took a claim from a worker that it did not see silent for the stale time: " + previous);
+    broken("took a claim although it had not seen the stale time pass: " + previous);
   }
   void broken(const std::string& what) {
     shared_.broken_rules.push_back("worker " + std::to_string(self_) + " " + what);

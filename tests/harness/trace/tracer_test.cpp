@@ -206,7 +206,7 @@ std::vector<NamedNetwork> networks() {
   table();
   statistics();
   return {network_of("rotary embedding in place", &rotate_both),
-          network_of("constant let go of", &with_short_lived_constant),
+          network_of("a constant that is freed early", &with_short_lived_constant),
           network_of("parts", &in_parts),
           network_of("data", &through_data),
           network_of("number", &with_number),

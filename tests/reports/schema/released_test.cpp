@@ -297,7 +297,7 @@ TEST_CASE("the error for a released file with a bad or missing key gives its pat
   }
 }
 
-TEST_CASE("writes the files of versions that have none", "[.write]") {
+TEST_CASE("missing files of released versions are written", "[.write]") {
   for (const Format& format : formats()) {
     const std::string file = fixture(format.kind, format.versions.back());
     if (!std::filesystem::exists(file)) write_json_file(file, format.sample());

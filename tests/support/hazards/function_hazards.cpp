@@ -159,7 +159,7 @@ std::vector<Hazard> functions() {
                 const auto results = TwoResults::apply(y);
                 return results[2] * at::gather(y, 1, results[1]);
               }),
-      applied("a function with only its first result in use",
+      applied("a function of which only the first result is used",
               [](const at::Tensor& y) { return TwoResults::apply(y.sin())[0]; }),
       applied("straight through a rounding",
               [](const at::Tensor& y) { return StraightThrough::apply(y.sin()) * y; }),
