@@ -26,7 +26,7 @@ class NotedGloo final : public NotedBackend<c10d::ProcessGroupGloo> {
       notes().lost_others();
       throw RanksError(std::string(collective) + " of group '" + group_ + "' failed on its rank " +
                        std::to_string(getRank()) + " of " + std::to_string(getSize()) +
-                       ": another rank has ended, hangs, or runs another collective (" +
+                       ": another rank has ended, hangs, or runs a different collective (" +
                        error.what() + ")");
     }
     // Gloo's thread releases the tensors of a collective shortly after its work is done.

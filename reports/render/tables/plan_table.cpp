@@ -84,15 +84,15 @@ std::string matmuls_text(const RegionType& type) {
 
 std::string order_text(const RegionType& type, const TypeFacts& facts) {
   if (type.whole_on_demand) {
-    return "  on_demand order: everything at the first demand, which has a lower peak than one by "
-           "one\n";
+    return "  on_demand order: everything at the first demand, which has a lower peak than one "
+           "tensor at a time\n";
   }
   if (type.demand_steps.empty()) {
     return "  on_demand order: each saved tensor when backward needs it\n";
   }
   std::string text =
-      "  on_demand order: each saved tensor when backward needs it, but earlier, for a lower "
-      "peak:\n";
+      "  on_demand order: each saved tensor when backward needs it, with these exceptions for a "
+      "lower peak:\n";
   for (const DemandStep& step : type.demand_steps) {
     for (int pack : step.before) {
       text += "    " + facts.slots[pack] + " before " + facts.slots[step.pack] + "\n";

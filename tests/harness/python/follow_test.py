@@ -70,7 +70,7 @@ KINDS = {
     "float32 after autocast": [{"autocast": True}, PLAIN],
     "layers left out": [PLAIN, {"order": [0, 2, 3]}, {"order": [1, 2]}, {"order": [3]}, {"order": [0, 1, 2]}],
     "layers run twice": [PLAIN, {"order": [0, 0, 1, 2, 3, 3]}, {"order": [0, 1, 2, 3, 0, 1, 2, 3]}],
-    "layers in another order": [PLAIN, {"order": [3, 2, 1, 0]}, {"order": [1, 0, 3, 2]}],
+    "layers in a different order": [PLAIN, {"order": [3, 2, 1, 0]}, {"order": [1, 0, 3, 2]}],
     "all of it": [PLAIN, {"mask": True, "autocast": True}, {"order": [1, 3], "scale": True}],
 }
 

@@ -86,7 +86,7 @@ std::vector<Variation> added() {
          if (turn.varies()) z = z * y;
          return z.tanh();
        }},
-      {"a log line that reads a value",
+      {"a log message that reads a value",
        [](const at::Tensor& x, const Parts& p, Turn& turn) {
          const at::Tensor y = product(x, p).sin();
          if (turn.varies()) (void)y.detach().abs().max().item<float>();
@@ -353,7 +353,7 @@ std::vector<std::pair<std::string, std::vector<std::vector<std::size_t>>>> order
       {"every second layer missing", {{0, 1, 2, 3}, {0, 2}, {1, 3}}},
       {"a layer run twice", {{0, 1, 2, 3}, {0, 1, 1, 2, 3}, {0, 0, 1, 2, 3}, {0, 1, 2, 3, 3}}},
       {"all layers run twice", {{0, 1, 2, 3}, {0, 1, 2, 3, 0, 1, 2, 3}}},
-      {"layers in another order", {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}}},
+      {"layers in a different order", {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}}},
       {"a step with a single layer", {{0, 1, 2, 3}, {2}, {0}, {3}}},
       {"layers that the first step skips", {{0, 2}, {0, 1, 2, 3}, {1, 3}}},
   };
