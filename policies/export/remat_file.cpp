@@ -72,7 +72,8 @@ class RegionParts {
     }
   }
 
-  // Returns a problem if saved regions make another type of the region.
+  // Compares with the plan that saved regions make. Returns a problem if the region's type differs
+  // there.
   Problem problem_of_plan(const Plan& made) const {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),

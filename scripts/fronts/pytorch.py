@@ -20,7 +20,7 @@ aten = torch.ops.aten
 ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default, aten._scaled_dot_product_flash_attention.default,
              aten._scaled_dot_product_efficient_attention.default]
 MATMULS = [aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default]
-BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # 0 takes more bytes than no checkpointing
+BUDGETS = (0.1, 0.3, 0.5, 0.6, 0.7, 1)  # a budget of 0 takes more bytes than no checkpointing
 
 
 def every_second_matmul():

@@ -91,7 +91,7 @@ std::set<CollectiveKind> kinds_in(const std::vector<PredictedStep>& steps) {
   return kinds;
 }
 
-// Counts as the ranks of a run do: sums of gradients belong to backward.
+// Counts the sums of gradients as part of backward, as the report of a run on ranks does.
 std::string issued_cell(const Traffic& traffic, CollectiveKind kind) {
   const auto of = [&](Phase phase) { return amount_of(traffic, phase, kind).count; };
   return std::to_string(of(Phase::kForward)) + "/" + std::to_string(of(Phase::kRecompute)) + "/" +

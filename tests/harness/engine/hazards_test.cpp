@@ -120,7 +120,7 @@ TEST_CASE("hazards of hooks") { check(hook_hazards()); }
 TEST_CASE("hazards of writes in place") { check(in_place_hazards()); }
 TEST_CASE("hazards of indexing") { check(indexing_hazards()); }
 TEST_CASE("hazards of modes") { check(mode_hazards()); }
-TEST_CASE("hazards of several outputs") { check(multi_output_hazards()); }
+TEST_CASE("hazards of ops with several outputs") { check(multi_output_hazards()); }
 TEST_CASE("hazards of norms") { check(norm_hazards()); }
 TEST_CASE("hazards of optimizers") { check(optimizer_hazards()); }
 TEST_CASE("hazards of random numbers") { check(random_hazards()); }
@@ -185,11 +185,21 @@ void check_other_form(Backward backward, int fewest_plain) {
   CHECK(num_plain >= fewest_plain);
 }
 
-TEST_CASE("hazards and backward twice") { check_other_form(Backward::kTwice, 250); }
-TEST_CASE("hazards and backward of gradients") { check_other_form(Backward::kOfGradients, 200); }
-TEST_CASE("hazards and backward in parts") { check_other_form(Backward::kInParts, 250); }
-TEST_CASE("hazards and backward elsewhere") { check_other_form(Backward::kElsewhere, 250); }
-TEST_CASE("hazards and no backward") { check_other_form(Backward::kNever, 250); }
+TEST_CASE("hazards keep their results if backward runs twice") {
+  check_other_form(Backward::kTwice, 250);
+}
+TEST_CASE("hazards keep their results if gradients are differentiated") {
+  check_other_form(Backward::kOfGradients, 200);
+}
+TEST_CASE("hazards keep their results if backward runs in parts") {
+  check_other_form(Backward::kInParts, 250);
+}
+TEST_CASE("hazards keep their results if backward runs on another thread") {
+  check_other_form(Backward::kElsewhere, 250);
+}
+TEST_CASE("hazards leave nothing behind if backward never runs") {
+  check_other_form(Backward::kNever, 250);
+}
 
 }  // namespace
 }  // namespace rematch::testing::hazards

@@ -81,7 +81,7 @@ TEST_CASE("every byte of a step is accounted for") {
   CHECK(record.peak_by_phase.count("optimizer") == 1);
 }
 
-TEST_CASE("gradients of parameters belong to them as soon as autograd stores them") {
+TEST_CASE("a gradient counts as a parameter's as soon as autograd stores it") {
   const MemoryRecord record = run_step(at::kCPU);
   const MemoryTimeline& line = record.timeline.value();
   CHECK(line.phase.back() == Phase::kOptimizer);

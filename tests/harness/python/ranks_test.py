@@ -102,7 +102,7 @@ def compare_bytes(model, x, trace, plan):
 
 
 def recompute_collectives(plan):
-    """Recomputes collectives, whose results named policies keep."""
+    """Changes the plan so that it recomputes collectives, which named policies keep."""
     for region_type in plan["types"]:
         for op in region_type["ops"]:
             if op["name"].startswith("_c10d_functional::"):

@@ -47,7 +47,7 @@ Treatment treatment_of(const RegionType& type, std::string_view op) {
   return found->treatment;
 }
 
-TEST_CASE("a policy's rule for collectives applies by kind") {
+TEST_CASE("a policy decides about collectives by their kind") {
   const Trace trace = sequence_parallel();
   struct Row {
     const char* policy;

@@ -174,7 +174,7 @@ TEST_CASE("a page's title states what its content answers") {
         "Activation checkpointing: Compared: c.json");
 }
 
-TEST_CASE("an empty page says so") {
+TEST_CASE("a page of an empty report says that it has no points") {
   CHECK_THAT(render_page({{"empty.json", Report{}}}), Catch::Contains("The report has no points."));
 }
 
