@@ -34,7 +34,7 @@ struct PlannedComparison {
   ModelSpec spec;
   std::uint64_t seed = 0;
   std::vector<std::string> policies;  // includes the reference
-  std::string schedule;               // as of `rematch run --schedule`
+  std::string schedule;               // a value of `rematch run --schedule`
   int num_repeats = 0;                // repeats of the reference, to measure the noise of its loss
   int num_points = 0;
   std::vector<std::string> arguments;  // arguments of `rematch run`, without the report's name

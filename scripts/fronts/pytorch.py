@@ -90,7 +90,8 @@ def within_budget(step, budget):
         return parts
 
     def run():
-        # Without as_with_data() transformers would mask a compiled batch differently, which repeats keys and values.
+        # Without as_with_data() transformers would mask a compiled batch differently. It would then also repeat keys
+        # and values.
         with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
             return compiled()
 

@@ -57,7 +57,7 @@ void check_if_allowed(const Start& start, const Dimensions& changes, const char*
   check_meta_runs_the_same_ops(std::get<ModelSpec>(spec));
 }
 
-TEST_CASE("meta runs the ops of the CPU with any one extent at its minimum") {
+TEST_CASE("meta runs the ops of the CPU if any one extent is at its minimum") {
   for (const Start& start : starts()) {
     for (const DimensionEntry& entry : dimensions_of(start.preset)) {
       if (entry.is_option) continue;

@@ -218,7 +218,7 @@ TEST_CASE("steps that differ make the pass invalid even with equal numbers of ke
                                       Catch::Contains("the launches do not explain it"));
 }
 
-TEST_CASE("copies of an offload are its own, and unattributed ones are noted with their bytes") {
+TEST_CASE("copies of an offload are counted separately and unattributed copies are noted") {
   Device device = device_of_a_step();
   device.copy(4096, kOffloadOfPlan, 30);
   device.copy(1024, kOffloadOfPlan, 12);

@@ -142,7 +142,8 @@ class FirstStepTest(BesideTorch):
         self.check(Masked, LENGTHS, beyond_bytes=max(LENGTHS)**2)
 
     def test_a_tensor_that_is_none_at_first(self):
-        self.check(Cached, torch_runs=False)  # torch.utils.checkpoint runs layers again with the memory of a later step
+        # torch.utils.checkpoint runs a layer again after the layer has replaced its previous batch.
+        self.check(Cached, torch_runs=False)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ std::set<std::uint64_t> streams_of_kernels() {
   return streams;
 }
 
-TEST_CASE("a point on a second stream runs there, also recompute on autograd's thread",
-          "[device]") {
+TEST_CASE("a point on a second stream also recomputes on that stream", "[device]") {
   REMATCH_NEEDS_CUDA();
   const Point point = point_of("llama_small", kSmallLlama, "full");
   const PointRecord usual = run(point);

@@ -238,7 +238,7 @@ TEST_CASE("a device's memory is taken from doctor's output if it is given") {
 }
 
 // Two ranks each hold half of the parameters and half of their optimizer state.
-TEST_CASE("a search without a fitting plan says so once, with the smallest budget, and exits 3") {
+TEST_CASE("a search that finds no fitting plan says so in one line and exits with code 3") {
   const ScratchFolder scratch;
   const std::string search =
       "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
