@@ -7,7 +7,9 @@ import rematch
 import torch
 from beside_torch import SCHEDULES, BesideTorch
 
-PEAK_TOLERANCE = 1e-3  # fraction of the peak; covers a scalar or two that the model's own code holds
+# Autograd holds the scaling of each adapter, a number of the program, as a tensor. It shows such tensors to no hook, so no
+# trace has them.
+NUMBER_BYTES = 8
 
 
 @unittest.skipUnless(importlib.util.find_spec("peft") and importlib.util.find_spec("transformers"),
@@ -22,6 +24,7 @@ class AdaptersTest(BesideTorch):
             hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
             vocab_size=64, use_cache=False))
         targets = ["q_proj", "v_proj", "up_proj"]
+        self.num_adapters = len(targets) * model.config.num_hidden_layers
         self.model = get_peft_model(model, LoraConfig(r=4, lora_dropout=lora_dropout, target_modules=targets, **options)).train()
         self.ids = torch.randint(0, 64, (4, 16))
         return self.model
@@ -47,7 +50,7 @@ class AdaptersTest(BesideTorch):
                     found = rematch.check(self.model, self.loss, rematch.Checkpoint(plan, schedule))["checkpointed"]
                     self.assertEqual(found["executed_ops"]["recompute"], predicted["recomputed_ops"])
                     rise = predicted["peak_bytes"] - predicted["before_bytes"]
-                    self.assertAlmostEqual(found["peak_bytes"] / rise, 1, delta=PEAK_TOLERANCE)
+                    self.assertEqual(found["peak_bytes"], rise + self.num_adapters * NUMBER_BYTES)
 
     def test_lora(self):
         self.check()

@@ -71,6 +71,19 @@ class Masked(Layer):
         return super().forward(x + scores.softmax(-1) @ x)
 
 
+class Positioned(Layer):
+    """Adds a table of positions. It is made in the first step, and multiplied by a copy of itself."""
+
+    table = None
+
+    def forward(self, x):
+        length = x.shape[1]
+        if self.table is None or len(self.table) < length:
+            self.table = torch.arange(length)[:, None] * torch.ones(WIDTH)
+        table = self.table[:length]
+        return super().forward((x + table) * table.clone())
+
+
 class Cached(Layer):
     """Attends to the previous batch, which is None at first."""
 
@@ -131,6 +144,34 @@ class FirstStepTest(BesideTorch):
 
     def test_a_scale_that_the_first_batch_sets(self):
         self.check(Initialized)
+
+    def test_tables_that_inference_mode_made(self):
+        """Evaluation comes first, and its tables are longer than the batches of the step."""
+        torch.manual_seed(0)
+        model = Stack(Positioned, num_layers=2)
+
+        def evaluate():
+            for layer in model.layers:
+                layer.table = None
+            with torch.inference_mode():
+                model(batch(16))
+
+        def train(around):
+            self.assertTrue(model.layers[0].table.is_inference())
+            losses = []
+            for length in (8, 4):
+                with around():
+                    losses.append(model(batch(length)))
+                losses[-1].backward()
+            return [loss.detach() for loss in losses]
+
+        for before_trace, leaves in ((evaluate, False), (lambda: None, True)):
+            for layer in model.layers:
+                layer.table = None
+            before_trace()
+            plans = self.plans_of(model, lambda: model(batch(8)))
+            with self.subTest(leaves=leaves):
+                self.compare(model, train, plans, reset=evaluate, leaves=leaves)
 
     # Recompute makes a layer's table again, although the layer still holds it. torch.utils.checkpoint reuses that
     # table.

@@ -231,7 +231,8 @@ class HalveAndTell(torch.autograd.Function):
         return gradient * 0.5
 
 
-NUM_TOKENS = 4 * 8
+BATCH_SIZE, LENGTH = 32, 8  # so many that the peak is in the last layer, not among the gradients
+NUM_TOKENS = BATCH_SIZE * LENGTH
 
 
 class Writing(Layer):
@@ -322,7 +323,7 @@ class LayersTest(BesideTorch):
         for kind in (WritesToView, WritesToResult, WritesToCopy, CountsIntoZeros, ActivatesInPlace, MarksDirty, IncrementsVersion):
             with self.subTest(kind=kind.__name__):
                 torch.manual_seed(0)
-                model, x = Stack(kind, num_layers=3), batch(length=8)
+                model, x = Stack(kind, num_layers=3), batch(LENGTH, BATCH_SIZE)
 
                 def train(around, model=model, x=x):
                     with around():
