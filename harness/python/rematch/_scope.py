@@ -41,6 +41,8 @@ class ScopeGroup:
         self.is_told_to_record = False
         self.is_told_of_compiled_code = False
         self.has_model_run = False  # in a recorded step, whether or not a module with a scope was called
+        self.model: weakref.ref[torch.nn.Module] | None = None
+        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # by its scope
         self.bypassed: set[Scope] = set()  # scopes whose module's forward ran without a call of the module
         self.watch_handles: list[Any] = []
         _groups.add(self)
@@ -174,6 +176,13 @@ def set_recorded(checkpoint: object) -> None:
 def names_of_scopes() -> set[str]:
     """Returns the names of all scopes of this process."""
     return {scope.whole for scope in _scopes}
+
+
+def modules_of_scopes(checkpoint: object) -> list[tuple[torch.nn.Module, dict[str, torch.nn.Module]]]:
+    """Returns each model whose scopes serve the checkpoint, and its modules by the names of their scopes."""
+    served = [(group.model(), dict(group.module_of)) for group in _groups
+              if group.model is not None and group.checkpoint in (None, checkpoint)]
+    return [(model, module_of) for model, module_of in served if model is not None]
 
 
 def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) -> None:

@@ -16,6 +16,7 @@ from rematch._library import LIBRARY, Refused, call
 from rematch._program_hooks import require_enabled
 from rematch._scope import (has_model_run, has_watched_groups, listed, names_of_scopes, num_changes, set_recorded,
                             warn_of_bypassed_scopes)
+from rematch._sharding import refuse_split_regions
 from rematch.planning import Checkpoint, require_checkpoint
 
 MAX_STEPS_WITHOUT_REGION = 20
@@ -103,13 +104,15 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     step, checkpoint.report() or the end of the program warns once for each op that gave different results than in forward.
     Such a step is slow.
 
-    Raises Refused where saved-tensor hooks are disabled, and for what cannot be recorded. Raises PlanError under
-    "refuse"."""
+    Raises Refused where saved-tensor hooks are disabled, for regions in several units of fully_shard, and for what cannot
+    be recorded. Raises PlanError under "refuse"."""
     require_checkpoint(checkpoint)
     checkpoint.warn_of_missing_names()
     notes = _notes.setdefault(checkpoint, _Notes())
     verifies = _is_to_be_verified(checkpoint, notes, verify_every)
     is_unchecked = notes.num_changes != num_changes() and not notes.is_told and torch.is_grad_enabled()
+    if is_unchecked:
+        refuse_split_regions(checkpoint)
     missing = _missing_scopes(checkpoint, notes) if is_unchecked else []
     require_enabled()
     step = _Step(checkpoint, verifies=verifies)

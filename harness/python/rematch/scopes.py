@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -29,6 +30,7 @@ class BlockScopes:
         self._opened: set[str] = set()
         self._handles: list[Any] = []
         self.group = ScopeGroup(checkpoint)
+        self.group.model = weakref.ref(model)
         _refuse_scopes_on(model)
         calls = Counter(id(child) for module in model.modules() for child in module.children())
         self._shared = {module for module, count in calls.items() if count > 1}
@@ -87,6 +89,7 @@ class BlockScopes:
 
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
         self._scope = scope
+        self.group.module_of[scope.whole] = module
         # The hooks run inside those of FSDP: after its gather, and before its free.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))

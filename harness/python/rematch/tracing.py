@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from rematch._functions import calls_noticed
 from rematch._in_torch import refuse_in_recorded_step, traced_step
 from rematch._library import LIBRARY, RematchError, call
 from rematch._scope import warn_of_bypassed_scopes
+from rematch._sharding import is_fully_sharded
 from rematch._step import left_as_it_was, loss_of
 from rematch.scopes import scopes
 
@@ -73,12 +73,6 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
         raise RematchError(f"step() ran no layer of this {type(model).__name__}; does it call another model, or layers by "
                            "module.forward(x), which runs no hooks?")
     return traced
-
-
-def is_fully_sharded(model: torch.nn.Module) -> bool:
-    """Returns whether fully_shard was called on the model or on a module in it."""
-    sharding = sys.modules.get("torch.distributed.fsdp")
-    return sharding is not None and any(isinstance(module, sharding.FSDPModule) for module in model.modules())
 
 
 def distributed_parameter(model: torch.nn.Module) -> str | None:

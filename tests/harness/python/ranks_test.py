@@ -1,6 +1,7 @@
 """Tests layers that are replicated, sharded or split over two ranks. Loss and gradients must have the bits of the step
 without a plan, and no byte may be left over."""
 
+import contextlib
 import gc
 import itertools
 import os
@@ -15,10 +16,12 @@ rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
 import torch.multiprocessing  # noqa: E402
+from beside_torch import checkpointed_by_torch, kept_bytes  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 
 NUM_RANKS = 2
 NUM_LEAK_STEPS = 20
+NUM_PEAKS = 5  # steps of which the smallest peak counts, because Gloo's threads release bytes at arbitrary times
 SCHEDULES = ("whole_region", "on_demand")
 PEAK_TOLERANCE = 1e-4
 # Gloo's two threads release what they sent or received at arbitrary times, in the traced step and in the measured one.
@@ -30,12 +33,22 @@ def replicated(model):
     return torch.nn.parallel.DistributedDataParallel(model)
 
 
-def sharded(model):
+def sharded(model, **options):
     from torch.distributed.fsdp import fully_shard
 
     for layer in model.layers:
-        fully_shard(layer)
-    return fully_shard(model)
+        fully_shard(layer, **options)
+    return fully_shard(model, **options)
+
+
+def sharded_in_bfloat16(model):
+    from torch.distributed.fsdp import MixedPrecisionPolicy
+
+    return sharded(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32))
+
+
+def sharded_and_never_freed(model):
+    return sharded(model, reshard_after_forward=False)
 
 
 def split(model):
@@ -65,6 +78,7 @@ def split_with_sequence(model):
 
 
 TENSOR_PARALLEL = (split, split_with_sequence)
+FULLY_SHARDED = (sharded, sharded_in_bfloat16, sharded_and_never_freed)
 
 
 def bits_of(model, loss):
@@ -130,7 +144,7 @@ def compare_on_one_rank(rank, distribute, policy):
     else:
         plan = rematch.resolve(rematch.trace(model, lambda: model(x)), policy)
         model = distribute(model)
-        if distribute is sharded:
+        if distribute in FULLY_SHARDED:
             assert_tracing_warns_of_sharding(model, x)
     has_collectives = distribute is split_with_sequence or (distribute is split and policy == "segments(2)")
     if has_collectives:
@@ -138,6 +152,54 @@ def compare_on_one_rank(rank, distribute, policy):
     compare_steps(model, x, plan, has_collectives)
     if distribute in TENSOR_PARALLEL:
         compare_bytes(model, x, trace, plan)
+    elif policy in ("full", "save_mm"):
+        compare_with_torch(model, x, plan)
+
+
+def compare_with_torch(model, x, plan):
+    """Checks that no schedule needs more than torch.utils.checkpoint and what the plan keeps."""
+    def rise(around):
+        peaks = []
+        for _ in range(NUM_PEAKS):
+            model.zero_grad(set_to_none=True)
+            gc.collect()
+            with rematch.watch(model) as figures:
+                with around():
+                    loss = model(x)
+                loss.backward()
+                del loss
+            peaks.append(max(figures["peak_bytes"].values()) - figures["before_bytes"])
+        return min(peaks)
+
+    layers = [layer for modules in rematch.find_blocks(model).values() for layer in modules]
+    with checkpointed_by_torch(layers, draws=True):
+        limit = rise(contextlib.nullcontext)
+    for schedule in SCHEDULES:
+        checkpoint = rematch.Checkpoint(plan, schedule)
+        with rematch.scopes(model, checkpoint):
+            peak = rise(lambda checkpoint=checkpoint: rematch.recording(checkpoint))
+        kept = kept_bytes(checkpoint, checkpoint.report()) // NUM_PEAKS
+        assert peak <= limit + kept, (schedule, peak, limit, kept)
+
+
+def assert_refused_before_the_step(rank, distribute, policy):
+    """Checks regions in several units of fully_shard. The model is sharded before or after it has scopes."""
+    x = torch.randn(64, 32) + rank
+    traced = Model()
+    plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
+    for prepare in (lambda: rematch.apply(distribute(Model()), plan), lambda: distribute(rematch.apply(Model(), plan))):
+        model = prepare()
+        called = []
+        model.layers[0].register_forward_pre_hook(lambda *_, called=called: called.append(True))
+        try:
+            model(x)
+        except rematch.Refused as error:
+            assert re.match(r"region layers.0..layers.1 lies in several units of fully_shard, [^\n]*$", str(error)), error
+        else:
+            raise AssertionError("regions in several units were not refused")
+        assert not called
+        rematch.remove(model)
+        model(x).backward()
 
 
 def compare_steps(model, x, plan, recomputes_collectives):
@@ -198,38 +260,33 @@ def leave_the_plan_on_one_rank(rank, distribute, policy):
         assert (left > 0) == is_padded, (schedule, checkpoint.report())
 
 
-def apply_on_one_rank(rank, port, distribute, policy):
+def apply_on_one_rank(rank, distribute, policy):
     """rematch.apply before and after the model is wrapped or sharded."""
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=NUM_RANKS)
-    try:
-        x = torch.randn(64, 32, generator=torch.Generator().manual_seed(rank))
-        traced = Model()
-        plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
+    x = torch.randn(64, 32, generator=torch.Generator().manual_seed(rank))
+    traced = Model()
+    plan = rematch.resolve(rematch.trace(traced, lambda: traced(x)), policy)
 
-        def run(prepare):
-            torch.manual_seed(0)
-            model = prepare(Model())
-            torch.manual_seed(1)
-            with rematch.watch() as figures:
-                for _ in range(3):  # the gradients of these passes add up
-                    loss = model(x)
-                    loss.backward()
-            return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
+    def run(prepare):
+        torch.manual_seed(0)
+        model = prepare(Model())
+        torch.manual_seed(1)
+        with rematch.watch() as figures:
+            for _ in range(3):  # the gradients of these passes add up
+                loss = model(x)
+                loss.backward()
+        return bits_of(model, loss), sum(figures["ops"]["recompute"].values())
 
-        expected, none = run(distribute)
-        assert none == 0, none
-        counts = []
-        for schedule in SCHEDULES:
-            checkpoint = rematch.Checkpoint(plan, schedule)
-            for prepare in (lambda model, checkpoint=checkpoint: distribute(rematch.apply(model, checkpoint)),
-                            lambda model, checkpoint=checkpoint: rematch.apply(distribute(model), checkpoint)):
-                found, count = run(prepare)
-                assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
-                counts.append(count)
-        assert len(set(counts)) == 1 and counts[0] > 0, counts
-    finally:
-        torch.distributed.destroy_process_group()
+    expected, none = run(distribute)
+    assert none == 0, none
+    counts = []
+    for schedule in SCHEDULES:
+        checkpoint = rematch.Checkpoint(plan, schedule)
+        for prepare in (lambda model, checkpoint=checkpoint: distribute(rematch.apply(model, checkpoint)),
+                        lambda model, checkpoint=checkpoint: rematch.apply(distribute(model), checkpoint)):
+            found, count = run(prepare)
+            assert all(torch.equal(want, have) for want, have in zip(expected, found, strict=True)), schedule
+            counts.append(count)
+    assert len(set(counts)) == 1 and counts[0] > 0, counts
 
 
 class Exchange(torch.nn.Module):
@@ -360,6 +417,14 @@ class RanksTest(unittest.TestCase):
     def test_fully_sharded(self):
         self.run_ranks(sharded, "full")
         self.run_ranks(sharded, "save_mm")
+
+    def test_fully_sharded_in_another_precision_than_the_trace(self):
+        self.run_ranks(sharded_in_bfloat16, "full")
+        self.run_ranks(sharded_in_bfloat16, "save_mm")
+
+    def test_regions_in_several_units(self):
+        self.run_ranks(sharded, "segments(2)", assert_refused_before_the_step)
+        self.run_ranks(sharded_and_never_freed, "segments(2)")
 
     def test_applied_before_and_after_the_wrapper(self):
         for distribute in (replicated, sharded):
