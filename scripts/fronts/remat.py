@@ -30,9 +30,8 @@ def subsets(names):
     return itertools.chain.from_iterable(itertools.combinations(names, count) for count in range(len(names) + 1))
 
 
-def region(torch_remat, function, name, saved):
-    if not saved:
-        return torch_remat.region(function, name, recompute=True)
+def saved_region(torch_remat, function, name):
+    """Returns the function as a region that is not recomputed. Ops outside it may read its results."""
     kept = torch_remat.region(function, name, recompute=False)
 
     def call(*inputs, **keywords):
@@ -42,6 +41,12 @@ def region(torch_remat, function, name, saved):
         return output
 
     return call
+
+
+def region(torch_remat, function, name, saved):
+    if saved:
+        return saved_region(torch_remat, function, name)
+    return torch_remat.region(function, name, recompute=True)
 
 
 @contextlib.contextmanager

@@ -4,9 +4,14 @@ An arm is `none`, or a level and a way: `attn_only/remat`. The level says what a
 who keeps it: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
 
 import functools
+import pathlib
+import sys
 
 import torch
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts, noop_context_fn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+from fronts.remat import saved_region  # noqa: E402
 
 SCHEDULES = ("whole_region", "on_demand")
 POLICIES = ("full", "attn_only", "save_mm")
@@ -76,14 +81,7 @@ def keep_region(torch_remat, layer, path):
     """Makes the call of a module, or of a method of a module, a region that is not recomputed."""
     owner, _, method = path.partition(".")
     owner, method = layer.get_submodule(owner), method or "forward"
-    kept = torch_remat.region(getattr(owner, method), path, recompute=False)
-
-    def call(*inputs):
-        output = kept(*inputs)
-        torch_remat.recompute_needs_tensor(output)
-        return output
-
-    setattr(owner, method, call)
+    setattr(owner, method, saved_region(torch_remat, getattr(owner, method), path))
 
 
 def use_package(model, ids, level, schedule):
