@@ -11,6 +11,7 @@ import rematch
 rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
+from beside_torch import BesideTorch  # noqa: E402
 from rematch.blocks import choose_blocks  # noqa: E402
 from rematch.selftest import Layer  # noqa: E402
 from torch.nn import Linear, ModuleDict, ModuleList, Sequential  # noqa: E402
@@ -183,6 +184,137 @@ class NamedTest(Case):
         self.assert_governed(model, ["layers.0", "layers.1"])
         with rematch.scopes(model):
             self.assertEqual(len(first.norm._forward_pre_hooks), 1)
+
+
+def jamba():
+    """Layers of attention and of state-space models take turns, and every second layer has experts."""
+    from transformers import JambaConfig, JambaForCausalLM
+
+    return JambaForCausalLM(JambaConfig(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=2, vocab_size=64,
+        attn_layer_period=2, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1, num_experts=2,
+        use_cache=False))
+
+
+def t5():
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    return T5ForConditionalGeneration(T5Config(
+        d_model=32, d_ff=32, num_layers=2, num_heads=2, d_kv=16, vocab_size=64, dropout_rate=0.0, use_cache=False,
+        decoder_start_token_id=0))
+
+
+def swin():
+    """Stages hold the blocks, and each stage halves the resolution."""
+    from transformers import SwinConfig, SwinForImageClassification
+
+    return SwinForImageClassification(SwinConfig(
+        image_size=32, patch_size=4, embed_dim=16, depths=[2, 2], num_heads=[2, 2], window_size=4, drop_path_rate=0.0))
+
+
+def whisper():
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    return WhisperForConditionalGeneration(WhisperConfig(
+        d_model=32, encoder_layers=2, decoder_layers=3, encoder_attention_heads=2, decoder_attention_heads=2,
+        encoder_ffn_dim=32, decoder_ffn_dim=32, vocab_size=64, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        decoder_start_token_id=1))
+
+
+def nemotron_h():
+    """Each layer is one of three kinds."""
+    from transformers import NemotronHConfig, NemotronHForCausalLM
+
+    return NemotronHForCausalLM(NemotronHConfig(
+        hidden_size=32, intermediate_size=32, layers_block_type=["mamba", "attention", "mlp", "mamba"], num_attention_heads=2,
+        num_key_value_heads=2, vocab_size=64, mamba_num_heads=2, mamba_head_dim=16, n_groups=1))
+
+
+def gpt_oss():
+    from transformers import GptOssConfig, GptOssForCausalLM
+
+    return GptOssForCausalLM(GptOssConfig(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=16,
+        vocab_size=64, num_local_experts=4))
+
+
+def conv_next():
+    from transformers import ConvNextConfig, ConvNextForImageClassification
+
+    return ConvNextForImageClassification(ConvNextConfig(hidden_sizes=[16, 32, 32, 32], depths=[2, 2, 2, 2]))
+
+
+def conditional_u_net():
+    from diffusers import UNet2DConditionModel
+
+    return UNet2DConditionModel(
+        sample_size=8, block_out_channels=(8, 16), layers_per_block=1, norm_num_groups=4, cross_attention_dim=16,
+        attention_head_dim=4, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"))
+
+
+def autoencoder():
+    from diffusers import AutoencoderKL
+
+    return AutoencoderKL(block_out_channels=(8, 16), norm_num_groups=4, down_block_types=("DownEncoderBlock2D",) * 2,
+                         up_block_types=("UpDecoderBlock2D",) * 2)
+
+
+class PackagesTest(BesideTorch):
+    """Models of other packages."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def assert_found(self, make, expected, first_passed_over=None):
+        """`first_passed_over` is the first list that was not taken, which auto names."""
+        package = "diffusers" if make in (conditional_u_net, autoencoder) else "transformers"
+        if importlib.util.find_spec(package) is None:
+            self.skipTest(f"{package} is not installed")
+        model = make()
+        taken, others = choose_blocks(model)
+        self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
+        self.assertEqual(next(iter(others), None), first_passed_over)
+        return model
+
+    def compare_step(self, model, step):
+        def train(around):
+            with around():
+                loss = step()
+            loss.backward()
+            return loss
+
+        self.compare(model, train, self.plans_of(model, step, ["full", "save_mm"]), leaves=False, draws=True)
+
+    def test_layers_of_attention_and_state_spaces(self):
+        model = self.assert_found(jamba, {"model.layers": 4})
+        ids = torch.randint(0, 64, (2, 8))
+        self.compare_step(model, lambda: model(input_ids=ids, labels=ids).loss)
+
+    def test_an_encoder_and_a_decoder_of_transformers(self):
+        model = self.assert_found(t5, {"encoder.block": 2, "decoder.block": 2}, "encoder.block.0.layer")
+        ids = torch.randint(0, 64, (2, 8))
+        self.compare_step(model, lambda: model(input_ids=ids, labels=ids).loss)
+
+    def test_stages_with_blocks(self):
+        model = self.assert_found(swin, {"swin.encoder.layers": 2}, "swin.encoder.layers.0.blocks")
+        pixels = torch.randn(2, 3, 32, 32)
+        step = lambda: model(pixel_values=pixels, labels=torch.arange(2)).loss  # noqa: E731
+        self.compare_step(model, step)
+        with contextlib.redirect_stderr(io.StringIO()) as words:
+            rematch.auto(model, step, budget="1GiB", device="h100")
+        self.assertIn("the layers are swin.encoder.layers (2); also found, and not taken: swin.encoder.layers.0.blocks", words.getvalue())
+
+    def test_lists_of_other_models(self):
+        self.assert_found(whisper, {"model.encoder.layers": 2, "model.decoder.layers": 3})
+        self.assert_found(nemotron_h, {"model.layers": 4})
+        self.assert_found(gpt_oss, {"model.layers": 2})
+        self.assert_found(conv_next, {"convnext.encoder.stages": 4}, "convnext.encoder.stages.0.layers")
+
+    def test_lists_of_diffusers(self):
+        self.assert_found(conditional_u_net, {"down_blocks": 2, "up_blocks": 2, "mid_block": 1}, "up_blocks.0.resnets")
+        self.assert_found(autoencoder, {"encoder.down_blocks": 2, "encoder.mid_block": 1, "decoder.up_blocks": 2,
+                                        "decoder.mid_block": 1}, "encoder.mid_block.resnets")
 
 
 class ContainersTest(Case):
