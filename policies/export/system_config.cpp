@@ -41,7 +41,7 @@ const std::vector<ConfigTarget>& targets() {
        "a call on the model",
        {{"diffusers:enable_gradient_checkpointing", "model.enable_gradient_checkpointing()"}}},
       {"torchtitan",
-       "the table activation_checkpoint of the job's TOML, releases before region-wise "
+       "the table activation_checkpoint of the job's TOML, in releases before region-wise "
        "checkpointing",
        {{"titan:full", "[activation_checkpoint]\nmode = \"full\""},
         {"titan:selective",

@@ -34,7 +34,7 @@ TEST_CASE("a plain threshold applies to every run of the candidate") {
                                "of 3 runs); allowed are 0.5"));
 }
 
-TEST_CASE("a reference with a loss that is not finite decides nothing, and its record says so") {
+TEST_CASE("a reference with a loss that is not finite makes every loss check inconclusive") {
   const LossArm broken = arm_of({{5, std::nanf("")}, {5, 4}, {5, 4}, {5, 4}});
   const LossArm fine = arm_of({{5, 4}, {5, 4}, {5, 4}, {5, 4}});
   for (const CheckRecord& check :

@@ -261,7 +261,7 @@ std::vector<NamedNetwork> batch_norms() {
                 [](const at::Tensor& x, const Parts& p) {
                   return norm(at::mm(x, p.weights[0]), p, false).sin();
                 }),
-      layers_of("one batch norm twice", &running_statistics,
+      layers_of("a batch norm that runs twice", &running_statistics,
                 [](const at::Tensor& x, const Parts& p) {
                   return norm(norm(at::mm(x, p.weights[0]), p, true).sin(), p, true).cos();
                 }),

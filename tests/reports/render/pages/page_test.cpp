@@ -137,7 +137,7 @@ TEST_CASE("files on one page have distinct names, with folders if necessary") {
   CHECK(between(contents, "<td class=\"name\"><a href=\"#", "\"") == anchors);
   CHECK(count_of(page, "<section id=") == 4);
   CHECK_THAT(page, !Catch::Contains("runs/"));
-  // A single file needs no name beside its model.
+  // The heading of a single file has its model, but not its name.
   CHECK(between(page_of(report), "<h2>", "</h2>").front() == "wan_small on cpu");
 }
 
