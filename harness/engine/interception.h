@@ -179,7 +179,7 @@ class ObservedRegion {
 void tell_brought_back(const at::Tensor& value);
 
 // Runs a recorded op below autograd, where no mode sees it, and reports it to the observer as a
-// recompute. `keys` are those that call_next() saw at recording, masked by
+// recompute. `keys` are the dispatch keys of the recorded call, masked by
 // keys_below_interception().
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack);

@@ -51,8 +51,8 @@ struct HookPair {
 // asked again.
 std::optional<HookPair> hooks_of_program(const std::optional<HookPair>& known);
 
-// Whether the unpack function of a pair returns contiguous tensors, regardless of their strides
-// before.
+// Whether the unpack function of a pair always returns contiguous tensors, whatever strides the
+// packed tensors had.
 bool makes_contiguous(const HookPair& pair);
 
 // Returns hooks for a tensor that autograd saves. They use the program's hooks, whose result is

@@ -85,7 +85,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     try {
       open_region_if_planned();
     } catch (...) {
-      leave();  // because the Scope that called enter() will not exist
+      leave();  // the Scope that called enter() throws, so its destructor will not leave
       throw;
     }
   }

@@ -62,7 +62,8 @@ void ShapeFollower::follow_rival_at(const std::string& scope) {
   }
 }
 
-// Handles layers that are skipped, repeated or reordered, and the beginning of another shape.
+// Finds the region that a scope opens if layers are skipped, repeated or reordered, or if another
+// shape begins.
 std::optional<ShapeFollower::Opening> ShapeFollower::find_elsewhere(
     const std::string& scope, InnerLayers inner_layers) const {
   const auto place = prepared_.regions_at.find(scope);

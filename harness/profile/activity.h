@@ -72,14 +72,14 @@ class LaunchMarker {
   virtual void begin(std::uint64_t op_call, const std::string& name) = 0;
   virtual void end() = 0;
 
-  // These two surround the calls of a region's forward, or of a part of its recompute, on the
-  // thread that runs them. A name is for example "recompute region blocks.3". They nest with the
-  // calls.
+  // begin_region() and end_region() surround the calls of a region's forward, or of a part of its
+  // recompute, on the thread that runs the calls. An example of a name is "recompute region
+  // blocks.3". Regions and calls nest.
   virtual void begin_region(const std::string& /*name*/) {}
   virtual void end_region() noexcept {}
 
-  // These two surround all calls of a step's phase, on any thread. begin_phase() ends the previous
-  // phase.
+  // begin_phase() and end_phase() surround all calls of a step's phase, on any thread.
+  // begin_phase() ends the previous phase.
   virtual void begin_phase(const std::string& /*name*/) {}
   virtual void end_phase() noexcept {}
 };

@@ -120,7 +120,7 @@ REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
-// Says whether this thread's work belongs to the optimizer from here on: 1 or 0.
+// Tells the engine whether the following work of this thread belongs to the optimizer: 1 or 0.
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // Returns the plan of a policy for a trace.

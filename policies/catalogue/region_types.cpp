@@ -69,7 +69,7 @@ void skip_in_saved_regions(const OpTreater& treater, OpId first_op, std::vector<
   }
 }
 
-// Drops the results of saved regions that nothing needs.
+// Drops those results of saved regions that no op reads.
 void drop_dead_results(const OpTreater& treater, OpId first_op, std::vector<PlannedOp>& ops) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!ops[i].dead_save) continue;

@@ -328,10 +328,12 @@ constexpr SystemEntry kEntries[] = {
      "a policy has one rule for all layers; use rematch search for a mix"},
     {"PyTorch", "pytorch:checkpoint", "full", "non-reentrant", ""},
     {"PyTorch", "pytorch:checkpoint_reentrant", "full_reentrant", "reentrant", ""},
-    {"PyTorch", "pytorch:selective_1", "save_mm", "the blog's first policy: mm, bmm, addmm",
+    {"PyTorch", "pytorch:selective_1", "save_mm",
+     "the first policy of PyTorch's blog: mm, bmm, addmm",
      "it also keeps outputs that backward does not need"},
     {"PyTorch", "pytorch:selective_2", "save_compute",
-     "the blog's second policy: compute-intensive ops", "PyTorch's list is private and may change"},
+     "the second policy of PyTorch's blog: compute-intensive ops",
+     "PyTorch's list is private and may change"},
 };
 
 }  // namespace

@@ -266,7 +266,7 @@ std::optional<Rejected> OpTreater::check_matches(const std::vector<OpRange>& ran
   if (policy_.inverse) look(recompute_, policy_.recompute);
   if (wanted.empty() || found || ranges.empty()) return std::nullopt;
   return Rejected{policy_.name + ": nothing in its regions matches " + first_of(names_of(wanted)) +
-                  "; use a name or class of what they do contain: " + names_in(ranges, wanted)};
+                  "; use the name or class of an op in its regions: " + names_in(ranges, wanted)};
 }
 
 // Lists the names of ops for an error message. Ops of a class that the user wanted come first, such

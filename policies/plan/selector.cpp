@@ -18,9 +18,9 @@ constexpr std::string_view kResult = "result";
 // The word that selects every op.
 constexpr std::string_view kAny = "any";
 
-// The words that count as namespaces of ops. `aten::embedding` is an op although `embedding` is
-// also a class. After any other word, as in `embed::embedding` or `embed::mm`, the class or ATen's
-// op is meant and the word is a scope.
+// The words that count as namespaces of ops. In `aten::embedding` the last word is an op, although
+// `embedding` is also a class. Any other first word is a scope, as in `embed::embedding` or
+// `embed::mm`. The last word is then a class or an op of ATen.
 constexpr std::array<std::string_view, 20> kNamespaces = {"aten",
                                                           "rematch",
                                                           "prim",

@@ -94,8 +94,8 @@ class ReplayPlanner {
   // A read at a version needs the in-place writes before it, and a collective needs its wait.
   template <typename Uses>
   void plan_closure(const Uses& saved);
-  // Plans the first `num_ops` ops, as a re-run of forward would. Omits the ops whose results are
-  // there. Omits an op given to skip() unless `saved` or another planned op depends on it.
+  // Plans the first `num_ops` ops, as a re-run of forward would. Omits ops whose results exist.
+  // Omits an op given to skip() unless `saved` or another planned op depends on it.
   template <typename Uses>
   void plan_prefix(std::int32_t num_ops, const Uses& saved);
   // Call this before plan_prefix().

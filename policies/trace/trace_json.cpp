@@ -112,8 +112,8 @@ SpannedTrace spanned_from_json(const JsonField& root) {
 
 bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("class"); }
 
-// Computes flops for the types whose writer stated none. A writer that states no class for some op
-// of a type has stated no flops for the ops of this type.
+// Computes flops for types of spans whose writer stated none. A writer that leaves out the class of
+// any op of a type leaves out the flops of all its ops.
 void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
   OpId first;
   for (const TraceSpan& span : spanned.spans) {

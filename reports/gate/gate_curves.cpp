@@ -42,8 +42,8 @@ std::string missing_steps_text(const MissingSteps& missing, const RunLosses& cur
                                 ? ""
                                 : " (line " + std::to_string(empty->line) + " is empty there)";
   return curve.file + " has no loss at step " + std::to_string(step) + where + ", but " +
-         place_of(other, *missing.first) + " has one; it lacks " + std::to_string(missing.count) +
-         " of " + std::to_string(other.points.size()) + " steps";
+         place_of(other, *missing.first) + " has one; " + curve.file + " lacks " +
+         std::to_string(missing.count) + " of " + std::to_string(other.points.size()) + " steps";
 }
 
 // Gates loss curves. The member run() lists the steps.

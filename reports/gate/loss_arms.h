@@ -81,7 +81,7 @@ class LossArms {
   Steps steps_of(const PointRecord& point) const;
 
   std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;  // by the point's key
-  std::unordered_map<std::string, const PointRecord*> with_hashes_;            // by training
+  std::unordered_map<std::string, const PointRecord*> with_hashes_;  // by training_label()
 };
 
 }  // namespace rematch

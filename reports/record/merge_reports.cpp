@@ -264,7 +264,7 @@ class Merge {
     if (is_mishap(kept.point.status) && kept.point.status == failed.point.status) return;
     merged_.notes.push_back("point " + failed.point.policy + " ended " +
                             std::string(to_string(failed.point.status)) +
-                            " in one of the reports; the one that is kept ended " +
+                            " in one of the reports; the kept point ended " +
                             std::string(to_string(kept.point.status)));
   }
 

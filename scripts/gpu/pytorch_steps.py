@@ -3,10 +3,10 @@
 
     pytorch_steps.py --beside REPORT -o OUT [--rounds N] [--steps N] [--variants eager,compile] [--seconds LIMIT]
 
-REPORT is a report of `rematch run`. The rivals have its model (tests/parity has the twins, op for op), shape,
-dtype, policies, optimizer, attention kernel and determinism. A rival is a variant under a policy. All rivals
-take turns in one process: forward in even rounds, backward in odd ones. Every turn starts from the same
-parameters. OUT is written before and after every turn.
+REPORT is a report of `rematch run`. A rival is a variant under a policy. It runs the model of the report, rewritten
+in PyTorch op for op (see tests/parity). Shape, dtype, policies, optimizer, attention kernel and determinism are the
+report's too. All rivals take turns in one process: in the listed order in even rounds, reversed in odd
+rounds. Every turn starts from the same parameters. OUT is written before and after every turn.
 
 pytorch_rivals.py runs the turns in a child process. If a rival ends the child or keeps it busy for too long,
 this program marks the rival as failed and starts a child for the others. At LIMIT the rest is marked as not run.
@@ -96,7 +96,7 @@ def rival_named(state, name):
 
 
 def blame_running(state, reason):
-    """Marks the rival whose turn did not end as failed, or the whole run if no rival had a turn."""
+    """Marks the rival as failed whose turn did not end. Marks the whole run as failed if no rival had a turn."""
     running, state["running"] = state["running"], None
     if running is None:
         state["failure"] = reason

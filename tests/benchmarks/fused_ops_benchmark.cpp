@@ -36,7 +36,7 @@ using Tensors = std::vector<at::Tensor>;
 struct Case {
   std::string name;
   std::function<at::Tensor(const Tensors&, Ops)> run;
-  std::function<Tensors(at::ScalarType)> make_inputs;  // tensors that need a gradient require it
+  std::function<Tensors(at::ScalarType)> make_inputs;  // sets requires_grad where needed
   int repetitions = 1;
 };
 

@@ -50,8 +50,8 @@ at::Tensor scattered(const at::Tensor& x, const std::string& group) {
 at::Tensor exchanged(const at::Tensor& x, const std::string& group) {
   return wait_for(start_all_to_all(x, group));
 }
-// Waits for a view, as PyTorch's asynchronous tensors do, and then waits again for the completed
-// result.
+// Waits for a view of the result, as PyTorch's asynchronous tensors do. Then waits for the result
+// itself, which is complete by then.
 at::Tensor gathered_and_viewed(const at::Tensor& x_SC, const std::string& group) {
   const at::Tensor all_TC = start_all_gather(x_SC, group);
   const at::Tensor viewed = wait_for(at::alias(all_TC));

@@ -31,8 +31,8 @@ struct MatrixModel {
 // first with eager ops, then with fused ones.
 std::vector<MatrixModel> matrix_models();
 
-// Every entry of the catalogue. Entries with arguments come with each kind of argument. Throws if
-// an entry takes words and has no arguments here.
+// Every entry of the catalogue. An entry with arguments appears once for each kind of argument.
+// Throws if no arguments are defined here for an entry that takes some.
 std::vector<std::string> matrix_policies();
 
 // The results of one step, as hashes.

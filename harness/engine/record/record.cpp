@@ -75,8 +75,8 @@ at::Tensor without_graph(const at::Tensor& tensor) {
 at::Tensor without_graph(const at::Tensor& tensor, const c10::VariableVersion& counter) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   c10::DispatchKeySet unseen;
-  // A subclass copies itself in Python. For other tensors, a Python mode would see the copy as an
-  // op, detach.
+  // A subclass copies itself in Python. The copy of any other tensor must be hidden from Python
+  // modes, which would see an op `detach`.
   const bool is_subclass = impl->key_set().has(c10::DispatchKey::Python);
   // Sparse tensors and subclasses copy themselves by running ops, which do not belong to the
   // region.

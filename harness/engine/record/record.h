@@ -81,7 +81,7 @@ struct RecordedOp {
   bool side_writes : 1;  // see Note [Side writes]
   bool held_writes : 1;  // see Note [Held ops]
 };
-static_assert(sizeof(RecordedOp) == 48, "every step writes thousands of these");
+static_assert(sizeof(RecordedOp) == 48, "a step records thousands of ops");
 
 struct RecordedValue {
   OptionalIndex op;  // absent if the value comes from outside the region
@@ -222,8 +222,8 @@ struct Record {
 // cannot compute: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
-// The purpose of a record. The record of a trace is never replayed, so it needs no copies of what
-// hidden writes wrote, and it holds no op (Note [Held ops]).
+// The purpose of a record. The record of a trace is never replayed. It therefore needs no copies of
+// the contents that hidden writes left, and it holds no op (Note [Held ops]).
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
@@ -420,10 +420,10 @@ class Recorder {
   std::size_t next_storage_ = 0;
 };
 
-// The storage version at which backward reads an outside tensor that was saved at `version`.
-// Autograd does not notice a write that leaves the version counter as it was, so backward reads
-// what the write left. After a write that raised the counter, the saved tensor is stale, and the
-// result is lower than the storage's version.
+// Returns the storage version that backward reads, for an outside tensor that was saved at
+// `version`. Autograd does not notice a write that leaves the version counter unchanged, so
+// backward reads the content after that write. A write that raises the counter makes the saved
+// tensor stale. The result is then lower than the storage's version.
 inline std::int32_t version_for_backward(const RecordedStorage& storage, std::int32_t version) {
   return storage.last_loud_version <= version ? storage.version : version;
 }

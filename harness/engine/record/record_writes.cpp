@@ -143,8 +143,8 @@ void Recorder::check_may_be_written(const RecordedOp& op, const at::Tensor& tens
   throw Refused(
       "region " + *region_ + ": " + op.facts->name + " writes in place into " +
       describe_tensor(tensor) +
-      ", the indices of a sparse tensor or the values of a compressed one; write to them before "
-      "the sparse tensor is made");
+      ", the indices of a sparse tensor or the values of a compressed tensor; write to them "
+      "before the sparse tensor is made");
 }
 
 // Copies the side arguments that the op only reads. Batch norm in evaluation reads statistics that

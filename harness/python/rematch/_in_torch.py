@@ -1,7 +1,7 @@
 """Hooks in torch's own Python, which act while a step is recorded.
 
-They refuse what cannot be recorded, at the place where it begins, and wait for collectives there. They replace private
-functions of torch. Outside of recorded steps these do what they did before."""
+The hooks refuse each construct that cannot be recorded, at the call that begins it. They also wait for collectives there.
+They replace private functions of torch. Outside of recorded steps, the functions behave as torch's own do."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def recorded_step() -> Iterator[None]:
 
 @contextlib.contextmanager
 def traced_step() -> Iterator[None]:
-    """A recorded step that runs compiled functions outside of the layers eagerly, so that their ops are seen."""
+    """A recorded step in which compiled functions outside of the layers run eagerly, so that their ops are recorded."""
     with recorded_step(), run_compiled_eagerly():
         _thread.is_traced = True
         try:
@@ -77,7 +77,7 @@ def traced_step() -> Iterator[None]:
 def run_compiled_eagerly() -> contextlib.AbstractContextManager[Any]:
     """Runs compiled functions eagerly. So a step has the same ops whether its functions are compiled or not."""
     if "torch._dynamo.eval_frame" not in sys.modules:
-        return contextlib.nullcontext()  # Nothing is compiled yet, and importing the module takes seconds.
+        return contextlib.nullcontext()  # Nothing is compiled yet, and importing torch._dynamo takes seconds.
     return sys.modules["torch"].compiler.set_stance("force_eager")
 
 
@@ -114,9 +114,9 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 
 def _hide_compiled_functions() -> None:
-    """Marks the calls of compiled functions. Each call asks for its callback, sets it, runs, and restores the previous
-    callback. Functions under torch.compiler.disable ask for the callback None, and in torch 2.15 set none. The frame tells
-    which call sets a callback, since calls are nested."""
+    """Marks the calls of compiled functions. A compiled function asks for its callback, sets the callback, runs, and restores
+    the previous callback. A function under torch.compiler.disable asks for the callback None, and in torch 2.15 sets none.
+    Calls are nested, so a callback is matched to its call by the Python frame."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)

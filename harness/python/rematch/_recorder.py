@@ -53,9 +53,9 @@ _thread = _Thread()
 
 
 class Recorder:
-    """Two hooks on each module that contains layers of the plan. They record the outermost call, because programs also
-    call parts of a model, and wrappers call model.forward(x), which runs no hooks of the model. A copy of the model has
-    its own recorder."""
+    """Two hooks on each module that contains layers of the plan. Only the outermost call of such a module is recorded. All of
+    these modules have the hooks, because programs also call parts of a model, and because the model's own hooks do not run
+    if a wrapper calls model.forward(x). A copy of the model has its own recorder."""
 
     def __init__(self, checkpoint: Checkpoint, group: ScopeGroup, verify_every: int):
         self.checkpoint = checkpoint
@@ -111,7 +111,7 @@ def _is_running(module: torch.nn.Module, called: torch.nn.Module) -> bool:
             num_module += frame.f_locals["self"] is module
             num_called += frame.f_locals["self"] is called
         frame = frame.f_back
-    # If no frame of Module has the current call, frames prove nothing, and the earlier call counts as running.
+    # If no frame is a call of the current module, the frames prove nothing. The earlier call then counts as running.
     return num_module > (module is called) or num_called == 0
 
 

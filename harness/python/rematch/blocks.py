@@ -98,8 +98,8 @@ def _is_layer(module: torch.nn.Module) -> bool:
 
 
 def _is_list_of_towers(layers: list[torch.nn.Module]) -> bool:
-    """Returns whether these are towers: each module is the only one of its class, and has a list of layers that is longer
-    than this list. In a U-Net, by contrast, the blocks' lists share classes of modules."""
+    """Returns whether the modules are towers. A tower is the only module of its class in the list, and contains a list of
+    layers that is longer than `layers`. In a U-Net, by contrast, the blocks' lists share classes of modules."""
     if len(layers) < 2 or len({type(layer) for layer in layers}) < len(layers):
         return False
     lists_of = [[_layers_of(each) for each in tower.modules()] for tower in layers]

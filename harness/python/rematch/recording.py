@@ -187,7 +187,7 @@ def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: 
                      "steps run")
     else:
         _warn(notes, f"the recorded step called no module that the plan governs ({listed(checkpoint.scope_names())}), so "
-                     "nothing is checkpointed; does the model that runs have the scopes, and is it eager?")
+                     "nothing is checkpointed; check that the model has these scopes and is not compiled")
 
 
 def _warn(notes: _Notes, what: str) -> None:

@@ -61,7 +61,7 @@ class ModuleScopes:
             self._visit(child, f"{path}.{name}" if path else name, f"{name_in_scope}.{name}" if name_in_scope else name)
 
     def _hook(self, module, name, index):
-        entered = []  # leaves only scopes that were entered, in case a forward fails earlier
+        entered = []  # leave() does nothing if the module failed before enter()
 
         def enter(*_):
             self._enter(name, index)

@@ -128,7 +128,7 @@ std::variant<Policy, Rejected> full_except(const std::vector<std::string>& words
     policy.expectations.push_back({.ops = {policy.save.back()}});
   }
   append(policy.save, selectors({"random"}));
-  // without words, the policy equals full if nothing draws random numbers
+  // if no selector is given, the policy equals full unless an op draws random numbers
   policy.no_effect_is_intended = words.empty();
   return policy;
 }
@@ -160,10 +160,9 @@ std::vector<Policy::Expectation> module_expectations() {
 std::vector<CatalogueEntry> module_policies() {
   return {
       {"recompute_modules([MODULE,...])",
-       "keep everything except modules: core_attn, mlp, moe, shared_experts; if layernorm, moe_act "
-       "or "
-       "mla_up_proj is among them, their outputs are dropped too, and under either schedule only "
-       "the ops that backward needs run again",
+       "recompute modules (core_attn, mlp, moe, shared_experts) and keep the rest; layernorm, "
+       "moe_act and mla_up_proj drop their outputs too, and recompute then runs only the ops that "
+       "backward needs, under either schedule",
        recompute_modules},
       {"full_except(SELECTOR,...)",
        "recompute every block, but keep the selected ops and random draws", full_except},

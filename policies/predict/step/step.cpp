@@ -124,8 +124,8 @@ class StepSimulator::Run {
     }
   }
 
-  // Opens a region that starts at this op. From here on, the region holds its inputs. It holds each
-  // kept storage once an op has made it.
+  // Opens the region that starts at this op, if there is one. From this op on, the region holds its
+  // inputs. It holds a kept storage from the op that makes the storage.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;
     Region& region = regions_[next_region_];
@@ -367,7 +367,7 @@ class StepSimulator::Run {
     }
   }
 
-  // Runs the region's part of one event of its slots.
+  // Runs the part of the region that ends with the next event of its timeline.
   void advance(Region& region, const BackwardPart& asked) {
     const RegionTimeline& timeline = region.simulation->timeline;
     if (asked.kind == BackwardEvent::Kind::kDemand) {

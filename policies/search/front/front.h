@@ -168,7 +168,8 @@ class FrontSearch {
   // Finds all useful plans. `none` is the plan of the policy `none`, as resolved by the catalogue.
   // If it is missing, the plan without regions takes its place. The references must outlive the
   // search. Throws std::invalid_argument if the profile belongs to another trace. Also throws it if
-  // blocks gather their parameters and `none` is missing, because the two plans then differ.
+  // blocks gather their parameters and `none` is missing, because the plan of `none` then differs
+  // from the plan without regions.
   FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
               std::optional<Plan> none = std::nullopt);
   ~FrontSearch();

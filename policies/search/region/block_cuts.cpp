@@ -98,7 +98,7 @@ class CutProgram {
   using States = std::map<Paid, std::vector<CutLabel>>;
   struct Place {
     std::vector<int> starting;  // indices of the candidates that start here
-    // storages made before this place that a later piece may hold; ascending
+    // storages that are made before this place and may be held by a later piece; ascending
     Paid open;
     States behind_region;  // labels whose last piece is a region, or that have no piece yet
     States behind_autograd;

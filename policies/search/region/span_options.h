@@ -17,9 +17,9 @@ struct SpanOption {
   std::vector<RegionSaves> regions;  // empty: no region, so autograd keeps what it saves
 };
 
-// Bounds how much better a way to run a block can be if it is not among the options. For each such
-// way, some option holds no more, is slower by at most `time`, and has a transient that is larger
-// by at most `transient`.
+// Bounds how much better an omitted option can be. An omitted option is a way to run a block that
+// is not in the list. For each one, the list has an option that holds no more bytes. That option is
+// slower by at most `time`, and its transient is larger by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;

@@ -84,8 +84,8 @@ void require_start_of_each_round(const JsonField& field, const TimeRecord& time)
                           " rounds");
 }
 
-// A file has a loss twice, and both must agree: equality uses the bits, tolerances and tables use
-// the number.
+// A file stores each loss twice, as bits and as a number, and the two must agree. Checks for
+// equality use the bits. Tolerances and tables use the number.
 void require_same_loss(const JsonField& field, const StepRecord& step) {
   const std::optional<double> value = number_of_bits(step.loss_bits);
   if (!value) field.at("loss_bits").fail("are not the bits of a float32 or float64");

@@ -264,7 +264,7 @@ std::vector<Rows> class_times(const std::vector<ComparedPoint>& points) {
 }
 
 Rows step_ratios(const std::vector<ComparedPoint>& points) {
-  Rows chart{"Step time over the reference's", kIntervalWords, "", Quantity::kRatio};
+  Rows chart{"Step time relative to the reference", kIntervalWords, "", Quantity::kRatio};
   for (const ComparedPoint& compared : points) {
     const auto& time = compared.point->time;
     if (!time || !time->ratio || compared.point->policy == time->ratio->reference) continue;

@@ -229,7 +229,7 @@ Picture draw_front_panel(const FrontPanels& chart, const FrontPanel& panel) {
   Plot plot{{}, ratio_axis_of(chart.peaks), ratio_axis_of(chart.steps)};
   const double top = kHead + kAxisTitle;
   plot.area = {y_labels_width(plot.y), top, kColumnWidth - kMarginRight, top + kPlotHeight};
-  draw_axes(picture, plot, 0, "Step time over the reference's", "Peak over the reference's",
+  draw_axes(picture, plot, 0, "Step time relative to reference", "Peak relative to reference",
             GridLines::kDrawn);
   picture.height = plot.area.bottom + kMarginBottom;
   std::vector<Position> front;

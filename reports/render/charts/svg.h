@@ -116,7 +116,7 @@ struct Picture {
   std::string title;  // read aloud; the title of a standalone picture
   double width = 0;
   double height = 0;
-  std::vector<Shape> shapes = {};  // later ones cover earlier ones
+  std::vector<Shape> shapes = {};  // later shapes cover earlier shapes
   std::vector<Key> legend = {};
   // Text and markers grow by this factor, so that the picture stays legible when it shrinks on a
   // narrow screen. The layout must leave room for that.

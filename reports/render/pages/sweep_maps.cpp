@@ -142,7 +142,8 @@ constexpr std::array<MapFigure, 3> kFigures = {
       "or full if none did not finish.",
       " With several seeds, the highest.", peak_cell},
      {"Step time",
-      "Over the reference's; blue is faster, orange slower. A question mark means within noise.",
+      "Relative to the reference; blue is faster, orange slower. A question mark means within "
+      "noise.",
       " With several seeds, the median.", step_time_cell},
      {"Verdict",
       "Lowers: a lower peak than the reference's. As full: full does so for no more ops. At floor: "

@@ -232,8 +232,8 @@ void add_sweep_fronts(const SweepModel& model, std::vector<Figure>& figures) {
     pictures.push_back("<div>" + chart::to_svg(one) + legend(one.legend) + "</div>\n");
   }
   std::string words =
-      "Peak and step time over the reference's, on the same axes everywhere; lower left is better. "
-      "Blue points are on the front of their comparison.";
+      "Peak and step time relative to the reference, on the same axes everywhere; lower left is "
+      "better. Blue points are on the front of their comparison.";
   if (pictures.size() < num_all) {
     words += " Shown: " + format_part(pictures.size(), num_all) + " comparisons, evenly chosen.";
   }

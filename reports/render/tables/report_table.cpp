@@ -43,7 +43,7 @@ std::string phase_cell(const MemoryRecord& memory) {
   return memory.peak_scope.empty() ? phase : phase + " " + memory.peak_scope;
 }
 
-// Compares the peak with none's.
+// Returns the change of the peak relative to policy `none`.
 std::string change_cell(const ComparedPoint& compared) {
   const auto peak = measured_peak(*compared.point);
   const auto none = compared.none == nullptr ? std::nullopt : measured_peak(*compared.none);

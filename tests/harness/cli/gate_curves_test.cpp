@@ -123,7 +123,8 @@ const std::vector<CurveRow> kRows = {
     {"a step in the middle missing",
      [](Lines& lines) { lines.erase(lines.begin() + 4); },
      "444440",
-     {{"threshold", "B0.csv:5:3 has one; it lacks 1 of 8 steps"}, {"swapped", "no counterpart"}}},
+     {{"threshold", "B0.csv:5:3 has one; E.csv lacks 1 of 8 steps"},
+      {"swapped", "no counterpart"}}},
     {"the last two steps missing",
      [](Lines& lines) { lines.resize(7); },
      "444440",
@@ -131,7 +132,7 @@ const std::vector<CurveRow> kRows = {
     {"one more step",
      [](Lines& lines) { lines.push_back("8,2"); },
      "000004",
-     {{"T1", "1 step of "}, {"swapped", "it lacks 1 of 9 steps"}}},
+     {{"T1", "1 step of "}, {"swapped", " lacks 1 of 9 steps"}}},
     {"one more step, whose loss is not a number",
      [](Lines& lines) { lines.push_back("8,nan"); },
      "333334",
@@ -141,7 +142,7 @@ const std::vector<CurveRow> kRows = {
        lines = {lines[0], lines[1], lines[3], lines[5], lines[7]};
      },
      "444440",
-     {{"T1", "it lacks 4 of 8 steps"}}},
+     {{"T1", " lacks 4 of 8 steps"}}},
     {"steps counted from 1",
      [](Lines& lines) {
        for (int step = 0; step < 8; ++step) lines[step + 1] = row_of(step + 1, loss_of(step, 0));
@@ -228,7 +229,7 @@ TEST_CASE("constant curves are inconclusive and the message says what to do") {
   }
 }
 
-TEST_CASE("too few reference runs are inconclusive and the message says what to give") {
+TEST_CASE("too few reference runs are inconclusive, and the message names the flag to use") {
   const Curves curves;
   const Outcome two = rematch(curves.expand("gate --losses C1 --reference-losses N0 N1"));
   CHECK(two.code == 4);

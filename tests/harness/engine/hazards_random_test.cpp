@@ -21,8 +21,8 @@ std::vector<Plan> plans_of(const Trace& trace, std::uint32_t seed) {
   return plans;
 }
 
-// Returns the bytes that plain autograd leaks. It leaves a cycle of references if a value is
-// written in place from itself.
+// Returns the bytes that plain autograd leaks. Autograd leaves a reference cycle if a value is
+// written in place with a result that was computed from the value itself.
 std::int64_t left_by_plain(const Hazard& hazard) {
   const std::int64_t before = cpu_bytes();
   try_to_train(hazard, nullptr);

@@ -185,7 +185,7 @@ TEST_CASE("an op that differs from the plan is followed, counted and reported on
 
 // See Note [One op, two names]. The plan was made where a reshape is a view. The op that ran is
 // recomputed.
-TEST_CASE("an op under an alias is the op of the plan") {
+TEST_CASE("an op matches the plan under either of its two names") {
   const NamedNetwork network = network_of([](const at::Tensor& x, const at::Tensor& w) {
     return at::sin(at::reshape(at::mm(x, w).slice(1, 0, 2),
                                {2, 2, 2}));  // the slice has gaps between its rows

@@ -1,4 +1,4 @@
-// Plans of several shapes of a step: see Note [Following a shape].
+// Tests plans for steps with several shapes: see Note [Following a shape].
 #include <ATen/Functions.h>
 
 #include <algorithm>

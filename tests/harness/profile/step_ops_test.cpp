@@ -85,7 +85,7 @@ TEST_CASE("an op's time includes all its kernels and transfers, and is absent wi
         std::vector<std::int32_t>{0, 1, 1, 2});
 }
 
-TEST_CASE("lost records and unattributed kernels make no profile") {
+TEST_CASE("lost records and unattributed kernels are refused") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   recorded.add_step(10);
@@ -96,7 +96,7 @@ TEST_CASE("lost records and unattributed kernels make no profile") {
   CHECK_THROWS_WITH(recorded.times(), Catch::Contains("not launched by an op"));
 }
 
-TEST_CASE("a step that differs from the trace makes no profile, and the error names the op") {
+TEST_CASE("a step that differs from the trace is refused, and the error names the op") {
   const Trace trace = testing::toy_llama({.layers = 2});
   RecordedSteps recorded(trace);
   recorded.add_step(10);

@@ -272,7 +272,7 @@ class StepTest(Case):
 
 
 class EndTest(Case):
-    """Forwards that do not end as usual."""
+    """Forward passes that raise, are interrupted, or run no hooks."""
 
     def assert_next_step_is_whole(self, expected):
         self.assertEqual(self.num_recomputed(lambda: plain_step(self.model, self.x)), expected)

@@ -98,8 +98,8 @@ class Case(unittest.TestCase):
 
 class FoundTest(Case):
     def assert_found(self, model, expected, passed_over=(), names=None):
-        """`expected` maps a list to its number of layers. `names` are the layers of a full plan, if their order differs from
-        that of the lists."""
+        """`expected` maps the name of each list to its number of layers. `names` are the layers in the order of a full plan.
+        It is given only if this order differs from the order of the lists."""
         taken, others = choose_blocks(model)
         self.assertEqual({name: len(modules) for name, modules in taken.items()}, expected)
         self.assertEqual(list(others), list(passed_over))

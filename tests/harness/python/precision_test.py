@@ -29,8 +29,8 @@ class Case(BesideTorch):
 
 
 def cast_bytes(layers, min_dimensions=1):
-    """Returns the bytes in bfloat16 of the parameters that autocast casts: those of linear layers. With a `min_dimensions` of
-    2 biases do not count, whose casts autograd does not save."""
+    """Returns the bytes in bfloat16 of the parameters that autocast casts: the parameters of linear layers. If
+    `min_dimensions` is 2, leaves out biases, because autograd does not save their casts."""
     linears = [each for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]
     return sum(2 * each.numel() for linear in linears for each in linear.parameters() if each.dim() >= min_dimensions)
 

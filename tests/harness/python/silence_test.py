@@ -165,7 +165,7 @@ class FaultTest(Case):
 
 
 class TwoModelsTest(unittest.TestCase):
-    """Uses models in one step whose layers have the same names but run different ops."""
+    """Uses two models in one step. Their layers have the same names but run different ops."""
 
     def setUp(self):
         torch.manual_seed(0)

@@ -81,7 +81,7 @@ class SparseTest(BesideTorch):
         self.check(lambda: Sparse(by_rows, nothing))
         for change in (halve_values, double_what_it_was_made_of):
             with self.subTest(change=change.__name__):
-                words = "writes in place into .* the values of a compressed one; write to them before"
+                words = "writes in place into .* the values of a compressed tensor; write to them before"
                 with self.assertRaisesRegex(RuntimeError, words) as error:
                     self.check(lambda change=change: Sparse(by_rows, change))
                 self.assertNotIn("\n", str(error.exception))

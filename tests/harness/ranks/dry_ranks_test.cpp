@@ -26,7 +26,8 @@ at::Tensor run(const char* collective, const std::vector<c10::IValue>& arguments
   return stack.front().toTensor();
 }
 
-TEST_CASE("a pretended rank of eight allocates as much on the device as the real one", "[device]") {
+TEST_CASE("one pretended rank of eight allocates as much device memory as a real rank",
+          "[device]") {
   setenv("DRY_CUDA_CARD", "h100", 1);
   const PretendedRanks ranks(3, {{"tp", {0, 1, 2, 3, 4, 5, 6, 7}}});
   const at::Tensor x = at::empty({1024, 1024}, at::TensorOptions().device(at::kCUDA));

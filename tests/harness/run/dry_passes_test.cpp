@@ -107,7 +107,8 @@ TEST_CASE("every policy of the catalogue launches the predicted kernels, by clas
 }
 
 // The model shares key heads, so LibTorch's own attention would run as matmuls.
-TEST_CASE("times name the attention kernel that LibTorch chose, if it had the choice", "[device]") {
+TEST_CASE("times name the attention kernel that ran: the requested one, or LibTorch's choice",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "none");
   point.variant.identity.attention_backend = "math";

@@ -122,8 +122,9 @@ constexpr Row kRows[] = {
     {"titan(selective_ac_option=0)", "titan(selective_ac_option=0)", kLlama, kFullNoStop},
     {"titan(selective_ac_option=op)", "titan(selective_ac_option=op)", kLlama, kSelective},
     {"titan(selective_ac_option=N)", "titan(selective_ac_option=2)", kLlama, kSecondNoStop},
-    // Experts are separate from attention, and dense blocks are whole. The gate is excluded,
-    // grouped matmuls are never counted, and the shared expert's w1 w3 w2 are 1 2 3.
+    // Experts and attention form separate regions, and a dense block is one region. The gate is
+    // excluded, and grouped matmuls are never counted. The shared expert's w1, w3 and w2 are
+    // matmuls 1, 2 and 3.
     {"titan:split_flex_compiled", "titan:split_flex_compiled", kMoe,
      "0 2: SrSrSrS S; to the end | 1.attention 3.attention: SrSr S; to the end | 1.moe 3.moe: "
      "rrrrSrS -; to the end"},
@@ -340,7 +341,7 @@ TEST_CASE("each row of the systems' table chooses the same ops on a model as the
   }
 }
 
-// Returns the ops that a list makes recompute, as "scope op".
+// Returns the ops that are recomputed because they match a list, as "scope op".
 std::set<std::string> listed(const Plan& plan) {
   std::set<std::string> names;
   for (const RegionType& type : plan.types) {

@@ -30,7 +30,7 @@ inline Policy from_file(const Policy& policy) {
   return policy_of(path);
 }
 
-// Returns a system's spelling with its letters replaced by values that parse.
+// Returns a system's spelling with valid values in place of the letters that stand for arguments.
 inline std::string typed(const SystemEntry& entry) {
   std::string text(entry.spelling);
   const auto fill = [&text](std::string_view hole, const std::string& value) {

@@ -232,12 +232,12 @@ TEST_CASE("the error for a save list without matches lists the ops of the region
   rule.no_effect_is_intended = false;
   rule.save = {{"", "aten::mm", std::nullopt}};
   CHECK(message(rule, toy_biased()) ==
-        "only_mm: nothing in its regions matches aten::mm; use a name or class of what they do "
-        "contain: aten::addmm, aten::pow.Tensor_Scalar, aten::mean.dim, aten::rsqrt, "
+        "only_mm: nothing in its regions matches aten::mm; use the name or class of an op "
+        "in its regions: aten::addmm, aten::pow.Tensor_Scalar, aten::mean.dim, aten::rsqrt, "
         "aten::mul.Tensor, rematch::attention, aten::add.Tensor, aten::silu");
   rule.save.assign(13, {"", "aten::mm", std::nullopt});
-  CHECK_THAT(message(rule, toy_biased()),
-             Catch::Contains("matches aten::mm, ") && Catch::Contains("aten::mm, ...; use a name"));
+  CHECK_THAT(message(rule, toy_biased()), Catch::Contains("matches aten::mm, ") &&
+                                              Catch::Contains("aten::mm, ...; use the name"));
   rule.save = {{"", "aten::view", std::nullopt}};  // a view is never kept
   CHECK_THAT(message(rule, toy_biased()), Catch::Contains("nothing in its regions matches"));
 }

@@ -161,7 +161,7 @@ TEST_CASE("each of the five source systems has rows, and no spelling repeats") {
   }
 }
 
-TEST_CASE("modes of other systems have the schedule of these systems") {
+TEST_CASE("a mode of another system has that system's schedule") {
   for (const SystemEntry& entry : system_entries()) {
     CAPTURE(entry.spelling);
     CHECK(is_mode_of_system(entry.spelling));

@@ -59,7 +59,7 @@ TEST_CASE("parts are sorted by absolute size, and small ones are not named") {
              Catch::StartsWith("147 % of the ") && Catch::EndsWith(", -50 % saved activations"));
 }
 
-TEST_CASE("kernels that differ are listed by phase and class and meet the condition counts") {
+TEST_CASE("differing kernels are listed by phase and class, and fail the condition 'counts'") {
   PointRecord other = sample_point();
   other.kernels->count[at(Phase::kRecompute)] = {{"attention_forward", 16}};
   other.kernels->count[at(Phase::kForward)]["unknown"] = 0;

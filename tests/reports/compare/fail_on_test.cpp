@@ -140,7 +140,7 @@ TEST_CASE("a failed point that the base lacks is found, and empty reports decide
   CHECK(undecided(compare(base, report_of({}))) ==
         std::vector<std::string>{"no point finished in both reports"});
   CHECK(undecided(compare(base, base)).empty());
-  // The point is in both reports, but no figure of it is.
+  // Both reports have the point, but no figures for it.
   PointRecord bare = timed_point("full", kBase);
   bare.time.reset();
   CompareSettings times_alone;

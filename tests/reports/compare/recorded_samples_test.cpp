@@ -136,7 +136,7 @@ double alarms_of_compare(const Recording& recording, std::size_t num_rounds, int
 
 }  // namespace
 
-TEST_CASE("on recorded samples, run's A/A control calls one equal arm in a hundred different",
+TEST_CASE("on recorded samples, run's A/A control calls at most 1 % of equal arms different",
           "[property]") {
   for (const Recording& recording : recordings()) {
     REQUIRE(recording.slots.size() >= 16);

@@ -131,7 +131,8 @@ double at_most(double rate) {
 
 }  // namespace
 
-// Checks the figure of Note [A loss that falls], for one run whose loss scatters and does not fall.
+// Checks the error rate that Note [A loss that falls] states. Each reference is one run, whose loss
+// scatters and does not fall.
 TEST_CASE("at most 4 % of references without a trend count as falling") {
   constexpr int kReferences = 4000;
   const auto scatter = [](std::mt19937& bits) { return std::exponential_distribution<>()(bits); };

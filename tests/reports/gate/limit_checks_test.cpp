@@ -159,7 +159,7 @@ TEST_CASE("arms are paired within a report, never across reports") {
 
 // Two workers wrote into one folder, or two reports were merged. Different starts of the command
 // timed the arms, so no common cause slowed both.
-TEST_CASE("arms from different or unknown starts of the command are not paired") {
+TEST_CASE("arms are not paired if different or unknown starts of the command timed them") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
     Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),

@@ -237,7 +237,7 @@ TEST_CASE("a point that ended ok in one report is kept, whatever its status in o
     CHECK(both.report.points[0].status == PointStatus::kOk);
     CHECK(both.notes ==
           std::vector<std::string>{"point none ended " + std::string(to_string(status)) +
-                                   " in one of the reports; the one that is kept ended ok"});
+                                   " in one of the reports; the kept point ended ok"});
     CHECK(bytes_of(merged({shard(0), second}).report) == bytes_of(both.report));
     CHECK(bytes_of(merged({both.report, second}).report) == bytes_of(both.report));
   }
@@ -255,7 +255,7 @@ TEST_CASE("two policies with one plan share a key but stay two points") {
 }
 
 // There are two sweeps. Each skipped what the other measured or failed at.
-TEST_CASE("comparisons that no sweep measured stay listed, in an order that inputs do not affect") {
+TEST_CASE("comparisons that no sweep measured stay listed, in an order independent of the inputs") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;
     return UnmeasuredComparison{none.model, none.dimensions, none.dtype, seed,

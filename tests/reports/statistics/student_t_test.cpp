@@ -87,7 +87,7 @@ TEST_CASE("a true null is rejected as often as the p-value predicts", "[property
       rejected += probability_within(welch_difference(above, below), 0) < 0.05 ? 1 : 0;
     }
     CHECK(rejected < 0.06 * kExperiments);  // 5 %, with 3 standard deviations
-    CHECK(rejected > 0.01 * kExperiments);  // Welch's degrees are cautious for few runs
+    CHECK(rejected > 0.01 * kExperiments);  // Welch's test rejects too rarely with few runs
   }
 }
 

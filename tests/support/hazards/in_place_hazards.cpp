@@ -279,7 +279,7 @@ std::vector<Hazard> outside() {
                return y * copy;
              },
              {.buffers = {{kTokens, kDim}}}),
-      hazard("outside scratch memory with two uses", kSquare,
+      hazard("a scratch buffer from outside that is used twice", kSquare,
              [](const at::Tensor& x, const Parts& p) {
                at::Tensor scratch = p.buffers[0];
                scratch.copy_(x.detach().sin());

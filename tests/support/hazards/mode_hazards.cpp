@@ -137,7 +137,8 @@ std::vector<Hazard> below_autograd() {
   };
 }
 
-// The level of dual numbers belongs to the process.
+// The level of dual numbers (forward-mode AD) is process-wide, so the test needs a process of its
+// own.
 Hazard dual_numbers() {
   Hazard made =
       hazard("dual numbers inside the layer", kSquare, [](const at::Tensor& x, const Parts& p) {

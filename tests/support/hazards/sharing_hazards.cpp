@@ -52,7 +52,7 @@ std::vector<Hazard> parameters() {
            return at::tanh(at::mm(at::tanh(at::mm(x, w)), w));
          });
        }},
-      {"frozen weights with small trained ones beside them",
+      {"frozen weights with a trained low-rank adapter",
        [] {
          const at::Tensor frozen = square().detach();
          const at::Tensor down = leaf({2, kDim});

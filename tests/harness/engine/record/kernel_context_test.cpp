@@ -134,7 +134,7 @@ const std::vector<State>& all_state() {
   return all;
 }
 
-// Changes the state while it lives.
+// Changes the state on construction, and resets it on destruction.
 class Changed {
  public:
   explicit Changed(const State& state) : state_(state) { state_.change(); }

@@ -90,7 +90,7 @@ TEST_CASE("a write to the values of a compressed tensor is refused") {
   const SparseWrite what{
       "values(), by rows", by_rows,
       [](const at::Tensor& sparse, const at::Tensor&) { sparse.values().mul_(0.5); }};
-  CHECK_THROWS_WITH(case_of(what).plan(), Catch::Contains("the values of a compressed one"));
+  CHECK_THROWS_WITH(case_of(what).plan(), Catch::Contains("the values of a compressed tensor"));
 }
 
 TEST_CASE("an op may have more items and results than sixteen bits count") {

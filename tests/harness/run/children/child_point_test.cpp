@@ -30,7 +30,7 @@ TEST_CASE("each of several ranks has a separate file") {
   CHECK(file_of_rank("/a.b/full", 15, 64) == "/a.b/full.rank-15-of-64");
 }
 
-TEST_CASE("a child's end gives its point a status and a reason") {
+TEST_CASE("the way a child process ends determines the status and reason of its point") {
   PointRecord record;
   ChildResult result;
   result.peak_resident = Bytes{3 << 20};

@@ -51,7 +51,8 @@ TEST_CASE("a tensor packed at a region's border belongs to the side whose op sav
   const ValueId x = build.outside({2, 2}, "float32", true);
   ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0, at 1: an output
   y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 2, at 1: inputs
-  y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];  // 3 | 4 5 at 3
+  // pack 3, at 2: an input; packs 4 5, at 3: outputs
+  y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];
   y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 7, at 3
   const Trace trace = build.finish();
   CHECK(packs_of(trace, {0_op, 1_op}) == std::vector<PackId>{0_pack});

@@ -92,7 +92,7 @@ TEST_CASE("on_demand runs only the missing inputs of a demand") {
   CHECK(result.peak == Bytes{28});
 }
 
-TEST_CASE("without early stop only whole_region runs the tail") {
+TEST_CASE("without early stop, whole_region runs a region to its end, and on_demand does not") {
   const Trace trace = chain();
   RegionType type = saving(trace, 1_op, 5_op, {});
   CHECK(ops_of(simulate_region(trace, 1_op, 5_op, type, Schedule::kWholeRegion)) ==

@@ -59,7 +59,7 @@ TEST_CASE("a rank's bytes per phase are those of its collectives") {
 }
 
 // The link takes 1 ns per byte: 384 + 384 + 96 without recompute, and 384 more with it.
-TEST_CASE("a step's collectives take the time of the bytes that they send") {
+TEST_CASE("the time of a step's collectives follows from the bytes that they send") {
   const Trace trace = gathering();
   DeviceSheet sheet;
   sheet.name = "slow";

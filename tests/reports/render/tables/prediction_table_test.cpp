@@ -64,7 +64,7 @@ TEST_CASE("each row says whether it fits the card") {
   CHECK_THAT(predictions_to_text("", {step_of(3)}, 300), !Catch::Contains("fits"));
 }
 
-TEST_CASE("a mode of another system under on_demand is marked as this engine's") {
+TEST_CASE("a mode of another system under on_demand is marked 'this engine only'") {
   PredictedStep step = step_of(3);
   step.policy = "titan:full";
   CHECK_THAT(predictions_to_text("", {step}, 300), Catch::Contains("this engine only"));
