@@ -92,7 +92,7 @@ class FaultTest(Case):
         other = Model()
         with rematch.scopes(self.model, self.checkpoint):
             self.assert_said_once(lambda: self.step(model=other), "called no module that the plan governs (layers.0, layers.1 "
-                                  "and 2 more)", "does the model that runs have the scopes")
+                                  "and 2 more)", "check that the model has these scopes")
 
     def test_a_model_that_never_runs_its_layers(self):
         class Skipping(Model):
