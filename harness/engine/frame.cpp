@@ -129,8 +129,8 @@ void Frame::check_outside(const Slot& slot) const {
   throw Refused(
       "region " + region_name_ + ": " + describe_tensor(record_.outside_of(slot.wanted.value)) +
       ", which autograd saved in forward, was " + change +
-      " before backward; change parameters and inputs after backward, or name those whose "
-      "content comes back in gathered_by()");
+      " before backward; change parameters and inputs after backward, or use gathered_by() for "
+      "tensors whose content is restored");
 }
 
 // Serves a backward pass inside forward, and a read of a saved tensor outside backward. Stores no

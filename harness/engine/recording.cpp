@@ -235,8 +235,9 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   void warn_that_hooks_decide() {
     TORCH_WARN_ONCE(
         "rematch: region ", path,
-        " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that change bits. These "
-        "decide what is kept, so the plan is not followed there; turn them off to follow it");
+        " runs inside torch.utils.checkpoint, or inside saved-tensor hooks that change bits. The "
+        "checkpoint or the hooks decide what is kept, so the region does not follow the plan; turn "
+        "them off to follow the plan");
     any_region_entered = true;  // so that finish() does not report the error again
   }
 

@@ -77,8 +77,7 @@ enum class OutsideCheck : std::uint8_t {
   kHashes,    // also by content; for debugging, not for training
 };
 
-// Chooses the reaction to a forward pass through a region that runs the ops of no shape of its
-// plan.
+// Chooses the reaction to a forward pass whose ops in a region match no shape of the plan.
 //
 // Note [Following a shape]
 // A pass through a region follows one shape of the plan. A forward pass begins with the shape that

@@ -62,8 +62,8 @@ REMATCH_PYTHON_EXPORT int rematch_note_pointer_taken(void* tensor, int is_lastin
 
 // Returns a hash of the tensor's content; 0 for a tensor without memory. The call is not recorded.
 REMATCH_PYTHON_EXPORT std::uint64_t rematch_hash(void* tensor);
-// Returns how many ops traces of this process have found that write to an argument which their
-// schema does not mark. Later records treat these ops as ops that write to it.
+// Returns the number of ops that write to an argument without a mark in their schema. Traces of
+// this process have found these writes. Later records treat the arguments as written.
 REMATCH_PYTHON_EXPORT std::int64_t rematch_num_silent_writers();
 
 // Begins a call that is one op of the record: see harness/engine/record/opaque_call.h. Returns null
@@ -113,9 +113,10 @@ REMATCH_PYTHON_EXPORT int rematch_end_forward(RematchTrace* trace, const char* d
 REMATCH_PYTHON_EXPORT const char* rematch_finish_trace(RematchTrace* trace, const char* head_json);
 REMATCH_PYTHON_EXPORT void rematch_free_trace(RematchTrace* trace);
 
-// Counts all ops that the process executes until the end. If memory of `device` is counted, also
-// finds the peak and the holders of its bytes. The tensors are the model's parameters, and its
-// weights that do not train. The end returns the figures as JSON and frees the watch.
+// rematch_begin_watch() counts all ops that the process executes until rematch_end_watch(). If
+// memory of `device` is counted, the watch also finds the peak and the holders of its bytes.
+// `parameters` are the model's parameters, and `frozen` its weights that are not trained.
+// rematch_end_watch() returns the figures as JSON and frees the watch.
 REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void* const* parameters,
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);

@@ -24,7 +24,7 @@ struct RanksOptions {
   enum class Transport : std::uint8_t {
     kQuietGloo,         // for CPU tensors; exact bytes: see backends.h
     kAsynchronousGloo,  // for CPU tensors; c10d's Gloo backend, unchanged
-    kNccl,              // for CUDA tensors, on GPU local_rank; quiet Gloo serves CPU tensors
+    kNccl,              // for CUDA tensors, on GPU `local_rank`; CPU tensors use quiet Gloo
   };
   Transport transport = Transport::kQuietGloo;
   // The time limit for another rank to arrive, to agree and to take part in a collective.

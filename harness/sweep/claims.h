@@ -24,11 +24,11 @@ struct Judgement {
   std::string reason;
 };
 
-// The clock of this process, and how it sees other processes. `now` is a monotonic clock, compared
-// only with itself.
+// The clock of this process, and a check whether another process is gone. `now` is a monotonic
+// clock, compared only with itself.
 struct Observer {
   std::function<std::chrono::nanoseconds()> now;
-  std::function<bool(const ClaimHolder&)> is_gone;  // true only if this is certain
+  std::function<bool(const ClaimHolder&)> is_gone;  // true only if the holder is certainly gone
 };
 
 // When a worker counts as lost. All workers of a sweep use the same rule.

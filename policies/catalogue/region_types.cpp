@@ -8,7 +8,8 @@
 namespace rematch {
 namespace {
 
-// Returns what the ops read that a whole-region recompute runs even if nothing needs them.
+// Returns all reads of the ops that a whole-region recompute runs, even if nothing needs their
+// results.
 std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const RegionType& type) {
   std::vector<RegionUse> reads;
   const std::size_t end = type.early_stop ? static_cast<std::size_t>(graph.stop) : type.ops.size();

@@ -164,8 +164,8 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // Pairs of first and last scope, for the regions of all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// For each of these regions, the ops that one shape runs in it. Has an entry for every opening of
-// the region's first scope.
+// The ops that one shape runs in each of these regions. Has an entry for every opening of a
+// region's first scope.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {

@@ -72,8 +72,8 @@ class RegionParts {
     }
   }
 
-  // Compares with the plan that saved regions make. Returns a problem if the region's type differs
-  // there.
+  // Compares the region with the region of the same layer in `made`, the plan that saved regions
+  // make. Returns a problem if their types differ.
   Problem problem_of_plan(const Plan& made) const {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),

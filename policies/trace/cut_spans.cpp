@@ -23,8 +23,8 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the cut that belongs to an op. All tables grow in the order of ops. Joining would work with
-// any cut, but these cuts make equal layers equal.
+// Finds the cut that belongs to an op. All tables grow in the order of ops. Spans could be joined
+// for any cuts, but only these cuts make equal layers equal.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}

@@ -14,8 +14,8 @@ namespace rematch {
 // (harness/engine/record/opaque_call.h).
 struct OpaqueFunction {
   std::string name;  // "package.module:Class"
-  // Positions of the arguments that it writes to. Absent: their content was never compared, so it
-  // may write to any.
+  // Positions of the arguments that the function writes to. If absent, the content of the arguments
+  // was never compared, so the function may write to any of them.
   std::optional<std::vector<int>> overwrites;
   bool operator==(const OpaqueFunction&) const = default;
 };

@@ -20,9 +20,8 @@ namespace rematch {
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
-// Collects environment differences for every pair of compared points. A merged report's own
-// provenance says less than those of its points, so the points' provenances are compared. all()
-// lists each name once.
+// Collects environment differences for every pair of compared points. Compares the provenances of
+// the points, because the provenance of a merged report holds less. all() lists each name once.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);

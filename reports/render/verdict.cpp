@@ -131,13 +131,13 @@ Verdict judge_peak(const PointRecord& point, const MemoryRecord& mine, const Mem
     const Bytes more = *mine.peak_allocated - *theirs.peak_allocated;
     return {VerdictKind::kRaisesPeak, "raises the peak by " +
                                           format_percent(share(more, *theirs.peak_allocated)) +
-                                          price(point) + ": it is " + held_there(mine)};
+                                          price(point) + "; the peak is " + held_there(mine)};
   }
   if (is_bound(theirs)) {
     return {VerdictKind::kCannotLower, "cannot lower this peak: it is " + held_there(theirs)};
   }
   return {VerdictKind::kSavesNothing,
-          "saves nothing: the same peak" + price(point) + "; it is " + held_there(mine)};
+          "saves nothing: the same peak" + price(point) + "; the peak is " + held_there(mine)};
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ def readme_sentences(text):
 
 
 def is_python(name, text):
-    """Returns whether it is a Python file that parses. A template of a Python file does not."""
+    """Returns whether the file is a Python file that parses. A template of a Python file does not parse."""
     if not (name.endswith(".py") or text.startswith("#!/usr/bin/env python")):
         return False
     try:

@@ -66,8 +66,8 @@ macro(rematch_choose_libtorch)
   rematch_default_path(REMATCH_DRY_ROOT ${CMAKE_SOURCE_DIR}/.libtorch-dry${rematch_suffix} "What scripts/setup dry has unpacked")
 endmacro()
 
-# Defines a cached path that follows its default until the user sets another path. If a build folder has not stored its
-# last default, that default was for the default version.
+# Defines a cached path that follows its default until the user sets another path. An older build folder may not have
+# stored the default that it used. That default was the one for LibTorch's default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})

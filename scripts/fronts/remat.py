@@ -67,8 +67,8 @@ def rematerialized(torch_remat, layers, names, saved, hooks):
 
 
 def remat_offers(torch_remat, blocks, hooks):
-    """Yields (family, name, how to apply it): every subset of saved modules, in every layer and in every second. `hooks`
-    repeat random draws, which torch_remat leaves to its users."""
+    """Yields (family, name, function that applies it) for every subset of saved modules, first in every layer and then
+    in every second layer. `hooks` replay random draws. torch_remat leaves this to its users."""
     every = [layer for of_list in blocks.values() for layer in of_list]
     second = [layer for of_list in blocks.values() for layer in of_list[::2]]
     names = choices(every)

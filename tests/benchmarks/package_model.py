@@ -2,7 +2,7 @@
 
 import torch
 
-# dim, layers, batch, tokens, dropout. The ops of the first are so small that dispatch dominates.
+# dim, layers, batch, tokens, dropout. The ops of "dispatch-bound" are so small that dispatch takes most of the time.
 MODELS = {"dispatch-bound": (16, 8, 1, 4, 0), "dim 128": (128, 4, 4, 128, 0), "dropout": (16, 8, 1, 4, 0.1)}
 NUM_HEADS = 2
 VOCABULARY = 64

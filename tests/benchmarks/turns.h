@@ -35,8 +35,8 @@ class Turns {
 
  private:
   static constexpr int kWarmUpSweeps = 4;
-  // The median of this many sweeps is one observation, so that a stall of the machine spoils only
-  // one.
+  // The median of this many sweeps is one observation. A stall of the machine then spoils only one
+  // observation.
   static constexpr std::size_t kSweepsInRound = 8;
 
   template <typename Value>

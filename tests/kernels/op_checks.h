@@ -29,8 +29,8 @@ struct OpCase {
 // Returns random numbers in double.
 at::Tensor random(at::IntArrayRef sizes);
 
-// Checks that the op and its backward are each one op at the dispatcher. Checks also when tensors
-// are saved.
+// Checks that the op and its backward are each one op at the dispatcher. Also checks which tensors
+// are saved before the kernel runs, and which after it.
 void check_one_op(const OpCase& op);
 // Checks output and gradients against those of the composition in the same dtype. Elements must
 // agree within `tolerance` of the largest.

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import (
 
 aten = torch.ops.aten
 
-# The class attention_forward. These models run only this op of it.
+# The only op of class attention_forward that these models run.
 ATTENTION = [aten._scaled_dot_product_flash_attention_for_cpu.default]
 MATMUL = [aten.mm.default, aten.addmm.default, aten.bmm.default]
 COMPUTE = [

@@ -90,7 +90,7 @@ OPS = [{"name": name, "class": kind, "scope": scope}
 
 
 class StandIn:
-    """Answers the calls of the tool that drawing a case makes, without a process."""
+    """Stands in for the tool. Answers the calls that draw_case() makes, without starting a process."""
 
     def json(self, *words):
         if "--systems" in words:

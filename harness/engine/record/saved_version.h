@@ -14,7 +14,8 @@ class SavedVersion {
   explicit SavedVersion(const at::Tensor& tensor)
       : counter_(tensor.unsafeGetTensorImpl()->version_counter()), version_(current()) {}
 
-  // Whether an op has written to the tensor since. Autograd then refuses to use the saved tensor.
+  // Whether an op has written to the tensor after construction. Autograd then refuses to use the
+  // saved tensor.
   bool is_stale() const { return current() != version_; }
 
  private:

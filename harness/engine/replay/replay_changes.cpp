@@ -26,7 +26,7 @@ bool Replay::may_run(std::int32_t op_index) {
                   describe_tensor(record_.outside_of(use.value)) + " in forward, and it was " +
                   change +
                   " before backward recomputed the op; change parameters and inputs after "
-                  "backward, or name those whose content comes back in gathered_by()");
+                  "backward, or use gathered_by() for tensors whose content is restored");
   }
   return true;
 }

@@ -122,7 +122,8 @@ def _redistribute(forward: Any, is_recorded: Callable[[], bool]) -> Any:
 
 
 class _Opened(types.SimpleNamespace):
-    """Has the members of a DTensor that torch's functions read. Its local tensor is the result of the op local_of."""
+    """Stands in for a DTensor: has the members that torch's functions read. The local tensor is the result of the op
+    local_of."""
 
     def __init__(self, distributed: Any):
         super().__init__(_local_tensor=torch.ops.rematch.local_of(distributed), _spec=distributed._spec,

@@ -8,7 +8,7 @@ from torch.autograd import function as function_module
 
 from torch_alone.model_file import Refused
 
-# Libraries whose autograd functions write through raw pointers. Content shows a write only where tensors have data.
+# Libraries whose autograd functions write through raw pointers. Comparing content finds such writes only in tensors with data.
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 # Libraries of torch, whose schemas mark every write.
 KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")

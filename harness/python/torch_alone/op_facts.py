@@ -85,7 +85,8 @@ def in_backward_without_mode(func, args):
 
 
 def is_of_the_mode(func):
-    """Whether `func` is a detach that saving and unpacking dispatch in backward only under a mode."""
+    """Returns whether `func` is a detach that runs only under a dispatch mode. Saving and unpacking tensors in backward
+    dispatch it."""
     if func is not aten.detach.default:
         return False
     node = torch._C._current_autograd_node()

@@ -63,7 +63,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
-      release_original(storage);  // from here on, the new instance is held instead
+      release_original(storage);  // holds the new instance from here on
     } else {
       hold(output);
     }

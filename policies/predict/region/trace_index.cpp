@@ -189,9 +189,9 @@ class GraphBuilder {
 
   int storage_of(const RegionUse& use) const { return graph_.values[use.value].storage; }
 
-  // Finds the copies that the engine's recorder makes. It copies what ops have read of an outside
-  // tensor before an op overwrites the tensor, because recompute would find different content
-  // there.
+  // Finds the copies that the engine's recorder makes. Before an op overwrites an outside tensor,
+  // the recorder copies what earlier ops have read of the tensor. Recompute would otherwise find
+  // different content there.
   void note_copies() {
     for (int index = 0; index < static_cast<int>(graph_.ops.size()); ++index) {
       const TracedOp& traced = trace_.ops[graph_.range.first + index];

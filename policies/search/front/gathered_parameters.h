@@ -21,8 +21,7 @@ class GatheredParameters {
   // Returns whether an op of one of the plan's regions gathers parameters. `region` is an index
   // into the plan's regions, and `op` an index into the region's ops.
   bool is_gather(std::size_t region, std::size_t op) const;
-  // Returns whether the plan keeps until backward at least some of the parameters that the block
-  // gathers.
+  // Returns whether the plan keeps at least some of the block's gathered parameters until backward.
   bool are_held(const TracedBlock& block) const;
   // Returns whether the block is a region that keeps everything except gathered parameters. Its
   // backward then re-runs only gathers, their waits and views.

@@ -28,8 +28,8 @@ struct LayerOption {
   std::vector<int> covers;
   // For these three members, see Note [What a mix has on the host].
   Bytes offloaded;  // bytes that are part of the transients, but not of `held`
-  // Most bytes while values that the layer before has offloaded are back on the device. At most
-  // `transient`.
+  // The maximum bytes while the offloaded values of the previous layer are back on the device. At
+  // most `transient`.
   Bytes transient_beside;
   // True if the option has no region. Bytes offloaded before it then also count for the next layer.
   bool passes_on = true;

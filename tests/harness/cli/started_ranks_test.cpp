@@ -285,8 +285,8 @@ TEST_CASE(
                                   Catch::Contains("the command of rank 0 has ended"));
 }
 
-// A job that waits for its second rank serves the store at this address. To the other job, this
-// store looks like that of torchrun's agent.
+// The first job serves a store while it waits for its second rank. The second job takes this store
+// for the store of torchrun's agent.
 TEST_CASE("a lost store ends a job in seconds, with a report that says so") {
   const ScratchFolder scratch;
   TwoCommands two;

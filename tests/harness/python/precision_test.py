@@ -185,7 +185,8 @@ class OtherPrecisionTest(Case):
             with autocast():
                 return self.train(around)
 
-        # If autocast is around backward too, its cache holds a cast while recompute makes another, which autograd saves.
+        # If autocast also surrounds backward, its cache holds one cast, and recompute makes another. Autograd saves the second
+        # cast.
         beyond_bytes = cast_bytes(self.model.layers[-1:], min_dimensions=2)
         self.compare(self.model, train, plans, leaves=True, beyond_bytes=beyond_bytes)
 

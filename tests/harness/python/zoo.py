@@ -146,7 +146,7 @@ def hunyuan_video():
 
 
 def cogvideox():
-    """Never reads the last layer's text."""
+    """Never reads the text output of the last layer."""
     from diffusers import CogVideoXTransformer3DModel
     model = CogVideoXTransformer3DModel(
         num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, time_embed_dim=16, text_embed_dim=16,
@@ -158,7 +158,7 @@ def cogvideox():
 
 
 def qwen_image():
-    """Never reads the last layer's text. Caches a table of 4,096 bytes in its first step."""
+    """Never reads the text output of the last layer. Caches a table of 4,096 bytes in its first step."""
     from diffusers import QwenImageTransformer2DModel
     model = QwenImageTransformer2DModel(
         patch_size=2, in_channels=16, out_channels=4, num_layers=3, attention_head_dim=16, num_attention_heads=2,

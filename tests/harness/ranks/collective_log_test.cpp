@@ -156,7 +156,7 @@ TEST_CASE("rank: allowed differences", "[.rank]") {
   CHECK(refusal_by_all(log, ranks) == "");
 }
 
-TEST_CASE("rows of an exchange and ops far from collectives may differ between ranks") {
+TEST_CASE("ranks may differ in the rows of an exchange and in ops far from collectives") {
   CHECK(failure_of_ranks(2, "rank: allowed differences") == "");
 }
 

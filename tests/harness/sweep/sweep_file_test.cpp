@@ -74,7 +74,8 @@ TEST_CASE("two groups with one shape share one comparison, and each point occurs
                                       Catch::Contains("is requested in groups[0] with another"));
 }
 
-TEST_CASE("seeds are comparisons, schedules are points, and the reference is always measured") {
+TEST_CASE(
+    "each seed is a comparison, each schedule is a point, and the reference is always measured") {
   Json json = sample_sweep();
   json["groups"].erase(1);
   json["groups"][0]["seeds"] = {0, 7};

@@ -29,9 +29,9 @@ Names executed_again(const Trace& trace, const Plan& plan, Schedule schedule) {
   return names;
 }
 
-// A block whose scope `part` runs a matmul, a gate and a matmul. A gate before it and an add after
-// it lie outside. Backward of a matmul reads its input and its weight, and that of a gate its
-// input. Backward of the add reads nothing.
+// A block whose scope `part` runs a matmul, a gate and a matmul. Outside the scope, a gate runs
+// before it and an add after it. Backward of a matmul reads the matmul's input and weight. Backward
+// of a gate reads the gate's input. Backward of the add reads nothing.
 Trace gate_part_add() {
   TraceBuilder builder("gate_part_add");
   const ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);

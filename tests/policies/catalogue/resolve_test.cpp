@@ -205,7 +205,7 @@ TEST_CASE("exclude overrides every list, and the inverse form keeps all but its 
   CHECK(find(all_but, "aten::rsqrt").reason == "not in the recompute list");
 }
 
-TEST_CASE("an offload list is planned as offloading") {
+TEST_CASE("ops of the offload list are planned as offloaded") {
   Policy rule = policy("full");
   rule.no_effect_is_intended = false;
   rule.offload = {{"", "attention_forward", std::nullopt}};

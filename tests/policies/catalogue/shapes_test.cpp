@@ -157,7 +157,7 @@ TEST_CASE("a region is split where a region of another shape ends after the same
 }
 
 // The second shape leaves out layer 1, so the engine cannot know in layer 0 which shape runs.
-TEST_CASE("shapes share the larger one's treatments until one of them skips a layer") {
+TEST_CASE("shapes share the treatments of the larger shape until one of them skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);

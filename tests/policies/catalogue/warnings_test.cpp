@@ -195,7 +195,7 @@ TEST_CASE("sac_split warns about a missing part that was given a policy") {
 }
 
 // The blocks of toy_llama have the scope ffn and ops of aten::mm, but neither moe nor aten::bmm.
-TEST_CASE("an expectation needs one of its scopes or ops to match") {
+TEST_CASE("an expectation is met if one of its scopes or ops matches") {
   const auto is_met = [](const Policy::Expectation& expected) {
     Policy policy = policy_of("full");
     policy.expectations = {expected};

@@ -121,8 +121,8 @@ double height_at(const std::vector<FittedLine>& lines, double share) {
   return height;
 }
 
-// PyTorch finds its knee by a random search. If the second line rises less than the first, the
-// planner still uses the higher of both.
+// PyTorch finds the knee of its two lines by a random search. Even if the second line rises less
+// than the first, the planner uses the higher of the two lines.
 TEST_CASE("a module's tradeoff has the lines of PyTorch's estimator", "[parity]") {
   for (const Json& choice : read_choices("tradeoffs")) {
     CAPTURE(choice.dump());

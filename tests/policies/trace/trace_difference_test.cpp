@@ -19,7 +19,7 @@ std::vector<std::string> after(const std::function<void(Trace&)>& change) {
   return trace_differences(trace, changed);
 }
 
-TEST_CASE("a trace equals itself, also with other numbers and op aliases") {
+TEST_CASE("traces are equal if they differ only in numbering and op aliases") {
   CHECK(after([](Trace&) {}).empty());
   CHECK(after([](Trace& trace) {
           for (TracedOp& op : trace.ops) {

@@ -44,7 +44,7 @@ TEST_CASE("collectives per step and their bytes are rows, explained by phase and
   CHECK(why.parts[0].share_ratio == Approx(1));
 }
 
-TEST_CASE("equally many collectives of other kinds are different, and fail on counts") {
+TEST_CASE("an equal number of collectives of other kinds is a difference, and fails on counts") {
   PointRecord other = on_ranks("full", 8);
   for (auto* counts : {&other.ranks->collectives, &other.ranks->collective_bytes}) {
     auto& forward = counts->at(at(Phase::kForward));

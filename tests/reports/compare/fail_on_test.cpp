@@ -11,7 +11,7 @@ using testing::kBase;
 using testing::slower_report;
 using testing::timed_point;
 
-TEST_CASE("conditions of --fail-on are found in the verdicts") {
+TEST_CASE("a comparison lists the conditions of --fail-on that its verdicts meet") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower, FailOn::kPeak,    FailOn::kCounts,
                       FailOn::kLoss,   FailOn::kMissing, FailOn::kFailed};
@@ -73,7 +73,7 @@ TEST_CASE("metrics that were not compared do not pass") {
 
 // Rounds of 7 to 48 ms are compared with rounds of 10 ms. The ratio may be less than half or up to
 // eight.
-TEST_CASE("a time that noise cannot rule out as slower does not pass") {
+TEST_CASE("a time does not pass if noise leaves open whether it is slower") {
   CompareSettings settings;
   settings.fail_on = {FailOn::kSlower};
   const PointRecord base = timed_point("full", kBase);

@@ -99,8 +99,8 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
        VerdictKind::kLowersPeak, "lowers the peak by 35 % for 10 % more time"},
       {"the same peak, held by activations",
        [](auto& point, auto& none) { point.memory = none.memory; }, VerdictKind::kSavesNothing,
-       "saves nothing: the same peak for 10 % more time; it is in the backward of blocks.7, held "
-       "by saved activations 40 %, optimizer 30 %, parameters 15 %"},
+       "saves nothing: the same peak for 10 % more time; the peak is in the backward of blocks.7, "
+       "held by saved activations 40 %, optimizer 30 %, parameters 15 %"},
       {"the same peak, in the optimizer",
        [](auto& point, auto& none) {
          move_to_optimizer(none, 100_MiB);
@@ -121,7 +121,7 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
          point.memory = none.memory;
        },
        VerdictKind::kSavesNothing,
-       "saves nothing: the same peak for 10 % more time; it is in the backward of blocks.7"},
+       "saves nothing: the same peak for 10 % more time; the peak is in the backward of blocks.7"},
       {"the same peak, in backward, held by parameters and gradients",
        [](auto& point, auto& none) {
          none.memory->holders_at_peak = {{Holder::kParameters, 50_MiB},
@@ -140,8 +140,8 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
          point.memory->holders_at_peak = {{Holder::kRecomputeTransient, 99_MiB}};
        },
        VerdictKind::kRaisesPeak,
-       "raises the peak by 10 % for 10 % more time: it is in the recompute of blocks.7, held by "
-       "recompute transient 90 %"},
+       "raises the peak by 10 % for 10 % more time; the peak is in the recompute of blocks.7, held "
+       "by recompute transient 90 %"},
       {"other loss bits",
        [](auto& point, auto&) {
          point.parity->loss_bits_equal = false;
@@ -211,7 +211,7 @@ TEST_CASE("the reference is marked as such, and without a reference there is no 
   CHECK(judge_point(full, nullptr, &full).kind == VerdictKind::kNoReference);
 }
 
-TEST_CASE("a policy affects only activations, and nothing of a peak in the optimizer") {
+TEST_CASE("a policy affects only activations, and cannot affect a peak in the optimizer") {
   PointRecord point = sample_point();
   CHECK(out_of_reach(*point.memory) == 60_MiB);
   point.memory->holders_at_peak[Holder::kRecomputeTransient] = 5_MiB;

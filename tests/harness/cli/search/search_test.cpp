@@ -354,7 +354,7 @@ TEST_CASE("a prediction marks the plans that fit a card with its reserve") {
   CHECK_THAT(rematch(predict + " --device l40s").out,
              Catch::Contains("l40s's 44.4 GiB less 512 MiB for the driver and the CUDA context") &&
                  Catch::Contains("fits: tensors may take 36.6 GiB: "));
-  // This budget is exactly what full needs, so none does not fit.
+  // The budget is exactly the peak of policy full, so policy none does not fit.
   const std::int64_t full = steps[1]["predicted_memory"]["peak_allocated_bytes"];
   const std::string reserve = " --reserve " + std::to_string(47663399567 - full) + "B";
   const std::string table = with_single_spaces(rematch(predict + " --device l40s" + reserve).out);

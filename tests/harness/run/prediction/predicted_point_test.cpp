@@ -69,7 +69,7 @@ TEST_CASE("an op under an alias is the predicted op") {
   CHECK(fewer.effect->detail == "aten::view in recompute: executed 9, predicted 10");
 }
 
-TEST_CASE("a point's status stays, and without counts there is no claim") {
+TEST_CASE("a point keeps its status, and without counts there is no claim about counts") {
   PointRecord ended = counted({{"aten::mm", 5}});
   ended.status = PointStatus::kOom;
   ended.reason = "out of memory";

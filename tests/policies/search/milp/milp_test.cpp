@@ -61,7 +61,7 @@ class BlockGraph {
     costs_.op_times.emplace_back(op.at("time_ns").get<std::int64_t>());
   }
 
-  // Returns the values that pairs of op and output stand for.
+  // Returns the values for pairs of op index and output index.
   std::vector<ValueId> values_of(const Json& pairs) const {
     std::vector<ValueId> values;
     for (const Json& pair : pairs) {

@@ -325,7 +325,7 @@ TEST_CASE("the fingerprint ignores the identity of the card, but not facts that 
   }
 }
 
-TEST_CASE("each round of times has its start, or none has") {
+TEST_CASE("either every round of times records its start, or no round does") {
   Report report = sample_report();
   TimeRecord& time = *report.points[0].time;
   time.starts.assign(time.samples.size(), "a1");

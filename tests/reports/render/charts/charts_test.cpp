@@ -175,7 +175,7 @@ TEST_CASE("an outlying interval of a ratio ends in arrows, above 0") {
   CHECK(*std::max_element(axis.begin(), axis.end()) < 2.5);
   CHECK(num_arrows(picture) == 2);
   CHECK(flaw(picture) == "");
-  // Intervals of usual length are drawn whole, also a single one.
+  // An interval of usual length is drawn whole, even if it is the only one.
   CHECK(num_arrows(draw(ratios_of({{1.1, {{1.0, 1.2}}}, {1.3, {{1.1, 1.4}}}}))) == 0);
   CHECK(num_arrows(draw(ratios_of({{1.3, {{1.1, 1.5}}}}))) == 0);
   // There is no interval, and one count fell to 0.

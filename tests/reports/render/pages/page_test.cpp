@@ -185,7 +185,7 @@ TEST_CASE("a page of 500 points stays under 2 MB and shows them all") {
   CHECK_THAT(page, Catch::Contains("Shown: 40 of 500 points"));
 }
 
-TEST_CASE("a page shows at most 100 points by their own numbers, and every measured one") {
+TEST_CASE("a page shows at most 100 points with their numbers, and every measured point") {
   FrontRecord record = testing::predicted_front();
   Front& front = record.front;
   front.points.clear();
