@@ -55,9 +55,9 @@ std::optional<HookPair> hooks_of_program(const std::optional<HookPair>& known);
 // packed tensors had.
 bool makes_contiguous(const HookPair& pair);
 
-// Returns hooks for a tensor that autograd saves. They use the program's hooks, whose result is
-// compared if the pair is on trial. If pack returns the tensor that it was given, they use
-// `otherwise`.
+// Returns hooks for a tensor that autograd saves. They use the program's hooks. If the pair's
+// trust is kOnTrial, their result is compared. If pack returns the tensor that it was given, they
+// use `otherwise`.
 std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
     const HookPair& pair, std::unique_ptr<torch::autograd::SavedVariableHooks> otherwise);
 

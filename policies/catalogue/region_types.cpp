@@ -21,7 +21,8 @@ std::vector<RegionUse> reads_of_rerun_ops(const RegionGraph& graph, const Region
 }
 
 // Marks dead saves. A save is dead if none of its values is saved for backward or read by an op
-// that must be recomputed. Beside saved regions, the latter are all ops that run again.
+// that must be recomputed. If the plan has saved regions, every op that runs again must be
+// recomputed.
 void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_regions) {
   std::vector<PlannedOp>& ops = type.ops;
   const std::vector<bool> kept = kept_values(graph, ops);

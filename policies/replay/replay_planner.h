@@ -22,13 +22,13 @@ struct ReplayUse {
 };
 
 // A recorded region by index. Ops are in recorded order. A value without a producer comes from
-// outside the region and is always there. Storages from outside the region have no writes. The
+// outside the region and always exists. Storages from outside the region have no writes. The
 // functions are:
 //   uses(op), outputs(op): Return ranges. A use has `value` and `version`. An output is a value, or
 //     absent for an undefined tensor. Tensors that an in-place op returns may be listed.
 //   is_repeatable(op): Returns whether the op has no side effect outside the region.
 //   makes_its_own(op): Returns whether the op is neither a view nor in place. Such an op need not
-//     run if its outputs are there.
+//     run if its outputs exist.
 //   each_write(storage, version, visit): Visits the ops that write the storage, up to the version.
 //   each_written(op, visit): Visits the storages that the op writes, with their versions after it.
 //   each_reader(op, storage, version, visit): Visits the ops before `op` that read the storage at a
@@ -72,7 +72,7 @@ struct ReplayTables {
 
 // Note [A replay, step by step]
 // 1. hold() the values that forward kept, and await() the live saved tensors.
-// 2. Call plan_closure() or plan_prefix() once. Release values that are there but not needed.
+// 2. Call plan_closure() or plan_prefix() once. Release values that exist but are not needed.
 // 3. Call list_planned(), or list_missing() for one saved tensor. For each op of the list, start()
 //    it, read() its arguments and make() its outputs. The results of read() and make() show which
 //    values to release.
@@ -90,7 +90,7 @@ class ReplayPlanner {
   void hold(std::int32_t value) { tables_.is_there[value] = kYes; }
   void await(std::int32_t value) { ++tables_.num_uses[value]; }
 
-  // Plans the ops that `saved`, a range of uses, depends on. Values that are there end the closure.
+  // Plans the ops that `saved`, a range of uses, depends on. Existing values end the closure.
   // A read at a version needs the in-place writes before it, and a collective needs its wait.
   template <typename Uses>
   void plan_closure(const Uses& saved);
@@ -217,7 +217,7 @@ void ReplayPlanner<Graph>::plan_prefix(std::int32_t num_ops, const Uses& saved) 
   }
 }
 
-// Returns whether all results of the op are there, so that a re-run can skip it.
+// Returns whether all results of the op exist, so that a re-run can skip it.
 template <ReplayGraph Graph>
 bool ReplayPlanner<Graph>::is_answered(std::int32_t op) const {
   if (!graph_.makes_its_own(op)) return false;

@@ -1,5 +1,5 @@
 // Explains a point's figures in words: whether it is worth its time, and if not, why. Pure. Bytes
-// and counts decide; times only tell the price.
+// and counts decide; times only give the price.
 #pragma once
 
 #include <cstdint>

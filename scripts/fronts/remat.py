@@ -1,5 +1,5 @@
-"""Every choice of regions that torch_remat offers for the modules of a layer: each is saved or recomputed. If plain ops
-of the layer read a module's output, torch_remat is told so."""
+"""Every choice of regions that torch_remat offers for the modules of a layer: each is saved or recomputed. Declares to
+torch_remat the modules whose output is read by plain ops of the layer."""
 
 import contextlib
 import functools

@@ -48,7 +48,7 @@ def settings_of(report):
 
 
 def policies_of(report):
-    """Returns the report's policies that PyTorch has; all of PyTorch's if the report has none."""
+    """Returns the report's policies that PyTorch also has. If there are none, returns all policies of PyTorch."""
     named = dict.fromkeys(point["policy"] for point in report["points"] if point["policy"] in POLICIES)
     return list(named) or list(POLICIES)
 

@@ -102,8 +102,8 @@ def peaks(evidence):
 
 
 def comparable(evidence, report):
-    """Returns our points that can be compared with a report of PyTorch: those that it names, and those with fused
-    ops on the same card."""
+    """Returns our points that can be compared with a report of PyTorch: the points that the report names, and points
+    with fused ops on the same card."""
     model, dimensions = report["settings"]["model"], report["settings"]["dimensions"]
     card = card_of((report.get("environment") or {}).get("device"))
     uuid = (report.get("environment") or {}).get("device_uuid")

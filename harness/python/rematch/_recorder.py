@@ -31,7 +31,7 @@ class _Call:
         step.__enter__()
 
     def end(self) -> None:
-        """Ends the recording. Called at the end of forward, also if forward raised."""
+        """Ends the recording. Called at the end of forward, even if forward raised."""
         error = sys.exc_info()[1]
         if error is None or error is self._handled:
             self._step.__exit__(None, None, None)

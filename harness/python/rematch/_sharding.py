@@ -50,7 +50,7 @@ def _units_in(module: torch.nn.Module, unit: Any) -> Iterator[tuple[torch.nn.Mod
 
 
 def _frees_parameters(unit: Any) -> bool:
-    """Returns whether the unit frees its parameters after forward. Returns True if this torch does not tell."""
+    """Returns whether the unit frees its parameters after forward. Returns True if this torch version does not know."""
     state = unit._get_fsdp_state()
     groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
     return any(getattr(group, "post_forward_mesh_info", True) is not None for group in groups)

@@ -25,7 +25,7 @@ void add_workspace(const MemoryRecord& predicted, MemoryRecord& measured) {
 }
 
 // Dense flops of one multiprocessor in one clock. `half` is for 16-bit types on tensor cores.
-// `single` is for float32, also on tensor cores, because TF32 may be allowed. Source: NVIDIA's data
+// `single` is for float32, on tensor cores too, because TF32 may be allowed. Source: NVIDIA's data
 // sheets. An H100 SXM's 989 TFLOP/s in bfloat16 are 132 multiprocessors of 4096 at 1.83 GHz. An
 // L40S's 362 TFLOP/s are 142 multiprocessors of 1024 at 2.49 GHz.
 struct PerClock {

@@ -201,7 +201,7 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option unless it is there. This ensures that none and full are options at every
+  // Adds an option unless it is in the list. This ensures that none and full are options at every
   // resolution.
   void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),

@@ -132,8 +132,8 @@ class OptionMaker {
     return gap;
   }
 
-  // Returns the save sets for the layers of a segment, which all have the same one. They are the
-  // empty set, and those of the one-region options on the hull.
+  // Returns the save sets for the layers of a segment. All layers of a segment have the same save
+  // set. The save sets are the empty set, and the sets of the one-region options on the hull.
   static std::vector<std::vector<int>> saves_for_segments(
       const std::vector<SpanOption>& as_one_region) {
     std::vector<std::vector<int>> saves = {{}};

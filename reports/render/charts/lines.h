@@ -53,8 +53,8 @@ struct Panel {
   Quantity quantity = Quantity::kNumber;
   std::optional<double> at_least;  // the y axis includes 0 and this value
   double height = 118;             // height of the plot
-  std::vector<Area> areas;         // later ones cover earlier ones
-  std::vector<Curve> curves;       // earlier ones cover later ones
+  std::vector<Area> areas;         // later areas cover earlier areas
+  std::vector<Curve> curves;       // earlier curves cover later curves
   std::vector<Stretch> strip;
   std::optional<Peak> peak;
 };

@@ -147,7 +147,7 @@ Json collective_launches(const Json& point, const std::string& phase) {
 
 // Two ranks, each with a card, on c10d's own NCCL backend over the stand-in library, which moves no
 // data.
-TEST_CASE("ranks on dry cards launch the predicted collectives, also with offload copies") {
+TEST_CASE("ranks on dry cards launch the predicted collectives, even with offload copies") {
   const std::string split =
       "run --model llama_small --layers 3 --dim 32 --heads 4 --kv-heads 2 --ffn 64 --tokens 16 "
       "--batch 1 --dtype bfloat16 --parallel tp=2,sp ";

@@ -45,7 +45,7 @@ TEST_CASE("a profile is measured and searched, and a point of the front runs as 
 }
 
 // Copies are almost free, so the plan with the lowest peak offloads.
-TEST_CASE("a point that offloads runs as predicted, also in its bytes on the host") {
+TEST_CASE("a point that offloads runs as predicted, including its bytes on the host") {
   const ScratchFolder scratch;
   const std::string model =
       "--model wan_small --layers 4 --dim 32 --heads 2 --ffn 64 --frames 4 --height 8 --width 8 "

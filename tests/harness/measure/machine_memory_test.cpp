@@ -56,7 +56,7 @@ TEST_CASE("the lowest limit of a process's control groups applies") {
   CHECK(machine.memory().available == Bytes{6 * kGiB});
 }
 
-TEST_CASE("control groups of version 1 are read, also without a limit") {
+TEST_CASE("control groups of version 1 are read, even without a limit") {
   const MadeUpMachine machine;
   machine.write("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\n0::/\n");
   const std::string job = "sys/fs/cgroup/memory/job/";

@@ -89,7 +89,8 @@ TEST_CASE("blocks carry the tag of the thread that made them until they are reta
   CHECK(grown(MemoryTag::kGradient) == 0);
 }
 
-TEST_CASE("LibTorch's kernels run on counted blocks, also the raw allocations of bf16 matmul") {
+TEST_CASE(
+    "LibTorch's kernels run on counted blocks, including the raw allocations of bf16 matmul") {
   install_counting_allocators();
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
   const at::Tensor product = at::mm(at::ones({64, 64}, bf16), at::ones({64, 64}, bf16));
@@ -120,7 +121,7 @@ TEST_CASE("resizing and moving storage keeps the sums right") {
   CHECK(cpu_bytes() == before);
 }
 
-TEST_CASE("forgotten tags become kOther, also if their blocks are freed or retagged") {
+TEST_CASE("forgotten tags become kOther, even if their blocks are freed or retagged") {
   install_counting_allocators();
   const MemorySample before = current_cpu_memory();
   at::Tensor first;

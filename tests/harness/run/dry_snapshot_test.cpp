@@ -46,7 +46,8 @@ TEST_CASE("a snapshot is plain Python data, and its bytes are the counted ones",
   CHECK(snapshot["num_allocations"] > 0);
 }
 
-TEST_CASE("events of a snapshot are named after the requesting op, also in recompute", "[device]") {
+TEST_CASE("events of a snapshot are named after the requesting op, including in recompute",
+          "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;
   run_with_snapshot(point_of("llama_small", kSmallLlama, "full"), scratch.file("full.pickle"));

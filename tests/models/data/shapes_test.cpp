@@ -21,7 +21,7 @@ ModelSpec small_spec(std::int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("a batch has the shapes that the model needs, also on meta") {
+TEST_CASE("a batch has the shapes that the model needs, including on meta") {
   const ModelSpec spec = small_spec(2);
   for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kMeta)}) {
     const Batch batch = make_shape_data(spec, 1, device)->batch(0);

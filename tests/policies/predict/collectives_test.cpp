@@ -77,7 +77,7 @@ TEST_CASE("a wait after the early stop runs together with its collective") {
   CHECK(executed(trace, type, Schedule::kOnDemand) == Names{"aten::mul.Tensor"});
 }
 
-TEST_CASE("each result of a collective has its own wait, also after an in-place sum") {
+TEST_CASE("each result of a collective has its own wait, even after an in-place sum") {
   TraceBuilder build("several");
   const ValueId x = build.outside({2, 2}, "float32", true);
   const std::vector<ValueId> whole =

@@ -52,9 +52,9 @@ TEST_CASE("only the residual stream crosses the borders of regions") {
   CHECK(held("root", 4).inputs == Bytes{0});
 }
 
-// The first block keeps its result of 10 bytes, the second block reads it, and the head saves it,
-// but it counts once. So does the input of both blocks, 7 bytes, which the head saves too. The
-// weight's view that the head saves belongs to a parameter.
+// The first block keeps its result of 10 bytes. The second block reads this result and the head
+// saves it, but it counts once. The input of both blocks, 7 bytes, also counts once, although the
+// head saves it too. The weight's view that the head saves belongs to a parameter.
 TEST_CASE("a tensor with several holders is counted once") {
   testing::TraceBuilder build("shared", "bool");
   const ValueId weight = build.parameter({3});

@@ -270,7 +270,7 @@ TEST_CASE("only baselines and the front are drawn if there are many points") {
 }
 
 // The long name would be cut next to its marker. Two names have room only for small text.
-TEST_CASE("each name of a front is complete, also on a narrow screen") {
+TEST_CASE("each name of a front is complete, even on a narrow screen") {
   const Report report = representative_report();
   for (const PolicyComparison& comparison : compare_policies(report)) {
     const std::vector<ComparedPoint> points = comparison.points;
@@ -399,7 +399,7 @@ TEST_CASE("panels of memory share their axis and mark their peaks") {
   CHECK(highest == chart.panels.front().at_least);
 }
 
-TEST_CASE("a name that fits is not cut, also in bold") {
+TEST_CASE("a name that fits is not cut, even in bold") {
   for (const char* policy : {"none", "full"}) {
     const Report report{testing::sample_provenance(), {testing::sample_point(policy)}, {}, {}};
     const auto kept = compare_policies(report);

@@ -42,7 +42,7 @@ TEST_CASE("a sweep's page lists failed, skipped and missing comparisons, with th
                        Catch::Contains("tokens 32, batch 2, seed 1"));
 }
 
-TEST_CASE("every link of a sweep's page has a target, also in folded parts") {
+TEST_CASE("every link of a sweep's page has a target, even in folded parts") {
   for (const Report& report : {testing::representative_sweep(), testing::large_sweep(4)}) {
     const std::string page = sweep_page(report);
     const std::vector<std::string> anchors = all_between(page, " id=\"", "\"");
