@@ -62,6 +62,7 @@ class BuildWheelTest(unittest.TestCase):
         self.assertEqual([name for name in self.files if name.endswith(".so")],
                          ["rematch/librematch_python-2.11.so", "rematch/librematch_python-2.15.so"])
         self.assertIn("rematch/__init__.py", self.files)
+        self.assertIn("rematch/compiled/partitioner.py", self.files)
         self.assertIn("rematch/py.typed", self.files)
 
     def test_it_requires_only_torch_in_a_version_with_a_library(self):

@@ -65,7 +65,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
         with left_as_it_was(model), scopes(model, blocks=blocks):
             text = _traced(model, step, {
                 "model": name or type(model).__name__, "dimensions": dimensions or {}, "dtype": _most_common_dtype(model),
-                "constant_bytes": _constant_bytes(model), **_parameters(model)})
+                "constant_bytes": constant_bytes_of(model), **parameters_of(model)})
     finally:
         model.zero_grad(set_to_none=True)
     traced: dict[str, Any] = json.loads(text)
@@ -139,7 +139,8 @@ def _most_common_dtype(model: torch.nn.Module) -> str:
     return Counter(_dtype_name(parameter) for parameter in model.parameters()).most_common(1)[0][0]
 
 
-def _parameters(model: torch.nn.Module) -> dict[str, Any]:
+def parameters_of(model: torch.nn.Module) -> dict[str, Any]:
+    """Returns the fields of a trace that describe the trained parameters."""
     trained = [_held(parameter) for parameter in model.parameters() if parameter.requires_grad]
     kinds = Counter((parameter.numel(), _dtype_name(parameter)) for parameter in trained)
     return {"parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in trained),
@@ -147,7 +148,7 @@ def _parameters(model: torch.nn.Module) -> dict[str, Any]:
                            for (elements, dtype), count in kinds.items()]}
 
 
-def _constant_bytes(model: torch.nn.Module) -> int:
+def constant_bytes_of(model: torch.nn.Module) -> int:
     """Returns the bytes of buffers and frozen parameters, counting each storage once."""
     constants = [_held(tensor) for tensor in
                  (*model.buffers(), *(p for p in model.parameters() if not p.requires_grad))]

@@ -1,0 +1,89 @@
+"""Reads the joint graphs of a step and the order of their calls, before anything is compiled.
+
+The step runs its forward once, op by op. Nothing but inputs is saved, so it needs less memory than training."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from rematch.compiled.backends import aot_eager
+from rematch.compiled.joint_graph import JointGraph, must_be_kept
+from rematch.compiled.options import Option
+from rematch.compiled.partitioner import Partitioner
+from rematch.compiled.peak import PhasePeaks
+
+
+@dataclasses.dataclass
+class Call:
+    """A call of a captured graph in forward. `outputs` refer to the storages that it returned; `inputs` identify those
+    that it got."""
+
+    graph: str
+    inputs: set[int]
+    outputs: list[StorageWeakRef | None]
+
+
+class Capture:
+    """The joint graphs of a step by fingerprint, and the calls in order."""
+
+    def __init__(self, backend: str):
+        self.graphs: dict[str, JointGraph] = {}
+        self.calls: list[Call] = []
+        self._last: str | None = None  # the graph whose forward is compiled next
+        self._partitioner = Partitioner(self._choose, "capture")
+        self.backend = self._inductor if backend == "inductor" else aot_eager(self._partitioner, self._forward_compiler)
+
+    def _choose(self, joint: JointGraph) -> Option:
+        self._last = joint.fingerprint()
+        self.graphs.setdefault(self._last, joint)
+        saved = [*joint.inputs, *(result for op in joint.forward if must_be_kept(op) for result in joint.results(op))]
+        return Option("capture", tuple(joint.order[node] for node in saved), False, PhasePeaks(0, 0, 0, 0, 0), 0, 0)
+
+    def _inductor(self, module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        from torch._inductor import compile_fx
+
+        def compile_one(graph: fx.GraphModule, inputs: Sequence[Any], **keywords: Any) -> Any:
+            return self._forward_compiler(graph, inputs)
+        return compile_fx.compile_fx(module, inputs, inner_compile=compile_one,
+                                     config_patches={"custom_partitioner_fn": self._partitioner, "fx_graph_cache": False})
+
+    def _forward_compiler(self, module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        from torch._dynamo.backends.debugging import boxed_nop
+
+        run = boxed_nop(module, list(inputs))
+        name, self._last = self._last, None
+        if name is None:  # a graph of backward, or one without gradients
+            return run
+        num_outputs = len(self.graphs[name].forward_outputs)
+
+        def note_call(arguments: list[Any]) -> Any:
+            read = {_storage_id(each) for each in arguments if isinstance(each, torch.Tensor)}
+            results = run(arguments)
+            self.calls.append(Call(name, read, [StorageWeakRef(each.untyped_storage()) if isinstance(each, torch.Tensor) else None
+                                                for each in results[:num_outputs]]))
+            return results
+        note_call._boxed_call = True  # type: ignore[attr-defined]
+        return note_call
+
+    def note_dropped_outputs(self) -> None:
+        """Notes which outputs the program does not hold after forward, or hands to another graph, which saves them if it
+        needs them. Call it while the loss is alive."""
+        held: dict[str, set[int]] = {}
+        for position, call in enumerate(self.calls):
+            later = set().union(*(other.inputs for other in self.calls[position + 1:]))
+            held.setdefault(call.graph, set()).update(
+                index for index, output in enumerate(call.outputs)
+                if output is not None and not output.expired() and output.cdata not in later)
+        for name, indices in held.items():
+            joint = self.graphs[name]
+            joint.dropped_outputs = {node for index, node in enumerate(joint.forward_outputs) if index not in indices}
+
+
+def _storage_id(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)

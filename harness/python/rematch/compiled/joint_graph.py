@@ -1,0 +1,295 @@
+"""AOTAutograd's joint graph as the rest of this folder sees it: the ops of forward and of backward, who allocates which
+bytes, and the layers.
+
+Forward is what the outputs of forward need. Backward is everything else: the nodes that depend on tangents, and nodes
+that only they read."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import operator
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch import partitioners
+
+RANDOM_ARGUMENTS = ("dropout_p", "p")  # an op that draws only if this argument is above 0
+MIN_COVERED_RATIO = 0.5  # layers that hold fewer of forward's ops are parts of a layer, such as experts
+_ELEMENT = re.compile(r"(.+)\.(\d+)$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A layer of the model: the `index`-th module of the list `name`."""
+
+    name: str
+    index: int
+
+
+class JointGraph:
+    """The nodes of a joint graph, sorted.
+
+    `forward` has the ops of forward in their order, and `backward` those of backward in the order in which a backward
+    without recomputation runs them. Both lack placeholders and the getitem nodes that unpack an op's results."""
+
+    def __init__(self, graph: fx.Graph, inputs: Iterable[fx.Node], required_forward: Iterable[fx.Node],
+                 tangents_closure: Iterable[fx.Node], static_inputs: Iterable[fx.Node], num_forward_outputs: int):
+        self.nodes = list(graph.nodes)
+        self.order = {node: index for index, node in enumerate(self.nodes)}
+        self.inputs = list(inputs)
+        self.static_inputs = set(static_inputs)
+        required, after_tangents = set(required_forward), set(tangents_closure)
+        self._is_forward = {node for node in self.nodes if node in required or self._unpacks(node, required)}
+        outputs = _leaves(self.nodes[-1].args)
+        self.forward_outputs = [node for node in outputs[:num_forward_outputs] if isinstance(node, fx.Node)]
+        gradients = outputs[num_forward_outputs:]
+        self.parameters = [node for node, gradient in zip(self.inputs, gradients, strict=False)
+                           if node in self.static_inputs and isinstance(gradient, fx.Node)]
+        self.backward_outputs = [node for node in outputs[num_forward_outputs:] if isinstance(node, fx.Node)]
+        self.tangents = [node for node in self.nodes if node.op == "placeholder" and node in after_tangents]
+        self.parameter_gradients = [gradient for node, gradient in zip(self.inputs, gradients, strict=False)
+                                    if node in self.static_inputs and isinstance(gradient, fx.Node)]
+        self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program does not hold
+        self.activation_inputs = [node for node, gradient in zip(self.inputs, gradients, strict=False)
+                                  if node not in self.static_inputs and isinstance(gradient, fx.Node)]
+        self._roots: dict[fx.Node, fx.Node] = {}
+        self._bytes: dict[fx.Node, int] = {}
+        self._results: dict[fx.Node, list[fx.Node]] = {}
+        self.forward = [node for node in self.nodes if node in self._is_forward and is_op(node)]
+        self.backward_seeds = [node for node in self.nodes if node in after_tangents and node.op == "call_function"]
+        wanted = set(self.backward_seeds)
+        self.backward_seeds += [node for node in dict.fromkeys(self.backward_outputs)
+                                if node not in wanted and node.op == "call_function" and node not in self._is_forward]
+        self.backward = [node for node in self.demand_order(self._is_forward) if is_op(node)]
+        self.layer_of = _layers_of(self.forward)
+
+    def is_forward(self, node: fx.Node) -> bool:
+        """Returns whether forward needs the node, or would make it at no cost."""
+        return node in self._is_forward
+
+    def _unpacks(self, node: fx.Node, required: set[fx.Node]) -> bool:
+        return node.target is operator.getitem and node.args[0] in required
+
+    def demand_order(self, available: set[fx.Node]) -> list[fx.Node]:
+        """Returns the nodes of backward, each after what it needs and as late as its first use allows. `available` are
+        the nodes that backward need not make."""
+        made: set[fx.Node] = set(available)
+        found: list[fx.Node] = []
+        for seed in self.backward_seeds:
+            needed: set[fx.Node] = set()
+            stack = [seed]
+            while stack:
+                node = stack.pop()
+                if node in needed or node in made or node.op != "call_function":
+                    continue
+                needed.add(node)
+                stack += node.all_input_nodes
+            for node in sorted(needed, key=self.order.__getitem__):
+                made.add(node)
+                found.append(node)
+        return found
+
+    def root(self, node: fx.Node) -> fx.Node:
+        """Returns the node that allocates the node's bytes. Views share those of their input."""
+        found = self._roots.get(node)
+        if found is None:
+            found = node
+            if is_view(node) and node.all_input_nodes:
+                found = self.root(node.all_input_nodes[0])
+            elif node.target is operator.getitem and is_view(_source(node)):
+                found = self.root(_source(node))
+            self._roots[node] = found
+        return found
+
+    def results(self, op: fx.Node) -> list[fx.Node]:
+        """Returns the nodes that hold the op's tensors. An op with several results has a getitem node for each that is
+        read."""
+        found = self._results.get(op)
+        if found is None:
+            found = [op] if is_tensor(op) else [user for user in op.users if user.target is operator.getitem and is_tensor(user)]
+            self._results[op] = found
+        return found
+
+    def bytes_of(self, node: fx.Node) -> int:
+        """Returns the bytes of a tensor. Symbolic sizes count as their hints."""
+        found = self._bytes.get(node)
+        if found is None:
+            found = self._bytes[node] = int(partitioners._size_of(node))
+        return found
+
+    def fingerprint(self) -> str:
+        """Returns a hash of the ops, their arguments and their shapes. Graphs that were traced from the same code and
+        shapes are equal."""
+        digest = hashlib.sha256()
+        for node in self.nodes:
+            arguments = fx.node.map_arg((node.args, node.kwargs), lambda each: self.order[each])
+            value = node.meta.get("val")
+            shape = (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else ""
+            digest.update(f"{node.op} {node.target if node.op == 'call_function' else ''} {arguments} {shape}\n".encode())
+        return digest.hexdigest()
+
+    def unread_bytes(self, op: fx.Node) -> int:
+        """Returns the bytes of results that no node reads. They live while the op runs."""
+        value = op.meta.get("val")
+        if not isinstance(value, (list, tuple)) or is_view(op):
+            return 0
+        read = {user.args[1] for user in op.users if user.target is operator.getitem}
+        return sum(tensor_bytes(each) for index, each in enumerate(value)
+                   if index not in read and isinstance(each, torch.Tensor))
+
+    def reads(self, op: fx.Node) -> list[fx.Node]:
+        """Returns the tensors that the op reads."""
+        return [node for node in op.all_input_nodes if is_tensor(node)]
+
+
+def is_tensor(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def is_symbolic_size(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def is_op(node: fx.Node) -> bool:
+    """Returns whether the node runs an op on tensors."""
+    return node.op == "call_function" and node.target is not operator.getitem and _has_tensor(node.meta.get("val"))
+
+
+def op_of(node: fx.Node) -> fx.Node:
+    """Returns the op that makes the node's tensor."""
+    return _source(node) if node.target is operator.getitem else node
+
+
+def is_view(node: fx.Node) -> bool:
+    """Returns whether the op's results share the bytes of its first input."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    if target is torch.ops.aten._unsafe_view.default:
+        return True
+    return any(result.alias_info is not None and not result.alias_info.is_write for result in target._schema.returns)
+
+
+def tensor_bytes(tensor: torch.Tensor) -> int:
+    return size_hint(tensor.numel()) * tensor.element_size()
+
+
+def size_hint(size: Any) -> int:
+    """Returns the size as a number. A symbolic size counts as its hint, or as 4096 without one."""
+    if isinstance(size, int):
+        return size
+    hint = getattr(size.node, "hint", None)
+    return int(hint) if hint is not None else 4096
+
+
+def op_name(node: fx.Node) -> str:
+    """Returns the op's name as traces have it: "aten::add.Tensor"; the overload `default` is omitted."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return f"higher_order::{getattr(node.target, '__name__', node.target)}"
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
+
+
+def is_random(node: fx.Node) -> bool:
+    """Returns whether the op draws from a generator, so that running it again gives other numbers. Ops whose state was
+    made an input are deterministic."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    for position, argument in enumerate(target._schema.arguments):
+        if argument.name in RANDOM_ARGUMENTS:
+            given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
+            return not isinstance(given, (int, float)) or given > 0
+    return True
+
+
+def is_collective(node: fx.Node) -> bool:
+    return getattr(node.target, "namespace", "") in ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional")
+
+
+def writes(node: fx.Node) -> bool:
+    """Returns whether the op writes to one of its arguments."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+def must_be_kept(node: fx.Node) -> bool:
+    """Returns whether running the op again would change the step: it draws, communicates or writes. torch marks ops with
+    other effects as ones to save."""
+    mark = node.meta.get("recompute")
+    return is_random(node) or is_collective(node) or writes(node) or getattr(mark, "name", "") == "MUST_SAVE"
+
+
+def _has_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, (list, tuple)) and any(isinstance(each, torch.Tensor) for each in value))
+
+
+def _source(node: fx.Node) -> fx.Node:
+    source = node.args[0]
+    assert isinstance(source, fx.Node)
+    return source
+
+
+def _leaves(arguments: Any) -> list[Any]:
+    if isinstance(arguments, (list, tuple)):
+        return [leaf for each in arguments for leaf in _leaves(each)]
+    return [arguments]
+
+
+def _modules_of(node: fx.Node) -> Iterator[tuple[str, Any]]:
+    """Yields the path and the class of each module that was running, from the outermost."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    for path, module_class in stack.values():
+        yield _plain(str(path)), module_class
+
+
+def _plain(path: str) -> str:
+    """Returns "model.layers.0" for each way in which torch writes it, such as L['self']._modules['layers']._modules['0']."""
+    path = re.sub(r"\[['\"]?([^'\"\]]*)['\"]?\]", r".\1", path)
+    path = re.sub(r"getattr\((.*?), ['\"](\w+)['\"]\)", r"\1.\2", path)
+    names = [name for name in path.split(".") if name not in ("", "_modules", "_checkpoint_wrapped_module", "_orig_mod")]
+    return ".".join(names[2:] if names[:2] == ["L", "self"] else names)
+
+
+def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
+    """Returns the layer of each op of forward. Ops of layers are consecutive: an op of an earlier layer, or of none,
+    that runs between two ops of a layer belongs to that layer."""
+    lists: dict[str, dict[int, Any]] = {}
+    for node in forward:
+        for path, module_class in _modules_of(node):
+            match = _ELEMENT.match(path)
+            if match:
+                lists.setdefault(match[1], {})[int(match[2])] = module_class
+    taken = [name for name, classes in lists.items() if len(classes) > 1 and len(set(map(str, classes.values()))) == 1]
+    outermost = {name for name in taken if not any(name.startswith(f"{other}.") for other in taken)}
+    found = _consecutive([_layer_in(node, outermost) for node in forward])
+    if sum(layer is not None for layer in found) < MIN_COVERED_RATIO * len(forward):
+        found = [Layer("layers", 0)] * len(forward)
+    return {node: layer for node, layer in zip(forward, found, strict=True) if layer is not None}
+
+
+def _layer_in(node: fx.Node, lists: set[str]) -> Layer | None:
+    for path, _ in _modules_of(node):
+        match = _ELEMENT.match(path)
+        if match and match[1] in lists:
+            return Layer(match[1], int(match[2]))
+    return None
+
+
+def _consecutive(layers: list[Layer | None]) -> list[Layer | None]:
+    last_of = {layer: index for index, layer in enumerate(layers) if layer is not None}
+    found: list[Layer | None] = []
+    seen: set[Layer] = set()
+    current: Layer | None = None
+    for index, layer in enumerate(layers):
+        if layer is not None and layer not in seen:
+            seen.add(layer)
+            current = layer
+        if current is not None and index > last_of[current]:
+            current = None
+        found.append(current)
+    return found

@@ -1,0 +1,131 @@
+"""Times of a joint graph's ops, as kernels of a compiled step.
+
+Matmuls and attention cost their arithmetic or their bytes, whichever takes longer. Inductor fuses elementwise ops with
+the ops that read them, so a fused op costs only the bytes that its kernel reads and writes. Views cost nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import fx
+from torch._functorch import partitioners
+
+from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view, op_name, size_hint, tensor_bytes
+
+MIN_TIME_NS = 1  # so that a plan with fewer ops is faster
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceRates:
+    """Rates of a device: arithmetic in half and in single precision, and memory traffic."""
+
+    name: str
+    half_flops_per_second: float
+    float_flops_per_second: float
+    bytes_per_second: float
+
+
+# Only ratios matter to a choice of plans. A CPU core does about 50 GFLOP/s and moves about 10 GB/s.
+CPU = DeviceRates("cpu", 5e10, 5e10, 1e10)
+# The cards' data sheets: dense bfloat16, float32 without TF32, memory bandwidth.
+CARDS = (DeviceRates("h100", 989.5e12, 67e12, 3.35e12), DeviceRates("h200", 989.5e12, 67e12, 4.8e12),
+         DeviceRates("l40s", 362.05e12, 91.6e12, 0.864e12), DeviceRates("a100", 312e12, 19.5e12, 2.039e12),
+         DeviceRates("b200", 2250e12, 75e12, 8e12))
+
+
+def rates_of(device: str) -> DeviceRates:
+    """Returns the rates of "cpu", of a card ("h100"), or of "cuda", the card of this machine. Raises ValueError for an
+    unknown name."""
+    names = torch.cuda.get_device_name().lower() if device == "cuda" and torch.cuda.is_available() else device.lower()
+    found = [rates for rates in (CPU, *CARDS) if rates.name in names]
+    if found:
+        return found[-1]
+    if device == "cuda":
+        return CARDS[0]
+    raise ValueError(f"device is {device!r}; known are {', '.join(rates.name for rates in (CPU, *CARDS))}")
+
+
+_REDUCTIONS = {torch.ops.aten.sum, torch.ops.aten.mean, torch.ops.aten.amax, torch.ops.aten.amin, torch.ops.aten.var_mean,
+               torch.ops.aten.var, torch.ops.aten.max, torch.ops.aten.min, torch.ops.aten.prod, torch.ops.aten.argmax,
+               torch.ops.aten._softmax, torch.ops.aten._log_softmax, torch.ops.aten.cumsum}
+
+
+class OpCosts:
+    """Times of ops in nanoseconds. `fuses` says whether the backend fuses elementwise ops."""
+
+    def __init__(self, joint: JointGraph, rates: DeviceRates, *, fuses: bool):
+        self.device = rates.name
+        self._joint = joint
+        self._rates = rates
+        self._fuses = fuses
+
+    def time_ns(self, op: fx.Node) -> int:
+        """Returns the time of running the op once more."""
+        if is_view(op) or not self._joint.results(op):
+            return 0
+        moved = sum(self._joint.bytes_of(node) for node in self._joint.reads(op) if not self._is_inside_kernel(node))
+        moved += sum(self._joint.bytes_of(node) for node in self._joint.results(op) if not self._is_inside_kernel(node))
+        seconds = max(flops_of(op) / self._rate(op), moved / self._rates.bytes_per_second)
+        return max(MIN_TIME_NS, round(seconds * 1e9))
+
+    def _rate(self, op: fx.Node) -> float:
+        is_half = any(is_tensor(node) and node.meta["val"].element_size() <= 2 for node in op.all_input_nodes)
+        return self._rates.half_flops_per_second if is_half else self._rates.float_flops_per_second
+
+    def _is_inside_kernel(self, node: fx.Node) -> bool:
+        return self._fuses and is_inside_kernel(node)
+
+
+def is_elementwise(node: fx.Node) -> bool:
+    """Returns whether Inductor computes each element of the result from elements of the inputs."""
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and not is_reduction(node) and (
+        torch.Tag.pointwise in target.tags or partitioners.get_default_op_list().is_fusible(node))
+
+
+def is_reduction(node: fx.Node) -> bool:
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and (
+        torch.Tag.reduction in target.tags or target.overloadpacket in _REDUCTIONS)
+
+
+def is_inside_kernel(node: fx.Node, users: list[fx.Node] | None = None) -> bool:
+    """Returns whether Inductor computes the value inside the kernels that read it, so that no memory holds it. `users`
+    are the nodes that read it in this graph."""
+    if not is_elementwise(node) or is_view(node):
+        return False
+    read_by = _readers(node, list(node.users) if users is None else users)
+    return bool(read_by) and all(is_elementwise(user) or is_reduction(user) for user in read_by)
+
+
+def _readers(node: fx.Node, users: list[fx.Node]) -> list[fx.Node]:
+    """Returns the ops that read the value, through views."""
+    found = []
+    for user in users:
+        found += _readers(user, list(user.users)) if is_view(user) else [user]
+    return found
+
+
+def flops_of(op: fx.Node) -> int:
+    """Returns the floating-point operations of a matmul, a convolution or attention; 0 for other ops."""
+    name = op_name(op).partition(".")[0]
+    shapes = [[size_hint(size) for size in node.meta["val"].shape] for node in op.all_input_nodes if is_tensor(node)]
+    if name in ("aten::mm", "aten::bmm", "aten::_grouped_mm") and len(shapes) >= 2:
+        return 2 * _product(shapes[0]) * shapes[1][-1]
+    if name in ("aten::addmm", "aten::baddbmm") and len(shapes) >= 3:
+        return 2 * _product(shapes[1]) * shapes[2][-1]
+    if "attention" in name and len(shapes) >= 3:
+        query, key = (shapes[1], shapes[2]) if "backward" in name else (shapes[0], shapes[1])
+        if len(query) == 4 and len(key) == 4:
+            return (10 if "backward" in name else 4) * _product(query) * key[2]
+    if name == "aten::convolution" and len(shapes) >= 2 and isinstance(op.meta["val"], torch.Tensor):
+        return 2 * tensor_bytes(op.meta["val"]) // op.meta["val"].element_size() * _product(shapes[1][1:])
+    return 0
+
+
+def _product(sizes: list[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product

@@ -1,0 +1,134 @@
+"""Splits a joint graph into forward and backward as a plan says, where Inductor would choose saved values itself.
+
+PyTorch's own partitioner does the work. It asks this class which values to save, and in which order backward runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pathlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import fx
+from torch._functorch import partitioners
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+from rematch._library import Refused, RematchError
+from rematch.compiled.joint_graph import JointGraph
+from rematch.compiled.options import Option, nodes_of
+from rematch.compiled.schedule import schedule_of
+
+CHECKPOINT_MARKS = ("MUST_RECOMPUTE", "PREFER_RECOMPUTE")
+
+Choose = Callable[[JointGraph], Option]
+
+
+class Partitioner(CustomPartitionerFn):
+    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph, and
+    `identity` names everything that its answers depend on.
+
+    If `choose` fails in another way than by a RematchError, PyTorch's choice is taken, with one warning. Raises Refused
+    for a graph with checkpoint regions of its own."""
+
+    def __init__(self, choose: Choose, identity: str):
+        self._choose = choose
+        self._identity = identity
+        self.chosen: list[Option] = []  # one for each graph that was partitioned
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what Inductor's caches need: they pickle the settings of a compilation for their keys."""
+        return {"_identity": self.uuid()}
+
+    def uuid(self) -> str:
+        """Returns a hash of this folder's sources and of the plan. Inductor's caches use it as a part of their keys."""
+        return hashlib.sha256("\n".join((sources_sha256(), torch.__version__, self._identity)).encode()).hexdigest()
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object],
+                 **kwargs: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        require_no_checkpoint(gm)
+        num_forward_outputs: int = kwargs["num_fwd_outputs"]
+        ordered_names: list[str] = []
+        original = partitioners.choose_saved_values_set
+
+        def choose_saved(graph: fx.Graph, info: Any, memory_budget: float = 1) -> list[fx.Node]:
+            try:
+                joint = JointGraph(graph, info.inputs, info.required_fw_nodes, info.tangents_closure,
+                                   info.static_lifetime_input_nodes, num_forward_outputs)
+                option = self._choose(joint)
+                saved = nodes_of(joint, option)
+                order = schedule_of(joint, saved, by_layer=option.by_layer).backward
+            except RematchError:
+                raise
+            except Exception as error:  # a graph with a part that nobody foresaw must still compile
+                warnings.warn(f"rematch: PyTorch chooses what this compiled graph saves, because its plan failed: "
+                              f"{type(error).__name__}: {error}", stacklevel=2)
+                return list(original(graph, info, memory_budget=memory_budget))
+            self.chosen.append(option)
+            ordered_names.extend(node.name for node in order)
+            return saved
+
+        with _decisions_replaced(choose_saved, ordered_names):
+            return partitioners.min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
+
+
+@contextlib.contextmanager
+def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_names: list[str]) -> Iterator[None]:
+    """Replaces two decisions of PyTorch's partitioner. torch compiles one graph at a time, under its own lock."""
+    reorder = partitioners.reordering_to_mimic_autograd_engine
+
+    def order(module: fx.GraphModule) -> fx.GraphModule:
+        return in_order(module, ordered_names) if ordered_names else reorder(module)
+
+    with mock.patch.object(partitioners, "choose_saved_values_set", choose_saved), \
+            mock.patch.object(partitioners, "reordering_to_mimic_autograd_engine", order):
+        yield
+
+
+def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
+    """Returns the module with the named nodes in this order, each after what it reads. Other nodes keep their order."""
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    order = {node: index for index, node in enumerate(module.graph.nodes)}
+    by_name = {node.name: node for node in module.graph.nodes}
+
+    def add(node: fx.Node) -> None:
+        needed: set[fx.Node] = set()
+        stack = [node]
+        while stack:
+            each = stack.pop()
+            if each not in needed and each not in copies:
+                needed.add(each)
+                stack += each.all_input_nodes
+        for each in sorted(needed, key=order.__getitem__):
+            copies[each] = graph.node_copy(each, copies.__getitem__)
+
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            add(node)
+    for name in names:
+        if name in by_name:
+            add(by_name[name])
+    for node in module.graph.nodes:
+        add(node)
+    return fx.GraphModule(module, graph)
+
+
+def require_no_checkpoint(module: fx.GraphModule) -> None:
+    """Raises Refused if torch.utils.checkpoint or its selective form has marked nodes of the graph."""
+    for node in module.graph.nodes:
+        mark = getattr(node.meta.get("recompute"), "name", "")
+        if "ac_graph_id" in node.meta or mark in CHECKPOINT_MARKS:
+            raise Refused("torch.utils.checkpoint marks ops of this compiled graph, where the plan is to decide what is kept; turn "
+                          "it off (model.gradient_checkpointing_disable())")
+
+
+def sources_sha256() -> str:
+    """Returns a hash of the Python sources that make a plan."""
+    digest = hashlib.sha256()
+    for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,124 @@
+"""The peak of a compiled step: the bytes of every tensor from the node that allocates it to the last node that reads it,
+over both graphs.
+
+Without fusion this is exact for graphs that run op by op, as under aot_eager. With fusion it follows Inductor: a value
+inside a kernel takes no memory, and a kernel writes over an input of the same size that nothing reads later."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+
+from torch import fx
+
+from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
+from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
+from rematch.compiled.schedule import Schedule
+
+
+@dataclasses.dataclass(frozen=True)
+class PhasePeaks:
+    """Bytes of one call of a graph, without parameters, constants and the gradients that earlier calls made.
+
+    `forward` and `backward` are the peaks of the graphs. `held` lives from forward to backward, and `returned` is the
+    part of it that lives to the end of the step. `gradients` is what parameters get."""
+
+    forward: int
+    held: int
+    backward: int
+    returned: int
+    gradients: int
+
+    def step(self) -> int:
+        """Returns the peak of a step that calls the graph once."""
+        return max(self.forward, self.backward)
+
+
+def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeaks:
+    """Returns the peaks of a call of the graph."""
+    activations = set(joint.activation_inputs)
+    constants = {node for node in joint.nodes if node.op == "placeholder"} - set(joint.tangents) - activations
+    returned = {joint.root(node) for node in joint.forward_outputs if node not in joint.dropped_outputs} - constants - activations
+    saved = {joint.root(node) for node in schedule.saved if is_tensor(node)} - constants
+    forward = _Run(joint, schedule.forward, constants, returned | saved | activations, fuses=fuses)
+    tangents = {node for node in joint.tangents if is_tensor(node)}
+    gradients = {joint.root(node) for node in joint.backward_outputs} - constants
+    backward = _Run(joint, schedule.backward, constants, gradients | returned, fuses=fuses)
+    for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
+    return PhasePeaks(forward.peak(activations), _total(joint, returned | saved), backward.peak(saved | tangents | returned),
+                      _total(joint, returned), _total(joint, for_parameters))
+
+
+def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
+    return sum(map(joint.bytes_of, roots))
+
+
+class _Run:
+    """One graph's run. Others hold `constants`, and `kept` are the roots that outlive the graph."""
+
+    def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
+        self._joint = joint
+        self._order = order
+        self._constants = constants
+        self._kept = kept
+        self._fuses = fuses
+        self._in_kernel = self._inside_kernels() if fuses else set()
+
+    def _inside_kernels(self) -> set[fx.Node]:
+        users = defaultdict(list)
+        for node in self._order:
+            for each in node.all_input_nodes:
+                users[each].append(node)
+        return {node for node in self._order if node not in self._kept and is_inside_kernel(node, users[node])}
+
+    def peak(self, alive: set[fx.Node]) -> int:
+        """Returns the most bytes at once. `alive` are the roots that exist at the beginning."""
+        size_of, last_use = self._joint.bytes_of, self._last_uses()
+        ends = defaultdict(list)
+        for root in {*last_use, *alive}:
+            if root not in self._kept and root not in self._constants:
+                ends[last_use.get(root, 0)].append(root)
+        live = peak = sum(map(size_of, alive))
+        made = set(alive)
+        for index, node in enumerate(self._order):
+            fresh = self._allocated_by(node, made)
+            unread = self._joint.unread_bytes(node) if fresh else 0
+            size = sum(map(size_of, fresh))
+            dying = [root for root in ends[index] if root in made]
+            peak = max(peak, live + size + unread - self._overwritten(node, fresh, dying))
+            made.update(fresh)
+            live += size - sum(size_of(root) for root in ends[index] if root in made)
+        return peak
+
+    def _allocated_by(self, node: fx.Node, made: set[fx.Node]) -> list[fx.Node]:
+        if not is_op(node) or node in self._in_kernel:
+            return []
+        roots = dict.fromkeys(map(self._joint.root, self._joint.results(node)))
+        return [root for root in roots if root not in made and root not in self._constants and root.op != "placeholder"]
+
+    def _overwritten(self, node: fx.Node, fresh: list[fx.Node], dying: list[fx.Node]) -> int:
+        """Returns the bytes of a result that Inductor puts in the place of an input."""
+        if not self._fuses or len(fresh) != 1 or not is_elementwise(node):
+            return 0
+        size = self._joint.bytes_of(fresh[0])
+        return size if any(self._joint.bytes_of(root) == size for root in dying) else 0
+
+    def _last_uses(self) -> dict[fx.Node, int]:
+        """Returns the index of the last node that reads each root. A value inside a kernel is read where its kernel
+        runs, so what it reads lives as long."""
+        root_of = self._joint.root
+        read_by: dict[fx.Node, set[fx.Node]] = {}  # what a value inside a kernel reads
+        last: dict[fx.Node, int] = {}
+        for index, node in enumerate(self._order):
+            roots = {root_of(each) for each in node.all_input_nodes}
+            if self._in_kernel:
+                inside = [root for root in roots if root in read_by]
+                roots = roots.union(*(read_by[root] for root in inside)).difference(inside)
+            if node in self._in_kernel:
+                read_by[node] = roots
+            for root in roots:
+                last[root] = index
+            if is_op(node):
+                for result in self._joint.results(node):
+                    last[root_of(result)] = index
+        return last

@@ -1,0 +1,141 @@
+"""Turns a plan into the values that forward saves, and the order in which backward recomputes.
+
+Backward keeps the order of its own ops. A recomputed op runs as late as its first use allows, or with the other
+recomputed ops of its layer; which one has the lower peak depends on the plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from torch import fx
+
+from rematch.compiled.joint_graph import JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, must_be_kept, op_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """The order of both graphs. `forward` and `backward` also have the nodes that unpack results. `saved` are the values
+    that forward hands to backward, inputs included; `recomputed` are the ops that run in both."""
+
+    forward: list[fx.Node]
+    backward: list[fx.Node]
+    saved: list[fx.Node]
+    recomputed: list[fx.Node]
+
+
+def recomputed_ops(joint: JointGraph, plan: dict[str, Any]) -> set[fx.Node]:
+    """Returns the ops that the plan does not keep."""
+    first: dict[str, int] = {}
+    end: dict[str, int] = {}
+    for index, op in enumerate(joint.forward):
+        layer = joint.layer_of.get(op)
+        if layer is not None:
+            scope = f"{layer.name}.{layer.index}"
+            first.setdefault(scope, index)
+            end[scope] = index + 1
+    found: set[fx.Node] = set()
+    for region in plan["regions"]:
+        ops = joint.forward[first[region["first_scope"]]:end[region["last_scope"]]]
+        planned = plan["types"][region["type"]]["ops"]
+        found |= {op for op, treated in zip(ops, planned, strict=True) if treated["treatment"] == "recompute"}
+    return {op for op in found if not must_be_kept(op)}
+
+
+def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx.Node, Any]) -> list[fx.Node]:
+    """Returns what forward may save: inputs, symbolic sizes, results of kept ops, and results of recomputed ops that
+    another region reads. Views of saved values are made again, at no cost."""
+    crossing = _read_by_other_regions(joint, region_of)
+    saved: dict[fx.Node, None] = dict.fromkeys(joint.inputs)
+    for node in joint.nodes:
+        if node.op != "call_function" or not joint.is_forward(node) or node in saved:
+            continue
+        if is_symbolic_size(node):
+            saved[node] = None
+        elif is_tensor(node) and joint.root(node) not in saved and (op_of(node) not in recomputed or node in crossing):
+            saved[node] = None
+    return list(saved)
+
+
+def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
+    """Returns the region of each op that is in one."""
+    layers = list(dict.fromkeys(joint.layer_of.values()))
+    scopes = [f"{layer.name}.{layer.index}" for layer in layers]
+    region_of_layer: dict[Layer, int] = {}
+    for number, region in enumerate(plan["regions"]):
+        for layer in layers[scopes.index(region["first_scope"]):scopes.index(region["last_scope"]) + 1]:
+            region_of_layer[layer] = number
+    return {op: region_of_layer[layer] for op, layer in joint.layer_of.items() if layer in region_of_layer}
+
+
+def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> set[fx.Node]:
+    """Returns the roots that an op outside their region reads. Without them backward would recompute across regions."""
+    found: set[fx.Node] = set()
+    for op in joint.forward:
+        if is_view(op):
+            continue
+        for node in joint.reads(op):
+            root = joint.root(node)
+            if root.op != "placeholder" and region_of.get(op_of(root)) != region_of.get(op):
+                found.add(root)
+    found |= {joint.root(node) for node in joint.forward_outputs}
+    return found
+
+
+def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) -> Schedule:
+    """Returns the order of both graphs for these saved values. With `by_layer` the first use of a recomputed value makes
+    backward recompute the whole layer, otherwise only what the use needs."""
+    offered = list(saved)
+    available = {node for node in joint.nodes if node.op == "placeholder"} | set(offered)
+    backward = joint.demand_order(available)
+    if by_layer:
+        backward = _grouped_by_layer(joint, backward)
+    used = {node for op in backward for node in op.all_input_nodes} | set(joint.backward_outputs)
+    kept = [node for node in offered if node in used]
+    needed = _needed({*kept, *joint.forward_outputs})
+    forward = [node for node in joint.nodes if node.op == "call_function" and node in needed]
+    recomputed = [node for node in backward if joint.is_forward(node) and is_op(node)]
+    return Schedule(forward, backward, kept, recomputed)
+
+
+def _needed(wanted: set[fx.Node]) -> set[fx.Node]:
+    needed: set[fx.Node] = set()
+    stack = list(wanted)
+    while stack:
+        node = stack.pop()
+        if node not in needed:
+            needed.add(node)
+            stack += node.all_input_nodes
+    return needed
+
+
+def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
+    """Moves each layer's recomputed nodes to the first of them, in forward's order."""
+    groups: dict[Layer, list[fx.Node]] = {}
+    for node in backward:
+        layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None
+        if layer is not None:
+            groups.setdefault(layer, []).append(node)
+    found: list[fx.Node] = []
+    made: set[fx.Node] = set()
+    in_backward = set(backward)
+
+    def add(node: fx.Node) -> None:
+        stack = [node]
+        while stack:
+            last = stack[-1]
+            missing = [each for each in last.all_input_nodes if each in in_backward and each not in made]
+            if last in made or not missing:
+                stack.pop()
+                if last not in made:
+                    made.add(last)
+                    found.append(last)
+            else:
+                stack += missing
+    for node in backward:
+        layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None
+        for each in sorted(groups.pop(layer, []), key=joint.order.__getitem__) if layer is not None else ():
+            add(each)
+        add(node)
+    return found

@@ -1,0 +1,65 @@
+"""Chooses one option for each graph of a step, so that the step fits a budget.
+
+A step calls graphs one after another in forward, and in the opposite order in backward. A graph that is called several
+times, such as that of a layer, has one option for all calls."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from rematch.compiled.options import Option
+
+MAX_COMBINATIONS = 50_000
+
+
+def step_peak(calls: Sequence[Option]) -> int:
+    """Returns the peak of a step that makes these calls, without the bytes that are held from before the step."""
+    held = list(itertools.accumulate((call.peaks.held for call in calls), initial=0))
+    peak = max(before + call.peaks.forward for before, call in zip(held, calls, strict=False))
+    gradients = returned = 0
+    for before, call in zip(reversed(held[:-1]), reversed(calls), strict=True):
+        peak = max(peak, before + gradients + returned + call.peaks.backward)
+        gradients += call.peaks.gradients
+        returned += call.peaks.returned
+    return peak
+
+
+def recompute_ns(calls: Sequence[Option]) -> int:
+    return sum(call.recompute_ns for call in calls)
+
+
+def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
+    """Returns the option of each graph so that the step recomputes for the shortest time within the limit. Returns the
+    options with the lowest peak if none fits, or without a limit. `calls` names the graph of each call."""
+    thinned = _thinned(options)
+    best: tuple[tuple[int, int], dict[str, Option]] | None = None
+    for combination in itertools.product(*thinned.values()):
+        chosen = dict(zip(thinned, combination, strict=True))
+        sequence = [chosen[name] for name in calls]
+        peak, time = step_peak(sequence), recompute_ns(sequence)
+        excess = peak if limit is None else max(0, peak - limit)
+        rank = (excess, time if excess == 0 or limit is None else peak)
+        if best is None or rank < best[0]:
+            best = rank, chosen
+    assert best is not None
+    return best[1]
+
+
+def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]:
+    """Returns the options that no other option of their graph dominates, few enough to try all combinations."""
+    fronts = {name: _front(each) for name, each in options.items()}
+    most = max(2, math.floor(MAX_COMBINATIONS ** (1 / max(1, len(fronts)))))
+    return {name: front if len(front) <= most else
+            [front[round(index * (len(front) - 1) / (most - 1))] for index in range(most)] for name, front in fronts.items()}
+
+
+def _front(options: Sequence[Option]) -> list[Option]:
+    """Returns the options that need more time than any that is no larger in held bytes and in both peaks."""
+    found: list[Option] = []
+    for option in sorted(options, key=lambda each: (each.recompute_ns, each.peaks.step(), each.peaks.held)):
+        if not any(other.peaks.held <= option.peaks.held and other.peaks.forward <= option.peaks.forward
+                   and other.peaks.backward <= option.peaks.backward for other in found):
+            found.append(option)
+    return found

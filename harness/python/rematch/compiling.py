@@ -1,0 +1,218 @@
+"""Compiles a model with torch.compile so that a step follows a plan."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from rematch._library import PlanError, Refused, RematchError
+from rematch._progress import announced, say
+from rematch._recorder import recorder_of
+from rematch._step import left_as_it_was, loss_of
+from rematch.blocks import find_blocks
+from rematch.planning import bytes_of, predict, resolve, size_text
+from rematch.tracing import constant_bytes_of, parameters_of
+
+if TYPE_CHECKING:
+    from rematch.compiled.joint_graph import JointGraph
+    from rematch.compiled.options import Option, Planner
+    from rematch.compiled.partitioner import Partitioner
+
+Model = TypeVar("Model", bound=torch.nn.Module)
+
+
+def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, budget: str | int | None = None,
+            policy: str | None = None, per_block: bool = False, backend: str = "inductor", device: str | None = None,
+            optimizer: str = "adamw", options: dict[str, Any] | None = None, **keywords: Any) -> Model:
+    """Compiles the model in place, as model.compile() does, so that its step follows a plan. Returns the model.
+
+    Give one of two:
+      - `budget`, "24GiB" or a number of bytes. The fastest plan is searched whose predicted peak fits. The peak counts
+        parameters, buffers, gradients, the state of `optimizer`, and what the compiled graphs hold. It does not count
+        what eager code outside of them holds. `step()` runs forward on one batch and returns the loss.
+      - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name of `rematch list`.
+
+    `per_block` compiles each layer by itself, with one plan for all layers that share a graph. `backend` is "inductor",
+    or "aot_eager", which runs graphs op by op. Op times are those of `device`'s data sheet ("h100"), by default of the
+    device of the model. `options` and other keywords go to torch.compile.
+
+    A graph that the step did not run, such as that of another batch size, is searched when it is compiled. Inductor's
+    caches work: an equal plan finds its graphs in them.
+
+    Raises PlanError if no plan fits, with the lowest peak. Raises Refused for a model under rematch.apply(), for graphs
+    with torch.utils.checkpoint in them, and for an unsupported torch. Raises ValueError for another backend."""
+    from rematch.compiled.backends import require_backend, require_torch
+
+    require_backend(backend)
+    if (budget is None) == (policy is None):
+        raise ValueError("compile needs one of budget='24GiB' and policy='attn_only'")
+    if (budget is None) != (step is None):
+        raise ValueError("compile needs step=... with a budget, and none with a policy; it is a function that runs forward and "
+                         "returns the loss")
+    require_torch()
+    if recorder_of(model) is not None:
+        raise Refused("the model follows an eager plan; call rematch.remove(model) before rematch.compile(model)")
+    device = _device_of(model) if device is None else device
+    modules: list[torch.nn.Module] = [model]
+    if per_block:
+        modules = [module for blocks in find_blocks(model).values() for module in blocks]
+    if not modules:
+        raise RematchError(f"{type(model).__name__} has no list of layers, so per_block has nothing to compile")
+    if policy is not None:
+        made = partitioner(policy, device=device, backend=backend)
+    else:
+        assert budget is not None and step is not None
+        made = _searched(model, modules, step, bytes_of(budget), backend, device, optimizer, keywords)
+    _compile_with(modules, made, backend, options, keywords)
+    return model
+
+
+def partitioner(plan: str | int, *, device: str = "cpu", optimizer: str = "adamw", backend: str = "inductor") -> Partitioner:
+    """Returns a partitioner for torch.compile's option "custom_partitioner_fn", without a step to look at.
+
+        torch.compile(model, options={"custom_partitioner_fn": rematch.partitioner("attn_only")})
+
+    `plan` is a policy ("full", "attn_only", "save_mm", "nth_first(2)"), or a budget: "24GiB", or a number of bytes. With a
+    budget each graph gets the fastest plan whose step fits by itself; the peak counts the graph's inputs, the state of
+    `optimizer` for its parameters, gradients, and all outputs of forward. Use rematch.compile() if a step runs several
+    graphs. `device` and `backend` are as for compile().
+
+    Compiling raises PlanError if no plan fits, with the lowest peak, or if the policy does not apply to a graph."""
+    from rematch.compiled.backends import require_backend, require_torch
+    from rematch.compiled.op_costs import rates_of
+    from rematch.compiled.options import Planner
+    from rematch.compiled.partitioner import Partitioner
+
+    require_torch()
+    rates, fuses = rates_of(device), require_backend(backend) == "inductor"
+    is_budget = not isinstance(plan, str) or plan[:1].isdigit()
+    limit = bytes_of(plan) if is_budget else 0
+
+    def choose(joint: JointGraph) -> Option:
+        planner = Planner(joint, rates, fuses=fuses)
+        return _fitting(planner, limit, optimizer) if is_budget else planner.named(str(plan))
+    return Partitioner(choose, repr((plan, rates, optimizer, fuses)))
+
+
+def _fitting(planner: Planner, limit: int, optimizer: str) -> Option:
+    before = _bytes_before(planner.trace, optimizer)
+    options = planner.options()
+    fitting = [option for option in options if before + option.peaks.step() <= limit]
+    if not fitting:
+        raise PlanError(_too_small(limit, before + min(option.peaks.step() for option in options)))
+    return min(fitting, key=lambda option: (option.recompute_ns, option.peaks.step()))
+
+
+def _too_small(limit: int, lowest: int) -> str:
+    return (f"no plan of the compiled step fits into {size_text(limit)}; the lowest peak is {size_text(lowest)}. Use a smaller "
+            "batch, or shard the model")
+
+
+def _bytes_before(trace: dict[str, Any], optimizer: str) -> int:
+    """Returns the bytes that parameters, constants and the optimizer's state hold."""
+    return int(predict(trace, resolve(trace, "none"), optimizer=optimizer)["before_bytes"])
+
+
+def _device_of(model: torch.nn.Module) -> str:
+    return next((parameter.device.type for parameter in model.parameters()), "cpu")
+
+
+def _compile_with(modules: list[torch.nn.Module], made: Partitioner, backend: str, options: dict[str, Any] | None,
+                  keywords: dict[str, Any]) -> None:
+    from rematch.compiled.backends import aot_eager
+
+    chosen: dict[str, Any] = {"backend": backend, "options": {**(options or {}), "custom_partitioner_fn": made}}
+    if backend == "aot_eager":
+        chosen = {"backend": aot_eager(made)}
+    for module in modules:
+        module.compile(**chosen, **keywords)
+
+
+def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Callable[[], torch.Tensor], limit: int, backend: str,
+              device: str, optimizer: str, keywords: dict[str, Any]) -> Partitioner:
+    from rematch.compiled.capture import Capture
+    from rematch.compiled.op_costs import rates_of
+    from rematch.compiled.options import Planner
+    from rematch.compiled.partitioner import Partitioner
+    from rematch.compiled.sequence import fastest_within, recompute_ns, step_peak
+
+    rates, fuses = rates_of(device), backend == "inductor"
+    with announced("reading the step's graphs"):
+        capture = _captured(Capture(backend), model, modules, step, keywords)
+    with announced("searching"):
+        planners = {name: Planner(joint, rates, fuses=fuses) for name, joint in capture.graphs.items()}
+        options = {name: planner.options() for name, planner in planners.items()}
+    calls = [call.graph for call in capture.calls]
+    before = _bytes_before_step(model, list(planners.values()), optimizer)
+    chosen = fastest_within(options, calls, limit - before)
+    sequence = [chosen[name] for name in calls]
+    peak = before + step_peak(sequence)
+    if peak > limit:
+        lowest = fastest_within(options, calls, None)
+        raise PlanError(_too_small(limit, before + step_peak([lowest[name] for name in calls])))
+    plain = before + step_peak([_plain(options[name]) for name in calls])
+    plans = ", ".join(f"{option.name} ({option.num_recomputed} ops recomputed)" for option in chosen.values())
+    say(f"compiled plan for {size_text(limit)}: {plans}; predicted peak {size_text(peak)} instead of {size_text(plain)}")
+    told: list[str] = []
+
+    def choose(joint: JointGraph) -> Option:
+        found = chosen.get(joint.fingerprint())
+        if found is not None:
+            return found
+        planner = Planner(joint, rates, fuses=fuses)
+        if len(set(calls)) == 1 == len(calls):
+            try:
+                return _fitting(planner, limit, optimizer)
+            except PlanError as error:
+                _warn_once(told, str(error))
+        else:
+            _warn_once(told, "a graph was compiled that step() did not run; it gets the plan with the lowest peak")
+        return min(planner.options(), key=lambda option: (option.peaks.step(), option.recompute_ns))
+    key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
+    return Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}")
+
+
+def _plain(options: list[Option]) -> Option:
+    return min(options, key=lambda option: (option.recompute_ns, option.peaks.step()))
+
+
+def _warn_once(told: list[str], what: str) -> None:
+    if what not in told:
+        told.append(what)
+        warnings.warn(f"rematch: {what}", stacklevel=2)
+
+
+def _captured(capture: Any, model: torch.nn.Module, modules: list[torch.nn.Module], step: Callable[[], torch.Tensor],
+              keywords: dict[str, Any]) -> Any:
+    """Runs the step's forward, and reads its graphs. The modules are not compiled afterwards."""
+    from torch._dynamo.exc import BackendCompilerFailed
+    from torch._functorch import config as functorch_config
+
+    model.zero_grad(set_to_none=True)
+    try:
+        for module in modules:
+            module.compile(backend=capture.backend, **{name: value for name, value in keywords.items() if name != "mode"})
+        with left_as_it_was(model), functorch_config.patch(enable_autograd_cache=False):
+            loss = loss_of(model, step)
+            capture.note_dropped_outputs()
+            del loss
+    except BackendCompilerFailed as error:
+        if isinstance(error.inner_exception, RematchError):
+            raise error.inner_exception from None
+        raise
+    finally:
+        for module in modules:
+            module._compiled_call_impl = None
+    if not capture.calls:
+        raise RematchError(f"step() ran no compiled graph with gradients; does it call this {type(model).__name__}?")
+    return capture
+
+
+def _bytes_before_step(model: torch.nn.Module, planners: list[Planner], optimizer: str) -> int:
+    """Returns the bytes of parameters, buffers and the optimizer's state, and of the step's inputs."""
+    constants = constant_bytes_of(model) + sum(planner.batch_bytes for planner in planners)
+    return _bytes_before(planners[0].trace | parameters_of(model) | {"constant_bytes": constants}, optimizer)
