@@ -23,7 +23,7 @@ struct JobScript {
 };
 
 // Returns the part of a task's time limit that a worker may use. Slurm's warning signal may come up
-// to a minute early, and the last comparison needs time to stop in order. Negative if the limit is
+// to a minute early, and the last comparison needs time to stop cleanly. Negative if the limit is
 // too short.
 std::chrono::seconds worker_time(std::chrono::minutes limit);
 

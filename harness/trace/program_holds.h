@@ -18,8 +18,8 @@ class ProgramHolds {
   // calls are cheap.
   void watch(StorageId storage, const c10::Storage& tensors_storage);
 
-  // These two count references that are not the program's: references of saved tensors, and
-  // references that the recorder keeps.
+  // note_own_reference() and drop_own_reference() count references that do not belong to the
+  // program: references of saved tensors, and references that the recorder keeps.
   void note_own_reference(StorageId storage) { ++entry(storage).own_references; }
   void drop_own_reference(StorageId storage) { --entry(storage).own_references; }
 

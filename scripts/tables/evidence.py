@@ -159,7 +159,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Returns our step times as a report of PyTorch lists them beside its own."""
+    """Returns our step times, which a report of PyTorch lists next to its own."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:
@@ -174,8 +174,8 @@ def points_of_pytorch(evidence):
 
 
 def runs_of(evidence):
-    """Yields commands of `rematch run` on models that are not small, each with its verdict, its last words, and the
-    settings that all its points share."""
+    """Yields (verdict, end of the output, settings that all points share) for each command of `rematch run` on a
+    model that is not small."""
     for question, verdict in evidence.verdicts.items():
         for command in verdict["commands"]:
             words = command["command"]

@@ -90,8 +90,9 @@ void find_owners(const Trace& trace, const std::vector<RegionGraph>& graphs, Spa
   }
 }
 
-// Returns how many more bytes most_born_before() has than the start of the span's backward. This
-// may differ between spans of the same behaviour, because of the spans that run after them.
+// Returns the bytes by which most_born_before() exceeds the bytes at the start of the span's
+// backward. Spans of the same behaviour may differ in this, because of the spans that run after
+// them.
 Bytes excess_born_before(const Trace& trace, const RegionGraph& graph) {
   return std::max(most_born_before(trace, graph) - graph.other_bytes_before, Bytes{});
 }

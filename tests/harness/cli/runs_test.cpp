@@ -282,7 +282,7 @@ TEST_CASE("a run that exceeds the machine's memory does not start") {
 
 // The merged report includes the points of a share that measured nothing. The share therefore
 // states why each was not measured.
-TEST_CASE("a share that exceeds the machine's memory skips its points") {
+TEST_CASE("a share skips its points if they exceed the machine's memory") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
   CAPTURE(outcome.err);

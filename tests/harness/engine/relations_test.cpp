@@ -109,8 +109,8 @@ TEST_CASE("full peaks no higher than attn_only, and attn_only lower than none, e
   CHECK(f.run("attn_only").peak_bytes < f.run("full").peak_bytes);
 }
 
-// Dead saves are the only bytes by which a save list can exceed none: values that it keeps and that
-// backward does not read.
+// A save list can hold more bytes than policy none only because of dead saves: values that the list
+// keeps and backward does not read.
 TEST_CASE("keeping all costly ops holds less than policy none, except for dead saves") {
   for (const bool is_llama : {false, true}) {
     const ModelCase& which = is_llama ? kLlama : kWan;

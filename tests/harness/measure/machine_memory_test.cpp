@@ -91,7 +91,7 @@ TEST_CASE("unreadable limits and unreadable usage are ignored") {
   CHECK(machine.memory().available == Bytes{0});
 }
 
-TEST_CASE("unreadable values are unknown, and this machine has some memory") {
+TEST_CASE("values that cannot be read are absent, and this machine has some memory") {
   const testing::ScratchFolder empty;
   const MachineMemory nothing = machine_memory(empty.file("nowhere"));
   CHECK_FALSE(nothing.total.has_value());

@@ -57,7 +57,7 @@ std::vector<StepRecord> losses(double start, int steps, const std::string& tag) 
   return records;
 }
 
-// A point with the figures of a policy that saves `less` of none's 55 MiB.
+// A point with the figures of a policy that saves `less` of the 55 MiB of policy none.
 PointRecord representative_point(const std::string& policy, std::int64_t recomputed,
                                  std::int64_t less, double ratio, Schedule schedule) {
   PointRecord point = policy == "none" ? sample_point(policy, schedule)

@@ -39,7 +39,7 @@ struct Row {
 }  // namespace
 
 // Each row starts from a point of attn_only. Per step it recomputes 6 attention forwards and twice
-// as many matmuls. It saves 20 MiB and takes 1.1 times as long as none.
+// as many matmuls. It saves 20 MiB and takes 1.1 times as long as policy none.
 TEST_CASE("a verdict states the effect of a policy and its obstacles") {
   const std::vector<Row> rows = {
       {"a lower peak for more time", [](auto&, auto&) {}, VerdictKind::kLowersPeak,

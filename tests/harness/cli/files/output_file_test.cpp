@@ -41,7 +41,7 @@ void check_kept(const std::string& arguments, const std::string& file, const std
   CHECK(text_of(file) == before);
 }
 
-TEST_CASE("-o replaces no input, through links either") {
+TEST_CASE("-o never replaces an input, not even through a link") {
   const Files files;
   const std::string link = files.scratch.file("link.json");
   std::filesystem::create_symlink(files.report, link);

@@ -256,7 +256,7 @@ TEST_CASE("the bound is below every mix and meets the front at its ends") {
   }
 }
 
-TEST_CASE("a thinned front states how much it may miss") {
+TEST_CASE("a thinned front states an upper bound of the time that it may lose") {
   int num_gaps = 0;
   for (std::uint32_t seed = 0; seed < testing::num_seeds(200); ++seed) {
     CAPTURE(seed);

@@ -151,7 +151,7 @@ TEST_CASE("every link of a page has a target, and every figure has a link") {
   CHECK((std::set<std::string>(links.begin(), links.end()) == distinct));
 }
 
-TEST_CASE("a page shows the answers and folds long tables and everything else") {
+TEST_CASE("a page shows the answers, and folds long tables and all other parts") {
   const std::string page = page_of(representative_report());
   const auto is_folded = [](const std::string& text, const std::string& title) {
     return text.find("<summary><h3>" + title + "</h3>") != std::string::npos;
