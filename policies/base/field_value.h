@@ -90,9 +90,9 @@ void read_value(const JsonField& field, std::optional<T>& value) {
   if (!field.is_null()) read_value(field, value.emplace());
 }
 
-// Returns the JSON value of a record's field. Returns nullopt if the field is missing and may be
-// missing; the member then keeps its value. Throws FormatError if the field is missing but every
-// file of this version must have it.
+// Returns the JSON value of a record's field. Returns nullopt if an optional field is missing; the
+// member then keeps its value. Throws FormatError if the field is missing but every file of this
+// version must have it.
 std::optional<JsonField> value_of_field(const JsonField& object, const Field& field);
 
 template <HasFields Record>

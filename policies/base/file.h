@@ -24,11 +24,12 @@ inline constexpr Bytes kLargestJsonFile{std::int64_t{1} << 30};
 inline constexpr int kDeepestJson = 100;
 
 // Parses JSON. Throws FormatError with line and column if the text is empty or malformed, nests
-// deeper than kDeepestJson, or repeats a key in an object. Every message starts with `name`.
+// deeper than kDeepestJson, or has an object that repeats a key. Every message starts with `name`.
 Json parse_json(std::string_view text, const std::string& name);
 
 // Receives each element of a list as soon as it is read, with the document so far and the element's
-// index. Returns true if it consumed the element, which is then not kept in the document.
+// index. If the function returns true, it has consumed the element, and the document does not keep
+// it.
 using TakeElement = std::function<bool(const Json& so_far, const Json& element, std::size_t index)>;
 
 // Like parse_json, but first offers each element of the list under the document's key `list` to

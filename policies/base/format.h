@@ -29,7 +29,7 @@ std::string format_interval(const std::array<double, 2>& interval, int decimals,
 
 std::string format_part(std::size_t part, std::size_t all);  // "3 of 24"
 
-// How many of all items hold.
+// Returns for example "3 of 24": how many of all items satisfy a condition.
 struct Share {
   std::size_t part = 0;
   std::size_t all = 0;

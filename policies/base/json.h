@@ -26,12 +26,12 @@ void require_schema(const Json& json, std::string_view kind);
 // Returns the JSON as one line of ASCII. Accepts any text: bytes that are not UTF-8 become U+FFFD.
 std::string line_of(const Json& json);
 
-// Appends a member whose key the object does not have yet. The library's own insertion searches for
-// the key first. It also deep-copies all members whenever the object grows, because keys are const.
+// Appends a member whose key the object does not have yet. Unlike the library's insertion, does not
+// search for the key, and does not deep-copy all members when the object grows.
 Json& add_member(Json::object_t& object, std::string key, Json value);
 
-// A place in a JSON document. Every accessor throws FormatError with the path if the document holds
-// something else there. Refers to the document, which must outlive the field and must not change.
+// A place in a JSON document. Every accessor throws FormatError with the path if the value has
+// another type. The field refers to the document, which must outlive the field and must not change.
 // The path is searched only when an error needs it, so reading a valid document costs nothing
 // extra.
 class JsonField {
@@ -39,8 +39,8 @@ class JsonField {
   static constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-  // Refers to a whole document, or to a part that is found at `root_path` in the whole one.
-  // `root_path` must outlive the field too.
+  // Refers to a whole document, or to the part of a document at `root_path`. `root_path` must
+  // outlive the field too.
   explicit JsonField(const Json& root, const std::string* root_path = nullptr)
       : value_(&root), root_(&root), root_path_(root_path) {}
 

@@ -155,7 +155,7 @@ class Builder {
   Json root_;
   std::vector<Json*> open_;
   std::string key_;
-  // The keys of one object; a member, so that its memory is reused.
+  // Keys of one object. A member, so that its memory is reused.
   std::vector<std::string_view> keys_;
   std::string_view list_;
   const TakeElement& take_;  // may be empty

@@ -5,8 +5,8 @@
 
 namespace rematch {
 
-// Such errors are expected, so they are returned as a value and never thrown. `message` is one line
-// that names the value, the allowed range and what to do.
+// Invalid input is expected, so this error is returned as a value and never thrown. `message` is
+// one line that names the value, the allowed range and what to do.
 struct Rejected {
   std::string message;
 };

@@ -32,7 +32,7 @@ std::optional<std::vector<std::string>> parse_words(std::string_view text) {
   return words;
 }
 
-// Reads the arguments that an entry's factory takes, and calls the factory.
+// Converts the arguments to the types that an entry's factory takes, and calls the factory.
 class Caller {
  public:
   Caller(const CatalogueEntry& entry, std::string_view arguments)

@@ -19,8 +19,8 @@ struct Call {
 // Returns nullopt if the text does not have this form.
 std::optional<Call> parse_call(std::string_view text);
 
-// Makes the entry's policy with these arguments. Returns Rejected if they are not what the factory
-// takes, or if the factory rejects them.
+// Makes the entry's policy with these arguments. Returns Rejected if the factory takes other
+// arguments, or if the factory rejects their values.
 std::variant<Policy, Rejected> make_policy(const CatalogueEntry& entry, std::string_view arguments);
 
 }  // namespace rematch

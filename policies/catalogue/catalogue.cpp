@@ -62,7 +62,7 @@ std::string unknown(std::string_view text, std::string_view name) {
 }
 
 // Rejects a file that has the name of a different policy. Reports show a policy only by its name,
-// and a run finds its reference by it.
+// and a run finds its reference policy by name.
 std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   auto read = read_policy_file(path);
   auto* policy = std::get_if<Policy>(&read);

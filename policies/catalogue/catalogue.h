@@ -20,8 +20,8 @@ using PolicyFactory =
                  std::variant<Policy, Rejected> (*)(const std::vector<std::string>& words)>;
 
 struct CatalogueEntry {
-  // `call` is the name with its parameters, "nth_last(N)". Parameters in square brackets are a list
-  // that must be given; an empty list is [].
+  // `call` is the name with its parameters, "nth_last(N)". Square brackets around parameters mean a
+  // required list; [] is the empty list.
   CatalogueEntry(std::string_view call, std::string_view sentence, PolicyFactory factory)
       : name(call.substr(0, call.find('('))),
         parameters(call.substr(name.size())),

@@ -64,9 +64,9 @@ PlacedRegion region_of(const Trace& trace, ScopeId first, ScopeId last, std::vec
           {trace.scopes[first].first_op, trace.scopes[last].end_op}};
 }
 
-// Returns whether the scope `next` must start a new run of blocks. A new run starts if a block of
-// any list lies in between, or if the run already contains the scope. A region ends the first time
-// that its last scope closes, so it cannot contain two openings of a scope.
+// Returns whether the scope `next` must start a new run of blocks. A new run starts if another
+// block lies between the run and the scope, or if the run already contains the scope. A region ends
+// the first time that its last scope closes, so it cannot contain two openings of a scope.
 bool ends_run(const Trace& trace, const PlacedRegion& run, ScopeId next) {
   const TracedScope& scope = trace.scopes[next];
   return std::any_of(trace.blocks.begin(), trace.blocks.end(), [&](const TracedBlock& block) {
@@ -153,7 +153,7 @@ std::string scope_names_below(const Trace& trace, const TracedBlock& block) {
 }
 
 // Returns a region of all top-level scopes except the loss. Backward needs the loss's saved tensors
-// at once, so recomputing them gains nothing.
+// at once, so recomputing the loss gains nothing.
 std::vector<PlacedRegion> root_region(const Trace& trace) {
   std::optional<ScopeId> first;
   ScopeId last;

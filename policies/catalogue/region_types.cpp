@@ -52,8 +52,8 @@ void mark_dead_saves(const RegionGraph& graph, RegionType& type, bool has_saved_
   }
 }
 
-// Drops the dead saves of a policy that keeps every useful result (Policy::inverse). Plain autograd
-// would not hold them either.
+// Drops the dead saves of a policy that keeps every useful result (Policy::inverse). Autograd
+// without checkpointing would not hold these results either.
 void drop_dead_saves(std::vector<PlannedOp>& ops) {
   for (PlannedOp& op : ops) {
     if (!op.dead_save) continue;

@@ -13,8 +13,8 @@
 
 namespace rematch {
 
-// Makes region types. Regions with the same behaviour share one order, so the order is chosen once.
-// The constructor's references must outlive the maker.
+// Makes region types. Regions with the same behaviour share one recompute order, which is chosen
+// once. The constructor's references must outlive the maker.
 class RegionTypeMaker {
  public:
   RegionTypeMaker(const Policy& policy, const TraceIndex& index, const OpTreater& treater)

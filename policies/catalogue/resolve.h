@@ -16,14 +16,14 @@ enum class NoEffect : std::uint8_t { kReject, kAllow };
 
 // Has no clock, no device and no hidden state: the same policy and trace give the same plan.
 // Returns Rejected if a layer index or N is outside the model's layers, or if a save list matches
-// nothing. Unless allowed, also rejects a plan that unintentionally equals the plan of `none` or
-// `full`. If a save list matches nothing, the message names the ops of the regions, because for
+// nothing. Unless the policy allows it, also rejects a plan that equals the plan of policy `none`
+// or `full`. If a save list matches nothing, the message names the ops of the regions, because for
 // example `mm` on a biased linear is `addmm`.
 std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace,
                                      NoEffect no_effect = NoEffect::kReject);
 
 // Resolves many policies for one trace. Hashes the trace only once, because hashing takes longer
-// than everything else. Keeps a reference to the trace, which must outlive it.
+// than everything else. Keeps a reference to the trace, which must outlive the resolver.
 class Resolver {
  public:
   explicit Resolver(const Trace& trace);

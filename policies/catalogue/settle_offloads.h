@@ -15,7 +15,7 @@ namespace rematch {
 bool asks_to_offload(const Policy& policy);
 
 // Changes an offload to a save if the result stays on the device anyway. If the policy offloads
-// inputs, also chooses which ones. `types[i]` is the type of the region at `ranges[i]`.
+// inputs, also chooses which inputs. `types[i]` is the type of the region at `ranges[i]`.
 void settle_offloads(const Policy& policy, const Trace& trace, const TraceIndex& index,
                      const std::vector<OpRange>& ranges, std::vector<RegionType>& types);
 

@@ -164,8 +164,8 @@ Plan transferred(const Plan& plan, const Trace& trace, const std::string& trace_
 // Pairs of first and last scope, for the regions of all shapes.
 using RegionScopes = std::set<std::pair<std::string, std::string>>;
 
-// The ops that one shape runs in each of these regions. Has an entry for every opening of a
-// region's first scope.
+// The ops that one shape runs in each region that any shape has. Has an entry for every opening of
+// a region's first scope.
 using Streams = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 Streams streams_of(const RegionScopes& regions, const Trace& trace) {
@@ -287,9 +287,9 @@ bool are_same(const LocatedType& a, const LocatedType& b) {
          names_of_ops(a.type) == names_of_ops(b.type);
 }
 
-// Two shapes may have the same regions until one of them leaves out a layer. The engine cannot
-// distinguish the shapes in these regions. Gives these regions the treatments of the largest such
-// shape.
+// Two shapes may have the same regions until one of the shapes leaves out a layer. The engine
+// cannot distinguish the shapes before that layer. Gives the regions before that layer the
+// treatments of the largest such shape.
 void unite_same_beginnings(const std::vector<Trace>& traces, std::vector<Plan>& plans) {
   std::vector<std::vector<LocatedType>> given;
   std::vector<Bytes> peaks;

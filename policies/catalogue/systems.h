@@ -19,7 +19,7 @@ namespace rematch {
 
 // Megatron-LM and DeepSpeed checkpoint reentrantly and re-run a region to its end. torchtitan turns
 // early stop off, except in its graph trainer, whose graph contains only what backward reads. All
-// other systems leave it on.
+// other systems leave early stop on.
 enum class EarlyStop : std::uint8_t { kAsInPolicy, kOn, kOff };
 
 // Decides when a trap is shown: as a warning whenever the mode is used, or only in the list of
@@ -66,7 +66,7 @@ Schedule usual_schedule(std::string_view policy);
 // and "" otherwise. No figure of such a step holds for the system.
 std::string_view schedule_note(std::string_view policy, Schedule schedule);
 
-// Returns the known spelling nearest to a misspelled one. Considers the spellings of all systems.
+// Returns the spelling, of any system, that is nearest to a misspelled one.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
 // Returns the policy that a system's spelling stands for, under the name that was typed. Python's
@@ -74,7 +74,7 @@ std::optional<std::string> nearest_spelling(std::string_view text);
 // of its configuration. The argument layers_fqn is ignored, because every block is meant. Returns
 // Rejected for a mode that is rejected or whose policy rejects its arguments. If the system does
 // not have the mode, the message lists the known modes. Returns nullopt if `call` does not begin
-// with a system's name; "titan:full" and "torchtune(...)" do.
+// with a system's name. "titan:full" and "torchtune(...)" begin with one.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

@@ -203,7 +203,7 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
         return Decision{Treatment::kRecompute, "collective: issued again"};
       }
       return std::nullopt;
-    // if it were issued twice, nothing would show when the second one is done
+    // If the collective were issued twice, no op would show when the second one is done.
     case CollectivePart::kStartWithHandle:
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:

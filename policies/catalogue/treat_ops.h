@@ -18,7 +18,7 @@
 namespace rematch {
 
 // Matches a policy's selectors against a trace, once for all regions. Keeps references to the
-// policy and the trace, which must outlive it.
+// policy and the trace, which must outlive this object.
 class OpTreater {
  public:
   OpTreater(const Policy& policy, const Trace& trace);

@@ -17,7 +17,7 @@ namespace {
 using Ranges = std::vector<OpRange>;
 
 // Returns whether the selector picks an op in at least one of the ranges. Also returns true if
-// there is no range, because then no op is missing.
+// `ranges` is empty, because then no op is missing.
 bool picks_in(const Selector& selector, const Trace& trace, const Ranges& ranges) {
   const IdTable<OpId, bool> picked = matches(selector, trace);
   return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](OpRange range) {

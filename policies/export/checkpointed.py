@@ -19,7 +19,7 @@ KINDS = [
 MODULES = {
 @MODULES@}
 
-# Bytes of one step with the plan, above those held before it. check_plan.py compares a run with these.
+# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares a run with them.
 PREDICTED = {
 @PREDICTED@}
 

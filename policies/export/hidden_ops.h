@@ -15,8 +15,8 @@ namespace rematch {
 // nullopt if no op has one.
 std::optional<std::string> hidden_op_problem(const Trace& trace, OpRange range);
 
-// Returns the same for the first such region of the plan, with its name. Throws
-// std::invalid_argument if the plan was made for another model.
+// Returns the reason for the first region of the plan that torch cannot recompute, with the
+// region's name. Throws std::invalid_argument if the plan was made for another model.
 std::optional<std::string> hidden_op_problem(const Trace& trace, const Plan& plan);
 
 }  // namespace rematch

@@ -160,7 +160,7 @@ class RegionParts {
   // result of the part, so the plan must keep them too.
   std::variant<bool, Rejected> is_read_again(const PartScope& part) const {
     std::set<int> made;  // storages that ops of the part make
-    std::set<int> read;  // those of `made` that ops after the part read
+    std::set<int> read;  // the storages of `made` that ops after the part read
     bool is_needed = false;
     for (const OpId op : part.range.ids()) {
       if (graph_.ops[local(op)].is_view) continue;

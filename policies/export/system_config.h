@@ -1,5 +1,5 @@
-// Writes lines of a training system's own configuration that do the same as a plan. This works if
-// one of the modes of that system in policies/catalogue/systems.h does the same.
+// Writes the lines of a training system's own configuration that select the mode equal to a plan.
+// The system must have such a mode in policies/catalogue/systems.h.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace rematch {
 
-// `indices` are layer indices from 0. `n` is the number of choices that take one.
+// `indices` are layer indices from 0. `n` is for the choices that take a number.
 struct BlockChoice {
   enum class Kind : std::uint8_t {
     kNone,

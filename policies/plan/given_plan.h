@@ -1,4 +1,4 @@
-// A plan that a command is given, and the schedule that comes with it.
+// A plan that the user gives to a command, and the schedule that comes with it.
 #pragma once
 
 #include <optional>

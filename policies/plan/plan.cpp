@@ -45,7 +45,7 @@ std::string layer_ranges(const std::vector<int>& layers) {
 
 namespace {
 
-// Returns the region type without the fields that do not change what runs.
+// Returns the region type with only the fields that change what runs.
 RegionType effect_of(RegionType type) {
   for (PlannedOp& op : type.ops) {
     op.reason.clear();

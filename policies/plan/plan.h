@@ -49,8 +49,8 @@ struct PlannedOp {
       // save list"
       reason;
   bool dead_save = false;  // saved, but no recompute reads it
-  // True if a whole-region recompute runs the op only if it needs a result of the op. The ops that
-  // torch_remat calls a saved region are of this kind. Without meaning for a saved op.
+  // True if a whole-region recompute runs the op only if it needs a result of the op. The ops of
+  // torch_remat's saved regions are of this kind. Has no meaning for a saved op.
   bool skipped = false;
   bool operator==(const PlannedOp&) const = default;
 };
@@ -84,7 +84,7 @@ struct RegionType {
   bool whole_on_demand = false;
   std::vector<DemandStep> demand_steps;
   // Inputs that are kept on the host from the end of the region to its backward, like the results
-  // of offloaded ops. The region must read the storage of such an input through no other tensor.
+  // of offloaded ops. Only one tensor of the region may use the storage of such an input.
   std::vector<RegionInput> offload_inputs;
   bool operator==(const RegionType&) const = default;
 };

@@ -34,7 +34,8 @@ struct RegionChoice {
 // In each region, numbers the ops that match `selectors` from 1. Keeps the odd or the even ones and
 // recomputes the others. Recomputes ops that match `exclude` without counting them. With
 // `exclude_same_shapes`, also recomputes every counted op whose second operand has the same shape
-// as that of an excluded op. torchtitan excludes matmuls by their weight's shape in this way.
+// as the second operand of an excluded op. torchtitan excludes matmuls by their weight's shape in
+// this way.
 struct Alternation {
   enum class Keep : std::uint8_t { kOdd, kEven };
   std::vector<Selector> selectors;
@@ -65,7 +66,7 @@ struct Policy {
     // text of the warning; empty: the warning says that nothing matches
     std::string warning;
     // A module of recompute_modules, if any. One warning lists all such modules that the model
-    // lacks, and those that it has.
+    // lacks, and all that it has.
     std::string module;
     Concern concern = Concern::kEveryModel;
     bool operator==(const Expectation&) const = default;
@@ -81,8 +82,8 @@ struct Policy {
   // true: the policy keeps every useful result, except the results of ops that match `recompute`
   bool inverse = false;
   std::vector<Selector> recompute;
-  // Regions of torch_remat. Recompute skips the ops that match `save_regions`. Of their results,
-  // the policy keeps those that backward or a recomputed op needs. Ops that match
+  // Regions of torch_remat. Recompute skips the ops that match `save_regions`. The policy keeps a
+  // result of a skipped op only if backward or a recomputed op needs the result. Ops that match
   // `recompute_regions` are recomputed although they match `save_regions` too.
   std::vector<Selector> save_regions;
   std::vector<Selector> recompute_regions;

@@ -134,7 +134,7 @@ class Block {
   const Trace& trace_;
   RegionGraph graph_;
   std::vector<RegionUse> uses_;
-  // indexed by op: whether backward needs it to run again if nothing is saved
+  // indexed by op: whether recompute must run the op for backward if nothing is saved
   std::vector<bool> needed_;
   std::vector<int> distances_;  // indexed by op
 };

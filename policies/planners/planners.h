@@ -1,6 +1,6 @@
 // PyTorch's planners by name, in addition to the catalogue's policies. They need times, so they
 // also take a profile. pytorch_dp(0.5) and pytorch_ilp(0.5) take a memory budget from 0 to 1.
-// sac_ilp(0.8) takes a share of the peak that it estimates without checkpointing.
+// sac_ilp(0.8) takes a share of the peak without checkpointing, which the planner estimates.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Chooses which modules PyTorch 2.11's selective checkpointing recomputes, and what share of its
-// bytes each discards. The peak must stay within a budget (sac_milp of
+// bytes each module discards. The peak must stay within a budget (sac_milp of
 // torch/distributed/_tools/sac_ilp.py). The peak is PyTorch's own estimate, not the simulator's.
 #pragma once
 
@@ -17,7 +17,7 @@ struct SacModule {
   std::string name;
   bool is_leaf = false;  // a leaf is never checkpointed
   int post_order = 0;    // post-order of forward
-  // bytes that it keeps from forward to backward without checkpointing
+  // bytes that the module keeps from forward to backward without checkpointing
   std::int64_t kept_bytes = 0;
   std::int64_t all_bytes = 0;  // bytes of the outputs of all its ops; at least kept_bytes
   // bytes kept by all modules up to this one, including its output

@@ -18,8 +18,8 @@ struct SacOps {
   std::vector<int> views;   // never saved
   std::vector<int> random;  // saved all together or not at all
   // Pairs of an in-place op and the op that made the tensor that it writes. Both ops are saved, or
-  // neither is. If the in-place op writes a tensor from outside, the pair is the op twice, and the
-  // op is saved.
+  // neither is. If the in-place op writes a tensor from outside, the pair contains the in-place op
+  // twice, and the op is saved.
   std::vector<std::pair<int, int>> in_place;
   bool must_store_random = false;
 };

@@ -13,7 +13,7 @@ constexpr std::int32_t kFirstMissing = 100;
 constexpr std::int32_t kNextMissing = 1;
 constexpr std::int32_t kFirstExtra = 100;
 constexpr std::int32_t kNextExtra = 80;
-constexpr std::int32_t kNever = 1 << 28;  // a few of these can be added without overflow
+constexpr std::int32_t kNever = 1 << 28;  // a few such costs can be added without overflow
 
 // After this many expected ops in succession the alignment is certain, and the window is dropped.
 constexpr std::size_t kSure = 8;

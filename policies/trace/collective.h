@@ -1,4 +1,4 @@
-// Decides which ops start a collective and which ops complete one.
+// Decides which ops start a collective and which ops complete a collective.
 //
 // Note [A collective and its wait]
 // A functional collective consists of two ops. The first starts the exchange and returns a tensor
@@ -47,7 +47,7 @@ inline constexpr std::array<std::string_view, 5> kWords<CollectiveKind> = {
 std::optional<CollectiveKind> collective_kind(std::string_view name);
 
 // Returns whether an op gathers sharded parameters: an all-gather whose inputs all come from
-// outside the step. Models gather activations too, but an op produces those.
+// outside the step. Models also gather activations, but an op of the step produces activations.
 bool is_parameter_gather(const Trace& trace, const TracedOp& op);
 
 // Returns the parameter gathers of a block, in order. FSDP issues such gathers.

@@ -23,8 +23,8 @@ struct SpanBounds {
   std::string path;
 };
 
-// Finds the cut that belongs to an op. All tables grow in the order of ops. Spans could be joined
-// for any cuts, but only these cuts make equal layers equal.
+// Finds the cut that belongs to an op. All tables grow in the order of ops. Joining works with any
+// cuts, but only these cuts give equal layers equal spans.
 class Cutter {
  public:
   explicit Cutter(const Trace& trace) : trace_(trace) {}
@@ -42,8 +42,8 @@ class Cutter {
   }
 
  private:
-  // An outside value that is first read after these outputs has a higher id than they have. It
-  // therefore belongs to the span that reads it.
+  // An outside value that is first read after these outputs has a higher id than the outputs. The
+  // value therefore belongs to the span that reads it.
   void take_outputs_of(OpId op) {
     for (const ValueId output : trace_.ops[op].outputs) {
       value_ = std::max(value_, output + 1);

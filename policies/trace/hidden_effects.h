@@ -1,5 +1,5 @@
-// Effects of other libraries' code that torch does not see, as the trace of a step found them. A
-// plan carries them to the process that runs it, which cannot see them by itself.
+// Effects of other libraries' code that torch does not see. Recording a step finds the effects. A
+// plan carries them to the process that runs the plan, which cannot find them itself.
 #pragma once
 
 #include <optional>

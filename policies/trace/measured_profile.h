@@ -10,8 +10,8 @@
 
 namespace rematch {
 
-// Measurements of several steps. Timing every op slows a step down. The time that a step takes in
-// addition to its ops is therefore measured in steps without observers.
+// Measurements of several steps. Timing every op slows a step down. The time of a step beyond the
+// time of its ops is therefore measured in steps without observers.
 struct TimedSteps {
   struct Ops {
     std::vector<Profile::Duration> forward;   // indexed by OpId
@@ -37,9 +37,9 @@ struct TimedSteps {
 // every watched and weighed step has the trace's ops.
 Profile measured_profile(const Trace& trace, const std::string& device, const TimedSteps& steps);
 
-// Completes a profile that has an ops_sha256 and no trace_sha256. It gets the trace's hash, and
-// equal layers get the median of their times. Returns any other profile unchanged. Also returns a
-// profile unchanged if its ops differ from the trace's.
+// Completes a profile that has an ops_sha256 and no trace_sha256. The result has the trace's hash,
+// and equal layers have the median of their times. Returns any other profile unchanged. Also
+// returns a profile unchanged if its ops differ from the trace's.
 Profile profile_for_trace(Profile profile, const Trace& trace);
 
 }  // namespace rematch

@@ -6,7 +6,7 @@ namespace rematch {
 namespace {
 
 // A class and the dispatcher names of its ops, separated by spaces. A name that ends in `_` needs
-// no entry if the name without `_` has one.
+// no entry if the name without `_` has an entry.
 struct ClassRow {
   OpClass op_class;
   std::string_view names;

@@ -56,8 +56,8 @@ struct Profile {
   // The measured links from which the times of collectives come. Empty: these times come from the
   // profile's source, like all others.
   std::string links;
-  // The time that a step without checkpointing takes in addition to its ops, in autograd and in the
-  // program between ops.
+  // The time of a step without checkpointing minus the time of its ops. Autograd and the program
+  // between ops take this time.
   Duration forward_between_ops{};
   Duration backward_between_ops{};
   // Bytes that a kernel allocates internally, in addition to the bytes at the op boundary. Indexed
@@ -80,12 +80,12 @@ struct Profile {
 std::optional<Bytes> most_temporary(const Profile& profile);
 
 // The note on a GPU prediction without measured temporaries. Such a prediction is exact at op
-// boundaries, but lacks memory that kernels allocate internally.
+// boundaries, but does not count memory that kernels allocate internally.
 inline constexpr std::string_view kTemporariesNotMeasured =
     "temporaries not measured: a bound, kernels may hold more inside";
 
 // Returns the SHA-256, in hex, of the names of forward's ops followed by backward's ops. Names are
-// separated by newlines, and none follows the last name.
+// separated by newlines; the last name has no newline after it.
 std::string ops_sha256(const Trace& trace);
 
 // Returns nullopt if the profile belongs to this trace. Otherwise explains in one line why it does

@@ -28,9 +28,9 @@ using PackId = Id<struct PackTag>;
 struct TracedStorage {
   Bytes bytes;
   // The program holds the storage until this op has begun. From the next op boundary on, only
-  // autograd or a region can still hold it. If this is one past the last op, the program holds the
-  // storage until forward returns. Absent: the program holds it to the end of the step. Examples
-  // are the loss and everything that comes from outside.
+  // autograd or a region can still hold it. If the index is one past the last op, the program holds
+  // the storage until forward returns. Absent: the program holds it to the end of the step.
+  // Examples are the loss and everything that comes from outside.
   std::optional<OpId> freed_at;
   bool operator==(const TracedStorage&) const = default;
 };
@@ -64,8 +64,9 @@ struct TracedOp {
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages that the op mutates
   // Storages that the op may also write, which does not change what it computes: running
-  // statistics, and whatever a kernel writes without telling torch. In the second case an op that
-  // only replay runs restores the content before it is read: see is_replay_only().
+  // statistics, and whatever a kernel writes without telling torch. For the second kind of write,
+  // an op that only replay runs restores the content before another op reads it: see
+  // is_replay_only().
   std::vector<StorageId> overwrites;
   // Inputs that a region copies when the op runs, because their content may change unnoticed.
   std::vector<ValueId> copies;
@@ -117,7 +118,7 @@ struct BackwardEvent {
   std::optional<PackId> pack;  // absent only for kOp
   std::string op;              // name of the op; only for kOp
   // For kDemand and kOp: bytes that backward allocated and that are live before the demand or after
-  // the op. gradient_bytes is the part of them that belongs to gradients of parameters.
+  // the op. gradient_bytes counts only the gradients of parameters among these bytes.
   Bytes other_bytes;
   Bytes gradient_bytes;
   // For kDemand and kOp: the innermost scope that was open in forward when autograd created the

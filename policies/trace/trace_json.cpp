@@ -112,8 +112,8 @@ SpannedTrace spanned_from_json(const JsonField& root) {
 
 bool leaves_out_class(const Json& op) { return op.is_object() && !op.contains("class"); }
 
-// Computes flops for types of spans whose writer stated none. A writer that leaves out the class of
-// any op of a type leaves out the flops of all its ops.
+// Computes flops for types of spans whose writer stated none. If a writer leaves out the class of
+// one op of a type, it leaves out the flops of all ops of the type.
 void add_flops(const SpannedTrace& spanned, const JsonField& root, Trace& trace) {
   OpId first;
   for (const TraceSpan& span : spanned.spans) {

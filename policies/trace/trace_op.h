@@ -14,7 +14,7 @@ namespace rematch {
 // Returns the floating-point operations of a matmul or an attention forward op, and 0 for other
 // ops. Uses the op's name, class and inputs, and the shapes in `trace`. A multiply-add counts as
 // two. Attention forward counts two products of [tokens, keys] by head width. A mask does not
-// reduce the count, so it includes work that a kernel skips.
+// reduce the count, so the count includes work that a kernel skips.
 std::int64_t flops_of(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that the op newly allocates: its outputs in storages that none of its inputs
@@ -23,10 +23,10 @@ Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
 // Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` if the
 // tensor is contiguous, on meta, and under a Python dispatch mode. Otherwise it runs
-// `aten::_reshape_alias`. Both make the same view. A trace may therefore name one of them while a
-// step runs the other. Code that compares op names must use these functions. Code that runs ops
-// again must run the op that ran originally. If only one of two ops allocates or writes, they are
-// different ops: `add.Tensor` is not `add_.Tensor`.
+// `aten::_reshape_alias`. Both ops make the same view. A trace may therefore name one of the two
+// ops while a step runs the other. Code that compares op names must use these functions. Code that
+// runs ops again must run the op that ran originally. If only one of two ops allocates or writes,
+// they are different ops: `add.Tensor` is not `add_.Tensor`.
 
 // Returns the name under which an op is counted and compared. Names include the overload, like
 // TracedOp::name.

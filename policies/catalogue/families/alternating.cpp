@@ -1,12 +1,11 @@
 // Selective checkpointing that keeps every second matmul: torchtitan's policy and policies derived
 // from it.
 //
-// Note [Every second matmul]
-// The count restarts in each region and is incremented before the test, so calls 1, 3, 5 are
-// kept. The counted names are exact: aten::mm, in torchtitan also aten::linear, in NeMo Automodel
-// also grouped matmuls, but never aten::addmm. The lists name fused attention as the systems do.
-// Source: reference implementations of torchtitan (distributed/activation_checkpoint.py),
-// modalities and NeMo Automodel.
+// Note [Every second matmul] The count restarts in each region and is incremented before the test,
+// so calls 1, 3, 5 are kept. The counted names are exact: aten::mm, in torchtitan also
+// aten::linear, in NeMo Automodel also grouped matmuls, but never aten::addmm. The lists use the
+// systems' own names of fused attention. Source: reference implementations of torchtitan
+// (distributed/activation_checkpoint.py), modalities and NeMo Automodel.
 #include <algorithm>
 
 #include "policies/base/rejected.h"
@@ -52,8 +51,8 @@ Texts titan_attention() {
           "higher_order::flex_attention"};
 }
 
-// These ops move tokens to their experts and back. torchtitan keeps their results, so none runs
-// twice.
+// These ops move tokens to their experts and back. torchtitan keeps their results, so no such op
+// runs twice.
 Texts expert_exchanges() {
   return {"_c10d_functional::all_to_all_single", "deepep::dispatch", "deepep::combine",
           "hybridep::dispatch", "hybridep::combine"};
@@ -90,8 +89,9 @@ Policy sac_titan_all() {
   return titan_keeping(saves);
 }
 
-// torchtitan excludes linears by any part of their module path. Scopes take the place of these
-// paths here. Only aten::mm is excluded: a linear with a bias is aten::addmm, which is always kept.
+// torchtitan excludes linears by any part of their module path. This policy uses scopes instead of
+// module paths. Only aten::mm is excluded: a linear with a bias is aten::addmm, which is always
+// kept.
 std::variant<Policy, Rejected> sac_titan_excluding(const std::vector<std::string>& scopes) {
   Policy policy = sac_titan();
   policy.alternate->exclude.clear();

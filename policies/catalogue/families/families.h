@@ -47,8 +47,8 @@ inline std::string in_scope(std::initializer_list<std::string_view> names, std::
   return "*." + scope_names::path(names) + "::" + std::string(op);
 }
 
-// The same for every scope whose name ends in the first of `names`: "*attention.output::result"
-// also stands for self_attention and cross_attention.
+// Like in_scope(), but for every scope whose name ends in the first of `names`:
+// "*attention.output::result" also stands for self_attention and cross_attention.
 inline std::string in_any_scope(std::initializer_list<std::string_view> names,
                                 std::string_view op) {
   return "*" + scope_names::path(names) + "::" + std::string(op);

@@ -1,9 +1,8 @@
 // MaxText's remat policies, which keep named tensors and recompute the rest.
 //
-// Note [MaxText's names]
-// MaxText names tensors that a part of the model returns. If the part has a scope, the name is that
-// scope's result. This is the same tensor with eager and fused ops, in the dtype in which it is
-// read, with biases or adapters.
+// Note [MaxText's names] MaxText names tensors that a part of the model returns. If the part has a
+// scope, the name is that scope's result. This is the same tensor with eager and fused ops, and
+// with biases or adapters. It has the dtype in which the next op reads it.
 // - query_proj and key_proj are named after qk-norm and rotary embedding, so keeping them avoids
 //   recomputing both. value_proj is the third result of qkv. Latent attention returns its query in
 //   one scope, and key and value in another.

@@ -10,15 +10,15 @@ namespace rematch {
 namespace {
 
 // Note [Output discarding] Megatron-LM recomputes a heavy module as a separate region, which keeps
-// the module's input. The module's output stays too, because the next module saves it. Megatron-LM
-// drops the output of a light module as well, and recomputes it when the next module's backward
-// needs it.
+// the module's input. The output of a heavy module stays too, because the next module saves it.
+// Megatron-LM drops the output of a light module as well, and recomputes it when the next module's
+// backward needs it.
 //
 // Here, a heavy module is a region over its scopes. A light module is the set of ops to recompute
 // in a block region that keeps everything else. This region runs by demand (RegionType::by_demand),
 // so only the module is executed again. If a policy names light and heavy modules, the heavy
-// modules also become ops of the block region, so their output is dropped. This re-executes no
-// additional ops and holds no additional bytes.
+// modules also become ops of the block region, so their output is dropped. Adding the heavy modules
+// re-executes no additional ops and holds no additional bytes.
 struct Module {
   std::string_view name;
   bool is_heavy = false;

@@ -1,12 +1,11 @@
 // Policies that keep tensors on the host. One takes another policy and offloads its regions' inputs
 // or everything that it keeps. Another offloads module inputs by name.
 //
-// Note [What systems offload]
-// torchtune, DeepSpeed and Hugging Face's trainers checkpoint every layer and keep its input on the
-// host. MaxText offloads named tensors. torchtitan's graph trainer offloads what its save list
-// keeps, from 4096 bytes up. Megatron-LM recomputes nothing and offloads the inputs of modules,
-// which are the tensors that the module's first op reads. They are identified here by the op that
-// made them.
+// Note [What systems offload] torchtune, DeepSpeed and Hugging Face's trainers checkpoint every
+// layer and keep its input on the host. MaxText offloads named tensors. torchtitan's graph trainer
+// offloads what its save list keeps, from 4096 bytes up. Megatron-LM recomputes nothing and
+// offloads the inputs of modules: the tensors that the module's first op reads. The policies below
+// identify an input by the op that made it.
 #include <algorithm>
 #include <initializer_list>
 #include <string>
@@ -48,7 +47,7 @@ Policy sac_and_offload() {
 
 struct ModuleInput {
   std::string_view module;
-  // ops that make the module's input; empty: it is the input of the region
+  // ops that make the module's input; empty: the module's input is the region's input
   std::vector<Selector> made_by;
 };
 

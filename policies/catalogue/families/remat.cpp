@@ -1,16 +1,14 @@
 // torch_remat's regions of source code, over the scopes of a model.
 //
-// Note [Saved regions]
-// torch_remat checkpoints a block and runs it again to its end, without early stop. It skips the
-// calls that the user marked with recompute=False, the saved regions. Autograd keeps what it saved
-// in such a call. It does not keep an input of the call, because replay makes the input again.
-// A result of the call is kept if an op outside reads it again (recompute_needs_tensor), or if
-// autograd saved it. Nothing else of the call is kept.
+// Note [Saved regions] torch_remat checkpoints a block and runs it again to its end, without early
+// stop. It skips the calls that the user marked with recompute=False, the saved regions. Autograd
+// keeps what it saved in such a call. It does not keep an input of the call, because replay makes
+// the input again. A result of the call is kept if recompute outside the call reads the result
+// (recompute_needs_tensor), or if autograd saved the result. Nothing else of the call is kept.
 //
 // Here a region is a scope or a single op. Results are kept by op: if one result of an op is
-// needed, all are kept. Views in a saved region run again if something reads them. So does an op
-// whose result is written in place later.
-// Source: torch_remat 0.2.2, _api.py.
+// needed, all are kept. A view in a saved region runs again if something reads it. An op also runs
+// again if its result is written in place later. Source: torch_remat 0.2.2, _api.py.
 #include <algorithm>
 #include <optional>
 

@@ -1,10 +1,11 @@
-// Computes the bytes that a rank sends in a collective. They determine its time.
+// Computes the bytes that a rank sends in a collective. These bytes determine the collective's
+// time.
 //
 // Note [Bytes of a collective] S is the size in bytes of the whole tensor: the result of an
 // all-gather, the input of a reduce-scatter, and either one for other collectives. With n ranks, a
-// ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an all-to-all. It sends twice
-// that for an all-reduce, and S for a broadcast. These are the bus bandwidth factors of NCCL's
-// tests (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+// ring sends (n - 1) / n of S for an all-gather, a reduce-scatter or an all-to-all. A ring sends
+// twice that amount for an all-reduce, and S for a broadcast. These are the bus bandwidth factors
+// of NCCL's tests (github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 #pragma once
 
 #include "policies/base/bytes.h"
@@ -21,8 +22,8 @@ Bytes sent_bytes(CollectiveKind kind, Bytes whole, std::int64_t ranks);
 Bytes whole_bytes(const Trace& trace, const TracedOp& op);
 
 // Returns the number of ranks in an op's process group. Uses the trace's dimension with the group's
-// name. If there is none, uses the size ratio of an all-gather or a reduce-scatter. Returns nullopt
-// if neither is known.
+// name. Without such a dimension, uses the size ratio of an all-gather or a reduce-scatter. Returns
+// nullopt if neither is known.
 std::optional<std::int64_t> ranks_of(const Trace& trace, const TracedOp& op);
 
 // Return the bytes that a rank sends in a collective, or nullopt for an op that does not start one.

@@ -21,10 +21,10 @@ constexpr Bytes hundredths_of_gib(std::int64_t hundredths) {
 //
 // Note [How much memory a device has] `memory` is the total that the driver reports in
 // cudaMemGetInfo. PyTorch shows the same number in its out-of-memory messages ("total capacity").
-// On most cards it is less than the data sheet's decimal gigabytes, because ECC and the driver take
-// a part. On an H100 it is more, because its chips hold 80 binary gigabytes. Drivers differ by up
-// to 0.3 GiB; the table has the smallest value found. Tensors do not get all of it: see Note [What
-// is reserved of a card].
+// On most cards this total is less than the data sheet's decimal gigabytes, because ECC and the
+// driver take a part. On an H100 this total is more, because its chips hold 80 binary gigabytes.
+// Drivers differ by up to 0.3 GiB; the table has the smallest value found. Tensors cannot use all
+// of this memory: see Note [What is reserved of a card].
 const std::vector<DeviceSheet>& device_sheets() {
   static const std::vector<DeviceSheet> sheets = {
       {"h100",

@@ -35,7 +35,7 @@ inline constexpr CardReserve kUsualReserve{
 
 struct DeviceSheet {
   std::string_view name;    // "h100"
-  std::string_view source;  // the document that these figures are from
+  std::string_view source;  // the document that the figures are taken from
   Bytes memory;
   // Dense rate, without structured sparsity.
   double bfloat16_flops_per_second = 0;
@@ -54,7 +54,8 @@ const std::vector<DeviceSheet>& device_sheets();
 
 // Returns null if the device is unknown.
 const DeviceSheet* find_device_sheet(std::string_view name);
-// Finds a data sheet by the name that the driver gives the card. Returns null if there is none.
+// Finds a data sheet by the name that the driver gives the card. Returns null if no data sheet has
+// this name.
 const DeviceSheet* sheet_of_card(std::string_view card);
 
 // Returns the end of an error message: lists the known devices, and names the nearest one if the

@@ -26,7 +26,7 @@ struct HostLink {
   double to_device_bytes_per_second = 0;
   std::string source;  // "--link-rate 50GB/s", "data sheet of h100"
 
-  // Returns how long the copies take if nothing else runs.
+  // Returns the time that the copies take if nothing else runs.
   std::chrono::nanoseconds time_of(Bytes out, Bytes back) const {
     constexpr double kNanosecondsInSecond = 1e9;
     const double seconds = static_cast<double>(out.count) / to_host_bytes_per_second +

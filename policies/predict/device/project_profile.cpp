@@ -60,8 +60,8 @@ std::size_t counterpart(std::size_t index, std::size_t num_few, std::size_t num_
   return from_end < num_few / 2 ? num_few - 1 - from_end : num_few / 2;
 }
 
-// Returns the measured span that runs the same ops as `span`, or null. If there are several,
-// prefers the one nearest to index `likely`.
+// Returns the measured span that runs the same ops as `span`, or null. Among several such spans,
+// prefers the span nearest to index `likely`.
 const TypedSpan* find_alike(const Pass& many, const TypedSpan& span, const Pass& few,
                             std::size_t likely) {
   const TypedSpan* found = nullptr;

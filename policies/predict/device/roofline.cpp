@@ -159,8 +159,8 @@ Bytes moved_bytes(const Trace& trace, const TracedOp& op) {
 }
 
 // The optimizer reads the gradient, the parameter and both moments, and writes all of them except
-// the gradient. A parameter that is not float32 has a float32 master copy. The optimizer reads the
-// copy instead of the parameter, and writes both.
+// the gradient. A parameter that is not float32 has a float32 master copy. The optimizer then reads
+// the master copy instead of the parameter, and writes both.
 Bytes optimizer_moved_bytes(const Trace& trace) {
   constexpr std::int64_t kFloat32 = 4;
   Bytes moved;

@@ -26,7 +26,7 @@ struct NamedLinks {
 Profile roofline_profile(const Trace& trace, const DeviceSheet& sheet, const NamedLinks& links);
 
 // Returns the data sheet of the profile's device or, if the device has none, of the profile's card.
-// Returns null if there is neither.
+// Returns null if no data sheet is known.
 const DeviceSheet* sheet_of(const Profile& profile);
 
 // Returns the bytes of the value, but at most the bytes of its storage. A view may cover a part of
@@ -37,10 +37,11 @@ Bytes value_bytes(const Trace& trace, ValueId id);
 // embedding table counts only the rows that are looked up. Views count 0.
 Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 
-// Returns the bytes that one AdamW step reads and writes if it makes one pass over all parameters.
+// Returns the bytes that one AdamW step reads and writes if the step makes one pass over all
+// parameters.
 Bytes optimizer_moved_bytes(const Trace& trace);
 
-// Compares a roofline of a trace with a measured profile of it.
+// Compares a trace's roofline with a measured profile of the same trace.
 struct RooflineError {
   double step_time_ratio = 0;  // measured step time divided by the roofline's
   // the same ratio per forward op, median over the ops that have a roofline time

@@ -14,10 +14,10 @@ namespace {
 // lowest]). Running early helps short tails, such as a down-cast or a reduction. Considering longer
 // closures would take time quadratic in the ops of a region that spans a whole model.
 constexpr std::size_t kMaxSunkOps = 64;
-// limit on the slots considered; those demanded next come first
+// limit on the slots considered; the slots demanded soonest are considered first
 constexpr std::size_t kMaxWeighedSlots = 256;
 
-// Chooses which pending slot to run early. Asked at each demand.
+// Chooses which pending slot to run early. Called at each demand.
 class SinkingOrder {
  public:
   explicit SinkingOrder(const RegionGraph& graph) : place_(graph.slots.size(), kNowhere) {
@@ -29,7 +29,7 @@ class SinkingOrder {
   }
 
   // Returns the slot that frees the most net bytes if it runs early. Returns nullopt if no slot
-  // frees any.
+  // frees bytes.
   OptionalIndex best(int demanded, ReplayState& state) {
     const std::vector<int> changed = state.take_unweighed();
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;

@@ -7,10 +7,11 @@
 // - It may hold an intermediate that an earlier demand shares with it.
 // - It may need a large temporary at a time when gradients already exist.
 //
-// Running a closure early is called sinking. It is done if it frees more bytes than it holds.
-// Sinking avoids the first two costs. Only simulation shows the third. The third order runs the
-// whole closure at the first demand, and never peaks higher than whole_region. The best of the
-// three orders is therefore never worse than whole_region.
+// Running a closure early is called sinking. A closure is sunk if this frees more bytes than its
+// result holds. Sinking avoids the first two costs. Only simulation shows the third cost. Three
+// orders are therefore simulated: lazy, lazy with sinking, and running the whole closure at the
+// first demand. The last order never peaks higher than whole_region, so the best of the three does
+// not either.
 #pragma once
 
 #include "policies/plan/plan.h"

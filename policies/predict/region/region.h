@@ -23,7 +23,7 @@ struct OpRange {
 struct RegionValue {
   OptionalIndex producer;  // index of the local op; absent: the value comes from outside
   int storage = 0;         // local
-  // The value is held until the region's last slot is released, because it cannot be recomputed.
+  // The value cannot be recomputed, so it is held until the region's last slot is released.
   // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
   // and a tensor that appeared without an op.
   bool constant = false;
@@ -82,7 +82,7 @@ struct RegionSlot {
 };
 
 // An event of backward. A graph lists the events from the first to the last that touches the
-// region, without those of other regions' slots.
+// region. It leaves out the events of other regions' slots.
 struct RegionEvent {
   BackwardEvent::Kind kind = BackwardEvent::Kind::kOp;
   OptionalIndex slot;  // absent only for kOp
@@ -135,8 +135,8 @@ std::vector<bool> kept_if_all_is_recomputed(const RegionGraph& graph);
 std::vector<StorageId> kept_storages(const RegionGraph& graph, const std::vector<PlannedOp>& ops);
 
 // Returns whether a demand for the saved tensor recomputes it. False for a value from outside,
-// which is still there. Also false for a value that was overwritten after it was packed, because
-// the engine rejects the demand for it.
+// which still exists. Also false for a value that was overwritten after autograd packed it, because
+// the engine rejects a demand for such a value.
 bool can_be_recomputed(const RegionGraph& graph, const RegionUse& slot);
 
 // Returns for each local op whether it runs when exactly `roots` are recomputed. Kept values end

@@ -63,7 +63,7 @@ ReplayState::Running ReplayState::execute(int op_index) {
     const int storage = graph_.values[output].storage;
     if (planner_.is_there(output)) {
       if (!graph_.storages[storage].outside) replaced += graph_.storages[storage].bytes;
-      release_original(storage);  // holds the new instance from here on
+      release_original(storage);  // from here on, the region holds the new instance
     } else {
       hold(output);
     }
@@ -115,8 +115,8 @@ Bytes ReplayState::gain_of(int slot, std::size_t at_most) {
   return gain;
 }
 
-// Computes a gain. It depends on which values are present, on how many reads of them remain, and on
-// the holders of their storages.
+// Computes a gain. It depends on which values are present, on how many reads of these values
+// remain, and on the holders of their storages.
 Bytes ReplayState::weigh(int slot, std::size_t at_most) {
   const RegionUse& use = graph_.slots[slot].use;
   const std::vector<int>& ops = planner_.find_missing(use, at_most);

@@ -15,7 +15,7 @@
 namespace rematch {
 
 // Caches the gain of each slot: the bytes that running the slot's ops early would free. A gain is
-// valid until something that it depends on changes.
+// valid until a value on which it depends changes.
 
 class SlotGains {
  public:
@@ -95,8 +95,8 @@ class ReplayState {
   // The part of held() that belongs to kept values, which forward made.
   Bytes held_originals() const { return held_originals_; }
 
-  // The first returns the local storages held since forward. The second returns those that were
-  // released since the previous call.
+  // The first function returns the local storages held since forward. The second returns the
+  // storages that were released since the previous call.
   std::vector<int> originals() const;
   std::vector<int> take_released_originals() { return std::exchange(released_originals_, {}); }
 

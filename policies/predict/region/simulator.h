@@ -16,8 +16,8 @@
 namespace rematch {
 
 // The bytes of a region at every op boundary of backward, and the moments at which it frees what
-// forward made. The simulation of a whole step uses this. Regions with the same behaviour and the
-// same plan share one timeline.
+// forward made. The simulation of a whole step uses timelines. Regions with the same behaviour and
+// the same plan share one timeline.
 
 struct RegionTimeline {
   // A step of the timeline. It is an op boundary of recompute, or the release of a storage that

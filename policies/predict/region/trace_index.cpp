@@ -40,7 +40,7 @@ bool saves_its_result(const TracedOp& op) {
 }
 
 // Decides which op a pack between two ops belongs to. The op before packs its outputs, and the op
-// after packs its inputs. Call is_of_op_before for each pack between the two ops, in order.
+// after packs its inputs. Call is_of_op_before() for each pack between the two ops, in order.
 class EdgePacks {
  public:
   EdgePacks(const Trace& trace, OpId at_op) : trace_(trace), at_op_(at_op) {}
@@ -48,7 +48,7 @@ class EdgePacks {
   bool is_of_op_before(const TracedPack& pack) {
     if (at_op_ == OpId()) return false;
     const TracedOp& op_before = trace_.ops[at_op_ - 1];
-    if (is_replay_only(op_before.name)) {  // the pack, or an op before it, caused this op
+    if (is_replay_only(op_before.name)) {  // the pack, or an op before the pack, caused this op
       const StorageId storage = trace_.values[pack.value].storage;
       return trace_.values[op_before.inputs.front().value].storage == storage;
     }
@@ -190,8 +190,8 @@ class GraphBuilder {
   int storage_of(const RegionUse& use) const { return graph_.values[use.value].storage; }
 
   // Finds the copies that the engine's recorder makes. Before an op overwrites an outside tensor,
-  // the recorder copies what earlier ops have read of the tensor. Recompute would otherwise find
-  // different content there.
+  // the recorder copies what earlier ops have read of the tensor. Otherwise recompute would read
+  // the new content of the tensor.
   void note_copies() {
     for (int index = 0; index < static_cast<int>(graph_.ops.size()); ++index) {
       const TracedOp& traced = trace_.ops[graph_.range.first + index];

@@ -35,7 +35,7 @@ class TraceIndex {
 
  private:
   // Returns the first opening of the path at or after `first_op`, starting at opening number
-  // `from`. Advances `from` past it.
+  // `from`. Advances `from` past the returned opening.
   ScopeId opening(const std::string& path, std::size_t& from, OpId first_op) const;
 
   const Trace* trace_;

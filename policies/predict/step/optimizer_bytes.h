@@ -40,7 +40,7 @@ struct OptimizerBytes {
 //   While such a parameter is updated, its gradient is cast to float32. Parameters are updated one
 //   at a time.
 // - adamw(state=bfloat16) keeps two bfloat16 moments and a float32 step count, and no master copy.
-//   PyTorch does this for bfloat16 parameters, because it gives moments the dtype of the parameter.
+//   PyTorch does this for bfloat16 parameters, because its moments have the dtype of the parameter.
 //   Source: pytorch/pytorch, torch/optim/adam.py.
 // - adamw8bit keeps two moments of one byte per element, with a float32 scale for each 256
 //   elements. If a parameter has fewer than 4096 elements, its two moments are float32. There is no

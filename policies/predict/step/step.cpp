@@ -14,8 +14,7 @@
 
 namespace rematch {
 
-// One simulation of a step. It counts bytes above the baseline, and adds the baseline to the
-// results.
+// One simulation of a step. Counts bytes above the baseline, and adds the baseline to the results.
 class StepSimulator::Run {
  public:
   Run(Facts& facts, const std::vector<LocatedRegion>& regions, Schedule schedule,
@@ -66,7 +65,7 @@ class StepSimulator::Run {
     Bytes copied;  // bytes of the copies that the region holds
     Bytes recomputed;
   };
-  // The state at one event of backward. All other state is the same at each event.
+  // The state that differs between events of backward.
   struct Moment {
     Phase phase = Phase::kBackward;
     std::int32_t event = 0;  // index into the trace's backward

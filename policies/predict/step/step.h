@@ -54,7 +54,7 @@ struct StepTime {
   Duration recompute{};
   Duration backward{};
   Duration optimizer{};
-  Duration communication{};  // the part of the four times above that collectives take
+  Duration communication{};  // the time of collectives, which the four times above include
   Duration total() const { return forward + recompute + backward + optimizer; }
   bool operator==(const StepTime&) const = default;
 };

@@ -6,8 +6,8 @@ namespace rematch {
 namespace {
 
 // Returns for each storage the op that makes it. Returns nullopt if some op reads the storage
-// before any op makes it. This happens because tensors that appear without an op may share the
-// storage with later ones.
+// before any op makes it. A storage can be read first if a tensor that appeared without an op
+// shares the storage with a later tensor.
 IdTable<StorageId, std::optional<OpId>> births(const Trace& trace) {
   IdTable<StorageId, std::optional<OpId>> born_at(trace.storages.size());
   IdTable<StorageId, bool> is_seen(trace.storages.size(), false);

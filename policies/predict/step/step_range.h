@@ -1,10 +1,10 @@
 // Bounds the time of a step. The bounds differ in how much communication overlaps with compute.
-// Does not assume which bound a real step comes close to.
+// Does not say which bound is closer to a real step.
 //
 // Note [What overlap can save] A collective can run in parallel with compute until its result is
 // needed. Examples are a gather that is issued early, and a reduce-scatter during the next block's
 // backward. Without overlap, a step takes the sum of compute time and communication time. With full
-// overlap, it takes the longer of the two times, and no order of the same work can take less. The
+// overlap, a step takes the longer of the two times. No order of the same work can take less. The
 // model ignores that collectives on several links can run at once, and that communication slows
 // compute down.
 #pragma once

@@ -90,8 +90,8 @@ struct FrontSearch::Plans {
   std::vector<FrontPoint> baselines;         // baselines of the last front()
 };
 
-// Returns an upper bound of the time by which a plan that was not found may be faster. There are
-// two such bounds. One is the sum of the gaps of mixing and of all blocks. The other is the
+// Returns an upper bound of the time by which a plan that was not found may be faster. Two bounds
+// are computed. The first is the sum of the gaps of mixing and of all blocks. The second is the
 // distance to the lower bound, at the peak where the next mix begins.
 std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
   std::chrono::nanoseconds gap = mixed.time_gap;
@@ -101,8 +101,8 @@ std::chrono::nanoseconds FrontSearch::Plans::time_gap() const {
     const std::chrono::nanoseconds least = bound_at(bound, mixed.points[i + 1].peak);
     above_bound = std::max(above_bound, mixed.points[i].time - least);
   }
-  // If other options offload bytes, an option may be worse than the one that it replaces. Only the
-  // second bound is then valid.
+  // If other options offload bytes, an option may be worse than the option that it replaces. Only
+  // the second bound is then valid.
   return space.offload ? above_bound : std::min(gap, above_bound);
 }
 
@@ -118,16 +118,16 @@ Bytes FrontSearch::Plans::transient_gap() const {
   return gap + most_offloaded;
 }
 
-// A step's peak is never below the peak of its mix, because the mix lacks what only the judge
-// simulates. A stopped search has not seen all options, so it cannot give a tighter bound than the
-// time of keeping everything.
+// A step's peak is never below the peak of its mix, because only the judge simulates everything
+// that holds memory. A stopped search has not seen all options, so it cannot give a tighter bound
+// than the time of keeping everything.
 std::chrono::nanoseconds FrontSearch::Plans::step_time_bound(Bytes peak) const {
   if (space.is_stopped()) return profile.step_time();
   return profile.step_time() + bound_at(bound, peak - judge.before());
 }
 
 // Returns the fastest plan that accept() accepts, or null if it accepts none. Tries mixes by
-// ascending time. The first is the fastest one whose own peak is at most `peak`.
+// ascending time, from the fastest mix whose own peak is at most `peak`.
 template <class Accept>
 const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) {
   const Bytes activations = peak - judge.before();
@@ -135,7 +135,7 @@ const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) 
                                   [&](const LayerMix& mix) { return mix.peak <= activations; });
   // A mix adds up what layers hold for backward. The judge simulates the whole step, including
   // forward's temporaries and storages that layers share. Therefore, the plan of a mix near the
-  // limit may exceed it, while the plan of a smaller mix does not.
+  // limit may exceed the limit, while the plan of a smaller mix does not.
   constexpr int kMaxTried = 64;
   for (int tried = 0; end != mixed.points.begin() && tried < kMaxTried; ++tried) {
     const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));
@@ -251,8 +251,9 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   front.points.insert(front.points.end(), answers.begin(), answers.end());
   plans_->baselines.clear();
   for (const Plan& plan : baselines) add_baseline(plan, front);
-  // Data sheets give views no time. A plan that re-runs only views therefore has the step time of
-  // the plan that recomputes nothing. Drops such plans, because a real step would be slower.
+  // Data sheets give views no time. On a roofline, a plan that re-runs only views is therefore as
+  // fast as the plan that recomputes nothing. Drops such plans, because a real step would be
+  // slower.
   std::erase_if(front.points, [&](const FrontPoint& point) {
     return point.figures.num_recomputed > 0 &&
            point.step_time == front.nothing_recomputed.step_time;
@@ -325,7 +326,7 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   const auto is_too_slow = [&](const FrontPoint& point) {
     return static_cast<double>(point.step_time.count()) > most;
   };
-  // The sum of a mix's times is, at least nearly, the time of the step beyond that of keeping
+  // The sum of a mix's times is approximately the step time minus the step time of keeping
   // everything.
   const std::vector<LayerMix>& mixes = plans_->mixed.points;
   const std::chrono::nanoseconds extra(std::llround(most - least));

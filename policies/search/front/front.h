@@ -35,8 +35,8 @@ struct MeasuredFigures {
   // calibration used this point's time, so the point's error does not test the prediction
   bool is_anchor = false;
   // The policy of a measured point that is better: its peak is not higher, and its step is faster
-  // by more than the A/A interval. Empty: no measured point is better. Points that lost to another
-  // one stay in the front's file.
+  // by more than the A/A interval. Empty: no measured point is better. A point that lost to another
+  // point stays in the front's file.
   std::string lost_to;
 };
 
@@ -68,7 +68,7 @@ struct FrontMeasurement {
   int num_measured = 0;  // number of points and baselines whose run ended with status ok
   // number of measured points whose peak equals the prediction to the byte
   int num_equal_peaks = 0;
-  std::optional<Bytes> workspace;  // memory that libraries hold in addition; only on CUDA
+  std::optional<Bytes> workspace;  // memory that libraries hold besides tensors; only on CUDA
   // Errors of the step times, over all points except the anchors.
   std::optional<double> median_error_ratio;
   std::optional<double> worst_error_ratio;
@@ -111,8 +111,8 @@ struct FrontPoint {
   // no link is known, and step_time excludes copies.
   std::optional<std::chrono::nanoseconds> copy_time;
   // A lower bound of the step time: no plan of the search space with at most this point's peak is
-  // faster. The bound treats options as divisible, and as better than found by the gaps of the
-  // search. A plan outside the search space may be faster.
+  // faster. The bound treats options as divisible, and assumes that every option is better by the
+  // gap of its search. A plan outside the search space may be faster.
   std::chrono::nanoseconds step_time_bound{};
   std::chrono::nanoseconds step_time_gap() const { return step_time - step_time_bound; }
   // Returns the bounds of step_range.h for the step time, or nullopt if communication is unknown.
@@ -123,7 +123,7 @@ struct FrontPoint {
   std::optional<MeasuredFigures> measured;
 };
 
-// A plan that people use without a search, and whether the front has a point that is no worse.
+// A plan that people use without a search. States whether the front has a point that is no worse.
 struct Baseline {
   FrontPoint point;
   bool is_matched = false;  // true: some point of the front has no higher peak and is no slower
@@ -135,7 +135,7 @@ struct Front {
   std::size_t knee = 0;
   std::vector<Baseline> baselines;
   std::size_t num_plans_found = 0;  // number of plans from which the points are a selection
-  // Bounds how much better a plan of the space may be that the search did not find.
+  // An upper bound of the time by which a plan that the search missed may be faster.
   std::chrono::nanoseconds time_gap{};
   Bytes transient_gap;
   FrontPoint nothing_recomputed;  // plan without regions, which also keeps gathered parameters
@@ -153,8 +153,8 @@ struct Front {
   bool is_complete = true;  // false: the search was stopped, and this front is what it had found
 };
 
-// Returns the step time to show as the prediction. This is `profiled`, a point's step_time, or the
-// calibrated time if the front was measured.
+// Returns the step time to show as the prediction. If the front was measured, this is the
+// calibrated time, and otherwise `profiled`, which is a point's step_time.
 std::chrono::nanoseconds predicted_step(const Front& front, std::chrono::nanoseconds profiled);
 inline std::chrono::nanoseconds predicted_step(const Front& front, const FrontPoint& point) {
   return predicted_step(front, point.step_time);
@@ -166,10 +166,10 @@ std::string verdict_of(const Front& front);
 class FrontSearch {
  public:
   // Finds all useful plans. `none` is the plan of the policy `none`, as resolved by the catalogue.
-  // If it is missing, the plan without regions takes its place. The references must outlive the
-  // search. Throws std::invalid_argument if the profile belongs to another trace. Also throws it if
-  // blocks gather their parameters and `none` is missing, because the plan of `none` then differs
-  // from the plan without regions.
+  // If `none` is missing, the plan without regions takes its place. The references must outlive the
+  // search. Throws std::invalid_argument if the profile belongs to another trace. Also throws this
+  // error if blocks gather their parameters and `none` is missing, because the plan of `none` then
+  // differs from the plan without regions.
   FrontSearch(const Trace& trace, const Profile& profile, const SearchSpace& space,
               std::optional<Plan> none = std::nullopt);
   ~FrontSearch();

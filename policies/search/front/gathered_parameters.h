@@ -14,8 +14,8 @@ namespace rematch {
 
 class GatheredParameters {
  public:
-  // Keeps references to the plan and the trace, which must outlive it. Throws std::invalid_argument
-  // if blocks gather parameters and the plan was made for another model.
+  // Keeps references to the plan and the trace, which must outlive this object. Throws
+  // std::invalid_argument if blocks gather parameters and the plan was made for another model.
   GatheredParameters(const Plan& plan, const Trace& trace);
 
   // Returns whether an op of one of the plan's regions gathers parameters. `region` is an index

@@ -189,7 +189,7 @@ void add_errors(Front& front, FrontMeasurement& measurement) {
   measurement.worst_error_ratio = errors.back();
 }
 
-// Returns the fastest of those points whose peak is at most `peak_bytes`.
+// Returns the fastest point whose peak is at most `peak_bytes`.
 const FrontPoint* rival_of(const std::vector<FrontPoint*>& all, std::int64_t peak_bytes) {
   const FrontPoint* fastest = nullptr;
   for (const FrontPoint* other : all) {

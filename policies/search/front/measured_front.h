@@ -1,6 +1,6 @@
 // Chooses which points of a front to run, and evaluates the runs. Computes step times calibrated on
-// three anchors, errors, points that lost, and the hypervolume against each baseline. Does not run
-// anything.
+// three anchors, their errors, which points lost to another point, and hypervolumes of the front
+// and each baseline. Does not run anything.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ inline constexpr int kMinMeasured = 3;  // the anchors are always measured
 // anchors, and its error grows with the distance from them. The next points are then added one by
 // one. The point with the largest product of contribution and uncertainty comes next. The
 // contribution is the area that the point adds to the hypervolume of the chosen points. The
-// uncertainty is the distance of its predicted step time from the nearest chosen one.
+// uncertainty is the distance from the point's predicted step time to the nearest step time of a
+// chosen point.
 inline constexpr const char* kChoiceRule =
     "both ends and the knee; then, one by one, the largest product of the area that a point adds "
     "to those chosen and the distance of its predicted step time from the nearest one chosen";
@@ -33,8 +34,8 @@ std::vector<std::size_t> choose_anchors(const std::vector<PlanePoint>& front);
 std::vector<std::size_t> choose_measured(const std::vector<PlanePoint>& front, std::size_t count);
 
 // Fits a line by least squares. If the predictions lie within a twentieth of each other, they do
-// not determine a slope. In this case, or if the line would fall, the result only scales times,
-// without an offset. The lists must have equal length and must not be empty.
+// not determine a slope. In this case, or if the line would fall, the returned line has no offset
+// and only scales times. The lists must have equal length and must not be empty.
 StepCalibration calibrate(const std::vector<double>& predicted_ns,
                           const std::vector<double>& measured_ns);
 

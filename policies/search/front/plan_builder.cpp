@@ -104,9 +104,9 @@ std::vector<RegionSaves> PlanBuilder::fastest_region(int span) const {
   return {{{0, range.end - range.first}, {saves.begin(), saves.end()}}};
 }
 
-// Returns the scopes where the range starts and ends. They are blocks, or adjacent scopes in one
-// block; outer scopes are preferred. Does not return a scope that opens several times, because its
-// path would be ambiguous.
+// Returns the scopes where the range starts and ends. These scopes are blocks, or adjacent scopes
+// in one block; outer scopes are preferred. Does not return a scope that opens several times,
+// because its path would be ambiguous.
 PlanBuilder::Place PlanBuilder::place_of(OpRange range, int first, int last) const {
   // a region lies in blocks, so the span is a block
   const ScopeId first_block = *map_.spans[first].scope;

@@ -17,13 +17,13 @@ namespace rematch {
 
 class PlanBuilder {
  public:
-  // Keeps references, which must outlive the builder. `trace_sha256` is the hash of the trace. It
-  // is passed in because computing it takes milliseconds.
+  // Keeps references, which must outlive the builder. The caller passes `trace_sha256`, the hash of
+  // the trace, because computing it takes milliseconds.
   PlanBuilder(const Trace& trace, std::string trace_sha256, const SpanMap& map,
               const SpanOptions& options, const SearchSpace& space);
 
-  // Builds a plan. `mix` lists, in forward order, one option for each span, or one for several
-  // spans. See LayerMix.
+  // Builds a plan. `mix` lists, in forward order, one option for each span or for each group of
+  // adjacent spans. See LayerMix.
   Plan build(const std::vector<int>& mix, std::string name);
 
  private:

@@ -45,8 +45,8 @@ PointJudge::PointJudge(const Trace& trace, const Profile& profile, const SearchS
 FrontPoint PointJudge::judge(Plan plan) {
   FrontPoint point;
   point.figures = figures_of(simulator_.simulate(plan, space_.schedule), step_.trace);
-  // If sharding.h derived the trace of one rank, the trace lacks communication, so its time is
-  // unknown.
+  // If sharding.h derived the trace of one rank, the trace lacks communication. The time of
+  // communication is then unknown.
   if (space_.world > 1) point.figures.communication.reset();
   const StepHost& host = point.figures.host;
   if (space_.offload) {

@@ -96,7 +96,7 @@ class LoadFinder {
 };
 
 // Throws FormatError if a load has only some figures. A load that fits must have all figures, and
-// any other load none.
+// any other load must have no figures.
 void require_whole(const JsonField& field, const LoadPlan& plan) {
   const bool fits = plan.tokens_per_second.has_value();
   if (fits != plan.tokens_per_second_all_ranks.has_value() || fits != plan.step_time.has_value() ||

@@ -101,9 +101,9 @@ using PlanOfLoad = std::function<std::optional<LoadPlan>(std::int64_t load)>;
 
 // Note [Which loads are tried] If a load does not fit, larger ones are assumed not to fit either
 // and are not tried. Bisection finds the largest load that fits. The search for the best load tries
-// loads at even distances between the least and the largest. It then repeats between the neighbours
-// of the best load so far, until they are adjacent. If at most kLoadsAtOnce loads fit, it tries all
-// of them. If more fit, it may miss a best load that lies between two worse ones.
+// loads at even distances between the least and the largest. The search then repeats between the
+// neighbours of the best load so far, until these loads are adjacent. If at most kLoadsAtOnce loads
+// fit, it tries all of them. If more fit, it may miss a best load that lies between two worse ones.
 inline constexpr std::int64_t kLoadsAtOnce = 16;
 // Fills in `tried` and the answers for the record's range. Among equally good loads, the smallest
 // is the best. Once `is_stopped` returns true, tries no more loads and ignores the result of the

@@ -45,9 +45,10 @@ constexpr std::size_t kMaxBuckets = std::size_t{1} << 19;
 //
 // Note [How labels are sifted] Peaks are divided into buckets of equal width. A first pass over a
 // few good jobs records for each bucket the shortest time in all lower buckets. A label that takes
-// longer than that is dominated. To reject a run of labels at once, its lowest peak is combined
-// with its shortest time. If this combination is dominated, all labels of the run are. The
-// remaining labels of a job are already sorted, and are merged with those of other jobs.
+// longer than the time of its bucket is dominated. To reject a run of labels at once, its lowest
+// peak is combined with its shortest time. If this combination is dominated, all labels of the run
+// are. The remaining labels of a job are already sorted, and are merged with the labels of other
+// jobs.
 class Sieve {
  public:
   Sieve(std::int64_t lowest, std::int64_t highest, std::size_t num_labels) : lowest_(lowest) {
@@ -237,8 +238,8 @@ class Mixer {
     return placed;
   }
 
-  // Makes the sieve for a layer. Good jobs are those on the convex hulls of their list. If they
-  // have most of the labels, a first pass over them saves no time.
+  // Makes the sieve for a layer. Good jobs are jobs on the convex hull of their list. If most
+  // labels belong to good jobs, a first pass over these jobs saves no time.
   Sieve sieve_for(int layer, const std::vector<PlacedJob>& jobs) const {
     const std::vector<std::size_t> good =
         hull_options(problem_.lists[problem_.list_of_layer[layer]]);

@@ -19,12 +19,13 @@ struct LayerOption {
   // layers.
   Bytes transient;
   // Most bytes during the layer's forward. Options from a trace leave it 0, because a layer's
-  // backward normally holds what its forward held plus gradients. If that is not so, PointJudge
-  // still gets the right peak, because it simulates whole plans.
+  // backward normally holds what its forward held plus gradients. If a backward holds less,
+  // PointJudge still computes the right peak, because it simulates whole plans.
   Bytes forward_transient;
   std::chrono::nanoseconds time{};  // time in addition to a step that keeps everything
   int num_layers = 1;
-  // The list of each covered layer. Empty: all have the list of this layer.
+  // The index of each covered layer's list of options. Empty: all covered layers have the list of
+  // the first one.
   std::vector<int> covers;
   // For these three members, see Note [What a mix has on the host].
   Bytes offloaded;  // bytes that are part of the transients, but not of `held`
@@ -46,18 +47,17 @@ struct LayerOption {
 // pairs (Q, time), without a third dimension. This works for any transients and gradients.
 //
 // Note [What a mix has on the host] Values that a region offloads leave the device at the end of
-// the next region's forward. They come back at the next region's first demand in backward. While
-// they are on the device, they count in the transients of their own layer, and in the transients of
-// the layers after it, up to the next region. Layers without a region in between count them in
-// full. The next region counts them in its `transient_beside`, which excludes the time before the
-// demand. Labels are grouped by the bytes that the layers before them offload; there are only a few
-// such values. A region that offloads needs a region after it, because the step's last region
-// offloads nothing.
+// the next region's forward. The values come back at the next region's first demand in backward.
+// While they are on the device, they count in the transients of their own layer and of the layers
+// after it, up to the next region. Layers without a region in between count them in full. The next
+// region counts them in its `transient_beside`, which excludes the time before the demand. Labels
+// are grouped by the bytes that the layers before them offload; there are only a few such values. A
+// region that offloads needs a region after it, because the step's last region offloads nothing.
 struct MixProblem {
   std::vector<std::vector<LayerOption>> lists;  // one list of options per kind of layer
   std::vector<int> list_of_layer;               // indexed by layer, in forward order
-  // Bytes that later layers have made when a layer's backward starts, indexed by layer. Empty:
-  // gradients are alive anyway, so they do not count.
+  // Bytes that later layers have allocated when a layer's backward starts, indexed by layer. Empty:
+  // gradients are always alive, so they do not count.
   std::vector<Bytes> gradients;
   Bytes head;   // bytes between forward and backward, in addition to those that layers hold
   Bytes floor;  // lowest possible peak of the step, for any options

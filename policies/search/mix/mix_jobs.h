@@ -36,8 +36,8 @@ std::vector<MixJob> jobs_at(const MixProblem& problem, int layer);
 // Sorts a sequence of jobs that starts at `first_layer` into the order with the lowest peak.
 //
 // Note [The order of options on equal layers] Each layer's gradients have G bytes. Subtract G from
-// what each layer holds and from its transient. The peak is then the largest value of the bytes
-// held by the layers before plus the layer's own transient. This is a scheduling problem with
+// what each layer holds and from its transient. The peak is then the maximum over all layers of the
+// bytes that earlier layers hold plus the layer's own transient. This is a scheduling problem with
 // release and delivery times. After the subtraction, layers that hold nothing or less come first,
 // by increasing transient. The others follow by decreasing transient minus held bytes (Jackson;
 // Abdel-Wahab and Kameda).

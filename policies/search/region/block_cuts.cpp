@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// A partial cut: the sums over its pieces.
+// A partial cut, with the sums of its pieces' figures.
 struct CutLabel {
   Bytes held;
   Bytes transient;
@@ -27,8 +27,8 @@ struct CutLabel {
 
 // Drops labels that another label dominates. The other label may be slower by at most `slack`.
 // Visits labels by ascending held bytes. A label stays if its transient is lower than that of every
-// earlier label that is slower by at most `slack`. The map from times to lowest transients finds
-// this quickly.
+// earlier label that is slower by at most `slack`. The map from times to lowest transients makes
+// this test fast.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,
@@ -52,9 +52,9 @@ void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
 // Note [Cuts as a walk along the block] A cut is a walk from the block's first op to its last. Each
 // step of the walk is a piece: a region, or ops that autograd manages up to the start of the next
 // region. The cost of a piece depends on earlier pieces only through some storages. Earlier pieces
-// have paid for them, and the piece may hold them too. See Note [Who pays for a storage]. Labels at
-// one place therefore compete if they agree in these storages. There are few such states, because
-// few values cross any place in a block.
+// have paid for these storages, and the piece may hold them too. See Note [Who pays for a storage].
+// Labels at one place therefore compete if they agree in these storages. Few such states exist,
+// because few values cross any place in a block.
 class CutProgram {
  public:
   CutProgram(SpanPricer& pricer, const std::vector<RegionCandidate>& candidates)
@@ -127,8 +127,8 @@ class CutProgram {
     }
   }
 
-  // Adds pieces that autograd manages. One ends at each later place where a region may start, and
-  // one ends at the end of the block.
+  // Adds pieces that autograd manages. One such piece ends at each later place where a region may
+  // start. Another ends at the end of the block.
   void leave_to_autograd(Places::iterator here) {
     tidy(here->second.behind_region);
     for (auto there = std::next(here); there != places_.end(); ++there) {

@@ -162,9 +162,9 @@ BlockFront FrontFinder::find() {
   return front;
 }
 
-// Returns a lower bound of the transient over all save sets. The bound is the sum of the bytes that
-// backward made and the saved tensors that it has demanded and not yet released. With whole_region,
-// all saved tensors count from the first demand to their release.
+// Returns a lower bound of the transient over all save sets. The bound is the bytes that backward
+// made, plus the bytes of saved tensors that backward has demanded and not yet released. With
+// whole_region, all saved tensors count from the first demand to their release.
 Bytes FrontFinder::transient_bound() const {
   std::vector<int> holders(graph_.storages.size(), 0);
   Bytes held;

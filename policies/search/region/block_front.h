@@ -1,5 +1,6 @@
-// Finds the useful save sets of one region: saved bytes against recompute time against transient,
-// as the simulator computes them. Considers a single region; layer_mix.h combines regions.
+// Finds the save sets of one region that are undominated in saved bytes, recompute time and
+// transient. The simulator computes these figures. Considers a single region; layer_mix.h combines
+// regions.
 #pragma once
 
 #include <chrono>

@@ -87,8 +87,8 @@ class BlockOptionFinder {
     const auto first = times.begin() + block.range.first.index;
     const nanoseconds time =
         std::accumulate(first, times.begin() + block.range.end.index, nanoseconds{});
-    // The slack is divided among three: the save sets of a region, their transients, and the
-    // regions of a cut.
+    // Three parts share the slack: the save sets of a region, their transients, and the regions of
+    // a cut.
     slack_ = nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(time.count()) * space_.resolution_ratio / 3));
   }
@@ -151,15 +151,15 @@ class BlockOptionFinder {
   }
 
   // Returns whether the range may be a region. With whole_modules, a range that writes to tensors
-  // from outside may not, because torch would repeat the writes.
+  // from outside must not be a region, because torch would repeat the writes.
   bool may_be_region(LocalRange range) {
     const std::vector<RegionOp>& ops = pricer_.graph(range).ops;
     return !space_.whole_modules ||
            std::none_of(ops.begin(), ops.end(), [](const RegionOp& op) { return op.side_effect; });
   }
 
-  // Returns for each op of the range whether it draws random numbers and a later op of the range
-  // does so too. See Note [A kept draw shifts later draws].
+  // Returns for each op of the range whether both the op and a later op of the range draw random
+  // numbers. See Note [A kept draw shifts later draws].
   std::vector<bool> draws_before_others(LocalRange range) const {
     std::vector<bool> draws(static_cast<std::size_t>(range.end - range.first));
     bool is_last = true;
@@ -201,7 +201,7 @@ class BlockOptionFinder {
     return limits;
   }
 
-  // Adds an option unless it is in the list. This ensures that none and full are options at every
+  // Adds an option unless the list has it. Used to make policies `none` and `full` options at every
   // resolution.
   void add_end(std::vector<SpanOption>& options, std::vector<RegionSaves> regions) {
     if (std::any_of(options.begin(), options.end(),

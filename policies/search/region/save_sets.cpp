@@ -62,8 +62,8 @@ class Prices {
   const std::vector<bool>& free_;
 };
 
-// Returns the time of an op. If it starts a collective, adds the time of those waits that complete
-// it, from `first_wait` on, because they run again too.
+// Returns the time of an op. If it starts a collective, adds the time of the waits that complete
+// the collective, from `first_wait` on, because these waits run again too.
 std::int64_t time_with_waits(const RegionGraph& graph, const SaveSetCosts& costs, int op,
                              int first_wait) {
   std::int64_t time = costs.op_times[op].count();
@@ -107,8 +107,8 @@ SaveSets to_sets(const std::vector<SaveLabel>& labels, const ChoiceLists<int>& s
 // Note [Why closure costs need a frontier] On demand, an op runs if it is not kept and its result
 // is read by backward or by an op that runs. The cost of a save set is therefore not a sum over its
 // ops. The program decides ops from the last to the first. Earlier ops depend on the decisions so
-// far only through the set of wanted ops. Labels with the same wanted ops therefore compete. There
-// are few such states, because few values cross any cut of a block.
+// far only through the set of wanted ops. Labels with the same wanted ops therefore compete. Few
+// such states exist, because few values cross any cut of a block.
 class ClosureProgram {
  public:
   ClosureProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)
@@ -210,8 +210,8 @@ class ClosureProgram {
   std::int64_t gap_ = 0;
 };
 
-// Finds save sets for a whole-region recompute. It runs every op below the stop, except the ops
-// whose results are kept. The times of the ops therefore add up.
+// Finds save sets for a whole-region recompute. This recompute runs every op below the stop, except
+// the ops whose results are kept. The times of the ops therefore add up.
 class PrefixProgram {
  public:
   PrefixProgram(const RegionGraph& graph, const SaveSetCosts& costs, std::size_t max_labels)

@@ -84,8 +84,9 @@ class OptionMaker {
     block.options.insert(block.options.end(), more.begin(), more.end());
   }
 
-  // Returns the save sets that may be offloaded. If there are too many, returns only those on the
-  // hull. If these are too many, returns an even selection of them with both ends.
+  // Returns the save sets that may be offloaded. If there are too many, returns only the sets on
+  // the hull. If the hull has too many sets, returns an even selection of these that includes both
+  // ends.
   std::vector<std::vector<int>> offloaded_sets(const std::vector<RegionOption>& whole) const {
     std::vector<LayerOption> figures;
     for (const RegionOption& region : whole) {
@@ -148,8 +149,8 @@ class OptionMaker {
     if (first + size > static_cast<int>(map_.spans.size())) return;
     std::vector<int> kinds;
     for (int i = first; i < first + size; ++i) {
-      // A region ends the first time that its last scope closes, even if that is another run of the
-      // block. Repeated blocks are therefore not in segments.
+      // A region ends the first time that its last scope closes, even if another run of the block
+      // closes the scope. Repeated blocks are therefore not in segments.
       if (!map_.spans[i].is_block() || map_.spans[i].is_repeated) return;
       kinds.push_back(map_.spans[i].kind);
     }

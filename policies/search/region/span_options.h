@@ -18,8 +18,8 @@ struct SpanOption {
 };
 
 // Bounds how much better an omitted option can be. An omitted option is a way to run a block that
-// is not in the list. For each one, the list has an option that holds no more bytes. That option is
-// slower by at most `time`, and its transient is larger by at most `transient`.
+// is not in the list. For each omitted option, the list has an option that holds no more bytes. The
+// listed option is slower by at most `time`, and its transient is larger by at most `transient`.
 struct OptionGap {
   std::chrono::nanoseconds time{};
   Bytes transient;
@@ -37,8 +37,8 @@ SpanOptions make_options(const SearchedTrace& searched);
 // Returns the options as a layer mixing problem. The problem represents the given options exactly.
 MixProblem mix_problem(const SpanMap& map, const SpanOptions& options);
 // Returns a layer mixing problem in which each option is improved by its gap. For every way to run
-// a block, cut or not, it then has an option that is no worse. No plan is therefore better than the
-// best mix of these options.
+// a block, cut or not, the problem then has an option that is no worse. No plan is therefore better
+// than the best mix of these options.
 MixProblem relaxed_mix_problem(const SpanMap& map, const SpanOptions& options);
 
 }  // namespace rematch

@@ -36,9 +36,9 @@ SaveSetCosts SpanPricer::costs(LocalRange range) {
 
 namespace {
 
-// Returns the peak of a piece that autograd manages. Autograd holds each saved tensor until it
-// releases it. Only `counted` storages change the held bytes. `start` is the number of bytes held
-// when backward of the piece begins.
+// Returns the peak of a piece that autograd manages. Autograd holds each saved tensor until its
+// release. Only `counted` storages change the held bytes. `start` is the number of bytes held when
+// backward of the piece begins.
 Bytes peak_of_unmanaged(const RegionGraph& graph, const std::vector<bool>& counted, Bytes start) {
   std::vector<int> holders(graph.storages.size(), 0);
   std::vector<bool> alive;

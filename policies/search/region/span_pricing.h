@@ -56,7 +56,7 @@ class SpanPricer {
   RegionOption option_of(LocalRange range, const BlockPoint& point);
 
   LocalRange whole() const { return {0, range_.end - range_.first}; }
-  // Returns the bytes that backward of later spans has made when backward of this one begins.
+  // Returns the bytes that backward of later spans has made when backward of this span begins.
   // Transients of pieces include them.
   Bytes born() const { return map_.spans[last_].born; }
 
@@ -64,7 +64,7 @@ class SpanPricer {
   friend class SpanTally;
   struct Piece {
     RegionGraph graph;
-    // most bytes made between backward of the next piece and backward of this one
+    // most bytes made between backward of the next piece and backward of this piece
     Bytes born_before;
   };
 
@@ -86,9 +86,9 @@ class SpanPricer {
 // Note [Who pays for a storage] A storage with several holders counts only once. It counts at the
 // holder that releases it last, which is the first holder in forward order. Pieces are therefore
 // tallied in forward order. If an earlier piece has paid for a storage, the storage is held anyway
-// when a later piece runs backward. Storages that the next span has paid for differ: the next span
-// has already released them, but this span may still hold them. Such a storage counts in the
-// transient and not in the held bytes.
+// when a later piece runs backward. For storages that the next span has paid for, this does not
+// hold: the next span has already released them, but this span may still hold them. Such a storage
+// counts in the transient and not in the held bytes.
 class SpanTally {
  public:
   // Counts storages that several spans read as paid for from the start. The pricer must outlive the
@@ -100,13 +100,13 @@ class SpanTally {
   PieceFigures add_unmanaged(LocalRange range);
   PieceFigures add_region(const RegionOption& region);
 
-  // Returns the storages paid for so far, ascending. Later pieces depend on earlier ones only
-  // through these.
+  // Returns the storages paid for so far, ascending. Later pieces depend on earlier pieces only
+  // through these storages.
   const std::vector<StorageId>& paid() const { return paid_; }
   void set_paid(std::vector<StorageId> paid) { paid_ = std::move(paid); }
 
  private:
-  // Marks the storage as paid for. Returns whether this adds to the held bytes.
+  // Marks the storage as paid for. Returns whether the storage adds to the held bytes.
   bool hold(StorageId storage);
 
   SpanPricer* pricer_;

@@ -38,7 +38,7 @@ struct Span {
   OptionalIndex block;  // index into Trace::blocks; absent if `scope` is
   int kind = 0;
   bool is_repeated = false;  // true: the block runs several times in a step
-  // bytes that backward of later spans has made when backward of this one begins
+  // bytes that backward of later spans has made when backward of this span begins
   Bytes born;
   bool is_block() const { return scope.has_value(); }
 };
@@ -74,8 +74,8 @@ enum class Offloading : std::uint8_t { kNever, kAllowed };
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Returns the peak of the bytes that backward allocates between the last event of other packs and
-// the first event of the graph's packs.
+// Returns the peak of the bytes that backward allocates just before the first event of the graph's
+// packs, after the last event of other packs.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull

@@ -1,4 +1,4 @@
-// Reduces the number of labels, and computes how much time this loses.
+// Reduces the number of labels, and computes how much time the reduction loses.
 #pragma once
 
 #include <algorithm>

@@ -166,8 +166,8 @@ SimpleSearch::SimpleSearch(const Trace& trace, const Profile& profile, const Sea
 SimpleSearch::~SimpleSearch() = default;
 
 // Sums miss costs that only a simulation of the whole step shows. A mix below the limit may
-// therefore exceed it, and a mix above the limit may fit. There are only a few mixes with one rule
-// for all layers. All of these are simulated, independent of their sums.
+// therefore exceed it, and a mix above the limit may fit. Few mixes have one rule for all layers,
+// so all of these are simulated, whatever their sums are.
 std::optional<FrontPoint> SimpleSearch::fastest_within(Bytes peak) {
   constexpr int kMaxTried = 64;
   const std::vector<SimpleMix>& mixes = plans_->mixes;

@@ -144,8 +144,8 @@ class RuleMaker {
   }
 
   // Finds the ops that lists may name. Takes matmuls and attention one by one, or grouped by scope
-  // if there are too many. Then adds single ops, starting with those that take the longest for
-  // their bytes.
+  // if there are too many. Then adds single ops, starting with the ops that take the most time per
+  // byte.
   void find_candidates() {
     const std::map<std::string, Worth> found = savable();
     std::vector<std::pair<double, std::string>> by_worth;

@@ -139,7 +139,7 @@ struct TypeWords {
   std::vector<std::string> offloads;
 };
 
-// `types` holds the text for each region type of the plan, because many regions share a type.
+// `types` holds one text per region type of the plan, because many regions share a type.
 LayerSaves saves_of(const Plan& plan, const std::vector<TypeWords>& types, const TracedBlock& block,
                     const std::string& path, OptionalIndex run) {
   RegionsOfBlock regions(block, path, run);
@@ -209,7 +209,8 @@ struct Layer {
   // true: everything except gathered parameters is kept; `keeps` is then empty
   bool drops_gathers_alone = false;
   std::vector<KeptOp> keeps;
-  // The layer's regions, if it has several, or if its only region does not cover it.
+  // The layer's regions, if the layer has several regions or if its only region does not cover the
+  // layer.
   std::vector<std::string> regions;
   int num_in_segment = 1;
   bool offloads_inputs = false;
@@ -373,7 +374,7 @@ void add_segments(const std::vector<Layer>& layers, std::vector<std::string>& pa
 }
 
 // Adds a text such as "0-30 offload their inputs", with the layers for which `holds` returns true.
-// Adds nothing if there are none.
+// Adds nothing if `holds` returns false for all layers.
 template <class Holds>
 void add_layers(const std::vector<Layer>& layers, const Holds& holds, const char* words,
                 std::vector<std::string>& parts) {

@@ -33,7 +33,7 @@ MODULES = {
     "blocks.1": 0,
 }
 
-# Bytes of one step with the plan, above those held before it. check_plan.py compares a run with these.
+# Bytes of one step with the plan, minus the bytes held before the step. check_plan.py compares a run with them.
 PREDICTED = {
     "peak_bytes": 29504,
     "peak_bytes_without": 29504,
