@@ -30,7 +30,7 @@ class DepartureCounts {
   };
 
   std::atomic<std::int64_t> num_left_{0};
-  mutable std::mutex mutex_;  // guards the `departures` of all elements of types_
+  mutable std::mutex mutex_;  // protects the `departures` of all elements of types_
   std::vector<OfType> types_;
 };
 

@@ -11,11 +11,11 @@ namespace rematch {
 
 enum class ErrorKind : std::uint8_t { kRefused, kStreamMismatch };
 
-// Throws the host's error. If it returns, the engine's own error is thrown. Called on any thread,
-// with the host's locks in any state.
+// Throws the host's error. If the function returns, the engine throws its own error. Called on any
+// thread, with the host's locks in any state.
 using HostThrow = void (*)(ErrorKind kind, const char* message);
 
-// If null, errors are thrown unchanged. Set it before the first Recording.
+// If null, errors are thrown unchanged. Set the function before the first Recording.
 void set_host_throw(HostThrow host_throw);
 
 // Throws the host's error if there is a host.

@@ -9,8 +9,8 @@
 namespace rematch {
 namespace {
 
-// Whether this backward pass covers only a part of the graph. Such a pass does not demand every
-// slot. Running all closures early would then execute ops that no demand needs.
+// Returns whether this backward pass covers only a part of the graph. Such a pass does not demand
+// every slot. Running all closures early would then execute ops that no demand needs.
 bool is_partial_backward() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   return exec_info != nullptr && !exec_info->empty();
@@ -108,7 +108,7 @@ at::Tensor Frame::unpack_slot(int slot_index) {
   return replay_->take(slot.wanted.value);
 }
 
-// Plain autograd refuses a saved tensor that was modified later, so the engine does too.
+// Autograd refuses a saved tensor that was modified later, so the engine refuses it too.
 void Frame::check_not_written_since(const Slot& slot) const {
   TORCH_CHECK(!is_stale(slot), "rematch: region ", region_name_,
               ": a tensor needed for gradient computation was modified by an in-place op after it "

@@ -1,5 +1,6 @@
-// A frame is one forward pass through a region. It holds the record, and a slot for each tensor
-// that autograd saved in the region. It lives as long as a graph node holds one of its slots.
+// A frame is one forward pass through a region. A frame holds the record, and a slot for each
+// tensor that autograd saved in the region. The frame lives as long as a graph node holds one of
+// its slots.
 #pragma once
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -34,8 +35,8 @@ class Frame {
   Record& record() { return record_; }
   const Record& record() const { return record_; }
 
-  // Switches to the region of another shape. That region must begin at the same scope and have had
-  // the same ops so far.
+  // Switches to the region of another shape. The other region must begin at the same scope, and its
+  // first ops must be the ops that have run.
   void follow_region(std::size_t region);
 
   // See Note [Leaving the plan].
@@ -49,13 +50,14 @@ class Frame {
   // exist.
   void pack_kept_values(const HookPair& pair) { packed_values_.pack(record_, pair); }
 
-  // See Note [Lifetime of offloaded values]. `before` is the region before this one in forward.
+  // See Note [Lifetime of offloaded values]. `before` is the region that precedes this region in
+  // forward.
   void follow(std::weak_ptr<Frame> before) { before_ = std::move(before); }
   void leave_device();
   void come_back();
 
   // Autograd's hooks make these three calls during the life of a slot. pack() is called on the
-  // recording thread while the region is open. The other two may be called on any thread.
+  // recording thread while the region is open. The other two functions may be called on any thread.
   int pack(Recorder& recorder, const at::Tensor& tensor);
   at::Tensor unpack(int slot);
   void release(int slot);

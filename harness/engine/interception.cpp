@@ -25,9 +25,9 @@ std::atomic<bool> recompute_failed{false};
 
 Phase phase_of_thread() { return in_backward() ? Phase::kBackward : Phase::kForward; }
 
-// An op of a tensor subclass runs in Python. The Python fallback needs what the topmost dispatch
-// key notes about the thread. Such an op is therefore called from the top of the dispatcher. A mode
-// that was active in forward is not called.
+// An op of a tensor subclass runs in Python. The Python fallback needs the thread state that the
+// topmost dispatch key stores. Such an op is therefore called from the top of the dispatcher. A
+// mode that was active in forward is not called.
 void redispatch_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
   if (!keys.has(c10::DispatchKey::Python)) {

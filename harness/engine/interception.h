@@ -1,7 +1,7 @@
 // The one place that hooks into LibTorch. Installs a fallback at a dispatch key just below
 // autograd, and an autograd engine that supplies saved-tensor hooks and leaves everything else to
 // the previous engine. Both are installed once per process, on first use. They cost a thread
-// nothing while it has none of the guards below.
+// nothing unless it has one of the guards below.
 //
 // Note [Dispatch key Fake]
 // DispatchKey::Fake is below ADInplaceOrView, sees factories, and has no fallback of its own. Ops
@@ -25,13 +25,13 @@
 namespace rematch {
 
 // Installs fallback and engine. Throws c10::Error if another library has taken the key, or has
-// replaced the autograd engine afterwards. The guards call it, and repeated calls are cheap.
+// replaced the autograd engine afterwards. The guards call this function; repeated calls are cheap.
 void install_interception();
 
 // Also intercepts ops that Python runs, in a process with Python: see harness/engine/python_ops.h.
 void install_python_interception();
 
-// Whether the thread runs a node of a backward pass.
+// Returns whether the thread runs a node of a backward pass.
 bool in_backward();
 
 // While this guard lives, neither autograd nor any mode sees the ops that the thread runs.
@@ -89,7 +89,7 @@ class SavedTensorProvider {
 std::unique_ptr<torch::autograd::SavedVariableHooks> hooks_of_engine_behind();
 
 // Sets the thread's provider while this guard lives. If the provider is null, the previous engine
-// supplies the hooks, as without a guard. Guards nest.
+// supplies the hooks, as if there were no guard. Guards nest.
 class SavedTensorGuard {
  public:
   explicit SavedTensorGuard(SavedTensorProvider* provider);
@@ -184,8 +184,8 @@ void tell_brought_back(const at::Tensor& value);
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack);
 
-// Whether a recorded op has thrown since the last call of this function. The failure then comes
-// from recompute, although the program was in backward.
+// Returns whether a recorded op has thrown since the last call of this function. The failure then
+// comes from recompute, although the program was in backward.
 bool take_recompute_failure();
 
 // The part of a key set that is below the interception point.

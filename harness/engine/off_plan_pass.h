@@ -18,7 +18,7 @@ class OffPlanPass {
   OffPlanPass(const PreparedRegionType& type, std::size_t num_ran, std::string difference)
       : type_(type), alignment_(type.ids, num_ran), difference_(std::move(difference)) {}
 
-  // Returns how to treat the op that runs next.
+  // Returns the treatment of the op that runs next.
   Keep keep_next(const OpFacts& facts);
 
   // Call when a layer of the region begins. `distance` is its distance from the region's first

@@ -20,7 +20,7 @@ std::atomic<IdentifyHooks> identify_hooks{nullptr};
 std::atomic<TensorOf> tensor_of_object{nullptr};
 
 // Content is compared on the CPU. The trial of a large step therefore compares only a part of the
-// tensors. A pair that changes bits also changes those of the first tensors.
+// tensors. A pair of hooks that changes bits also changes the bits of the first tensors.
 constexpr std::int64_t kBytesComparedOfPair = std::int64_t{64} << 20;
 
 struct Verdict {
@@ -68,7 +68,8 @@ bool is_plain(const at::Tensor& tensor) {
          !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
 }
 
-// Whether the packed object is the tensor that was packed, or another tensor on the same memory.
+// Returns whether the packed object is the tensor that was packed, or another tensor on the same
+// memory.
 bool is_same_memory(const torch::autograd::SavedVariableHooks& hooks, const at::Tensor& tensor) {
   const TensorOf tensor_of = tensor_of_object.load(std::memory_order_relaxed);
   const auto data = hooks.retrieve_unpack_hook_data();
@@ -140,8 +141,8 @@ class ProgramHooks final : public torch::autograd::SavedVariableHooks {
   std::optional<std::uint64_t> hash_;
 };
 
-// Whether packing the value may free memory. Parameters, buffers and masks stay allocated even if
-// they are packed.
+// Returns whether packing the value may free memory. Parameters, buffers and masks stay allocated
+// even if they are packed.
 bool may_be_freed(const Record& record, const RecordedValue& value) {
   const at::Tensor& kept = value.kept;
   if (!kept.defined() || value.constant || kept.requires_grad() || !is_plain(kept)) return false;

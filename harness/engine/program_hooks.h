@@ -51,13 +51,13 @@ struct HookPair {
 // asked again.
 std::optional<HookPair> hooks_of_program(const std::optional<HookPair>& known);
 
-// Whether the unpack function of a pair always returns contiguous tensors, whatever strides the
-// packed tensors had.
+// Returns whether the unpack function of a pair always returns contiguous tensors, even if the
+// packed tensors were not contiguous.
 bool makes_contiguous(const HookPair& pair);
 
-// Returns hooks for a tensor that autograd saves. They use the program's hooks. If the pair's
-// trust is kOnTrial, their result is compared. If pack returns the tensor that it was given, they
-// use `otherwise`.
+// Returns hooks for a tensor that autograd saves. The returned hooks call the program's hooks. If
+// the pair's trust is kOnTrial, they compare its result with the tensor. If the program's pack
+// returns the tensor that it was given, they use `otherwise`.
 std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
     const HookPair& pair, std::unique_ptr<torch::autograd::SavedVariableHooks> otherwise);
 
@@ -71,7 +71,8 @@ class PackedValues {
   // Restores all packed values in the record.
   void unpack(Record& record);
 
-  // Whether saved tensors must be returned contiguous, because the pair would return them so.
+  // Returns whether saved tensors must be returned contiguous, because the pair would return
+  // contiguous tensors.
   bool makes_contiguous() const { return makes_contiguous_; }
 
  private:

@@ -1,10 +1,10 @@
 // Intercepts ops that run in Python for a dispatch mode or a tensor subclass. The engine sees such
-// an op before Python does. It does not see the ops that Python runs for it.
+// an op before Python does. The engine does not see the ops that Python runs for this op.
 //
-// Note [Ops that Python runs]
-// Up to LibTorch 2.12, dispatch key Fake is above key Python, so the engine's fallback runs first.
-// Later versions have Python above Fake. For them the interpreter's function table is wrapped, and
-// its entry that runs an op calls the engine first.
+// Note [Ops that Python runs] Up to LibTorch 2.12, dispatch key Fake is above key Python, so the
+// engine's fallback runs first. Later versions have Python above Fake. For later versions, the
+// engine wraps the interpreter's function table. The entry that runs an op then calls the engine
+// first.
 #pragma once
 
 #include <ATen/core/stack.h>

@@ -1,4 +1,4 @@
-// Recomputed ops whose results differ from those in forward. A Checkpoint collects them if its
+// Recomputed ops whose results differ from those in forward. A Checkpoint collects such ops if its
 // recordings compare results: see Verify (recording.h).
 #pragma once
 
@@ -31,7 +31,7 @@ class RecomputeDifferences {
   std::map<std::string, RecomputeDifference> first_;  // the first difference of each region
 };
 
-// A hash of an op's results. Returns 0 if there is nothing to compare: for views, collectives and
+// A hash of an op's results. Returns 0 for results that cannot be compared: views, collectives and
 // undefined content. `stack` ends with the op's results. Integers next to floating-point results
 // are left out, because attention kernels leave unused seeds undefined. Waits for the device.
 std::uint64_t hash_of_results(const OpFacts& facts, const torch::jit::Stack& stack);

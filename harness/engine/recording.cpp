@@ -23,7 +23,7 @@ namespace {
 
 thread_local int num_open_regions = 0;
 
-// Returns how to record the op if it is op `index` of the plan. Returns null for another op.
+// Returns the treatment of the op if it is op `index` of the plan. Returns null for another op.
 const OpFacts* if_planned(const PreparedRegionType& type, std::size_t index,
                           const c10::OperatorHandle& op) {
   if (index >= type.ops.size()) return nullptr;
@@ -85,7 +85,7 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     try {
       open_region_if_planned();
     } catch (...) {
-      leave();  // the Scope that called enter() throws, so its destructor will not leave
+      leave();  // the Scope that called enter() throws, so its destructor will not call leave()
       throw;
     }
   }
@@ -141,8 +141,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan.emplace(frame->type(), frame->record().num_program_ops(), std::move(difference));
   }
 
-  // Whether the program has passed the end of the region without running its last scope. The
-  // program has then begun backward, or a scope that lies after the region.
+  // Returns whether the program has passed the end of the region without running its last scope.
+  // The program has then begun backward, or a scope that lies after the region.
   bool is_behind_region() const {
     if (refuses()) return false;
     if (path_lengths.size() < region_depth) return in_backward();
@@ -222,8 +222,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan->begin_layer(*opening->distance);
   }
 
-  // Inside the section autograd asks for no hooks. In addition to the tensors of the record, it
-  // would then keep every tensor that it saves.
+  // Inside the section autograd asks for no hooks. Autograd would then keep every tensor that it
+  // saves, in addition to the tensors of the record.
   void warn_that_plan_is_not_followed() {
     TORCH_WARN_ONCE(
         "rematch: region ", path,
@@ -355,8 +355,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
            planned_ops()[num_ops]->name;
   }
 
-  // Refuses the op that ran last. It is the first op on the last stream of the record, or it
-  // follows an op that was refused for that reason.
+  // Refuses the op that ran last. This op is the first op on the last stream of the record, or it
+  // follows an op that was refused for using another stream.
   void refuse_second_stream(const OpFacts& facts) const {
     const std::vector<c10::Stream>& streams = frame->record().streams;
     for (std::size_t i = 0; i + 1 < streams.size(); ++i) {

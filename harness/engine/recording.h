@@ -39,7 +39,7 @@ struct Refused : std::runtime_error {
 // Note [What the engine refuses]
 // In a region, while forward runs:
 // - giving different data to a result of the region (set_data, x.data = y) after autograd saved it;
-// - filling a tensor through a raw pointer again, after it was filled like this and then read;
+// - filling a tensor through a raw pointer a second time, after the first content was read;
 // - a collective that the region does not wait for, or a planned one that returns a handle;
 // - an op on another stream of its device than the ops before it;
 // - inference mode, and a Recording that begins inside the region.
@@ -61,13 +61,13 @@ struct Refused : std::runtime_error {
 // Note [What the engine cannot see]
 // - A write through .data or a raw pointer into a tensor from outside, or other memory given to its
 //   storage. OutsideCheck::kHashes detects both.
-// - An op of another library that writes to an argument which its schema does not mark. kHashes
-//   detects it. So does a trace, and records of its process then treat the argument as written.
+// - An op of another library that writes to an argument which its schema does not mark. kHashes and
+//   tracing detect it. After a trace, records of the same process treat the argument as written.
 // - An op of another library that has a state of its own, or that draws numbers without a generator
 //   argument and without the tag nondeterministic_seeded. Verify::kRecomputedOps finds such ops.
-// - A write through a raw pointer into a result of the region. It is seen in three cases: the
-//   tensor's version is raised after the write (increment_version, mark_dirty), an `empty` made the
-//   tensor and no op wrote to it, or note_pointer_taken() was called for it
+// - A write through a raw pointer into a result of the region. The engine sees it in three cases:
+//   the tensor's version is raised after the write (increment_version, mark_dirty), an `empty` made
+//   the tensor and no op wrote to it, or note_pointer_taken() was called for it
 //   (record/pointer_taken.h). Python calls it for numpy(), data_ptr(), __dlpack__ and Triton.
 // - Kernels that give different bits each time. Use LibTorch's deterministic mode.
 
@@ -79,15 +79,14 @@ enum class OutsideCheck : std::uint8_t {
 
 // Chooses the reaction to a forward pass whose ops in a region match no shape of the plan.
 //
-// Note [Following a shape]
-// A pass through a region follows one shape of the plan. A forward pass begins with the shape that
-// the previous forward pass of the Recording followed, at first with the first shape. While other
-// shapes have had the same ops since then, the region keeps what any of these shapes keeps. It
-// drops the rest once the ops determine the shape. After that, ops are compared with one shape
-// only. If an op differs, the region switches to another shape that has had all ops of the region
-// so far. Values that this shape keeps and the region did not keep are recomputed. So bytes and
-// counts are those of the shape that ran, unless the shape changes after the point where the ops
-// determined it.
+// Note [Following a shape] A pass through a region follows one shape of the plan. A forward pass
+// begins with the shape that the previous forward pass of the Recording followed, at first with the
+// first shape. While other shapes have had the same ops since then, the region keeps every value
+// that one of these shapes keeps. Once the ops determine the shape, the region drops the other
+// values. After that, ops are compared with one shape only. If an op differs, the region switches
+// to another shape that has had all ops of the region so far. Values that this shape keeps and the
+// region did not keep are recomputed. So bytes and counts are those of the shape that ran, unless
+// the shape changes after the point where the ops determined it.
 //
 // Note [Leaving the plan]
 // A pass that runs the ops of no shape leaves its plan and continues. Its ops are aligned with the
@@ -122,8 +121,8 @@ struct Departures {
 enum class Verify : std::uint8_t { kNothing, kRecomputedOps };
 
 // The first recomputed op of a region whose results differ from those in forward. Possible reasons:
-// the op has state or random numbers that the record does not see, or a kernel changed what the op
-// read without the engine seeing it.
+// the op has state or random numbers that the record does not see, or a kernel changed the op's
+// input and the engine did not see this write.
 struct RecomputeDifference {
   std::string region;
   std::string op;
@@ -192,10 +191,10 @@ class Checkpoint {
 // and runs none.
 enum class RegionsRun : std::uint8_t { kSome, kNone, kNoneWithoutGrad };
 
-// While it lives, records forward passes on this thread as the plan says. Backward may run while
-// the Recording lives or afterwards. Recordings may follow each other. Several may be alive on one
-// thread, and the innermost takes effect. Ops pass through unrecorded outside regions, without grad
-// mode, and inside backward.
+// While this object lives, records forward passes on this thread as the plan says. Backward may run
+// while the Recording lives or afterwards. A Recording may follow another. Several may be alive on
+// one thread; the innermost takes effect. Outside regions, without grad mode, and inside backward,
+// ops are not recorded.
 class Recording {
  public:
   explicit Recording(const Checkpoint& checkpoint, Verify verify = Verify::kNothing);

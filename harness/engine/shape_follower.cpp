@@ -24,7 +24,7 @@ bool begins_with(const PreparedRegionType& type, const std::vector<std::int32_t>
   return ids.size() <= type.ids.size() && std::equal(ids.begin(), ids.end(), type.ids.begin());
 }
 
-// Whether the layer of the last op may be complete. A plan need not name layers.
+// Returns whether the layer of the last op may be complete. A plan need not name layers.
 bool is_layer_complete(const PreparedRegionType& type, std::size_t num_ops) {
   if (num_ops == 0 || num_ops >= type.ids.size()) return num_ops == type.ids.size();
   const int next = type.layer_of_op[num_ops];

@@ -30,7 +30,7 @@ class ShapeFollower {
   enum class InnerLayers : std::uint8_t { kIgnore, kOpen };
   std::optional<Opening> find_opening(const std::string& scope, InnerLayers inner_layers);
 
-  // Whether several shapes have had the same ops so far.
+  // Returns whether several shapes have had the same ops so far.
   bool is_undecided() const { return !rivals_.empty(); }
   // Call this before op `index` of an undecided region. Drops the shapes that do not run this op at
   // this index. If no shape runs the op, the frame's shape remains.
@@ -43,8 +43,8 @@ class ShapeFollower {
   void decide(Frame& frame, Recorder& recorder);
 
   // Each of the next three functions switches to another shape that has had all ops of the region
-  // so far. Each returns whether there is such a shape. This one switches to a shape that runs this
-  // op next.
+  // so far. Each returns whether there is such a shape. This function switches to a shape that runs
+  // this op next.
   bool switch_to_op(Frame& frame, Recorder& recorder, std::int32_t op_id);
   // Switches to a shape that runs the layer of this scope next.
   bool switch_to_layer(Frame& frame, Recorder& recorder, const std::string& scope);
@@ -55,8 +55,8 @@ class ShapeFollower {
   // switches to a shape that has no more ops in it.
   void end_layer(Frame& frame, Recorder& recorder, const std::string& scope);
 
-  // Whether the open region has had no op. Some shape has a region at this scope, but the shape
-  // that runs need not have one.
+  // Returns whether the open region has had no op. Another shape may have a region at this scope
+  // even if the shape that runs has no region there.
   bool is_empty_pass(const Frame& frame) const;
 
   // Call this after the region has closed.
@@ -73,9 +73,9 @@ class ShapeFollower {
   void apply_keep(const Frame& frame, Recorder& recorder) const;
 
   const Checkpoint::Prepared& prepared_;
-  std::size_t next_ = 0;  // the open region or, if none is open, the next one
-  // A region for each other shape that has had the same ops since the forward pass began. It is the
-  // open region of that shape or, if none is open, the next one.
+  std::size_t next_ = 0;  // the open region or, if no region is open, the next region
+  // A region for each other shape that has had the same ops since the forward pass began. Each is
+  // the open region of its shape or, if no region is open, the next one.
   std::vector<std::size_t> rivals_;
   // The values of next_ and rivals_ before the region opened. An empty pass restores them.
   std::size_t next_before_ = 0;

@@ -17,11 +17,12 @@ class HostCopy {
   // Starts the copy. `tensor` is a value of the record, without its graph.
   HostCopy(std::int32_t value, const at::Tensor& tensor, HostStore& store);
 
-  // Whether the tensor is plain and has data, so that its bytes can be copied.
+  // Returns whether the tensor is plain and has data, so that its bytes can be copied.
   static bool is_possible(const at::Tensor& tensor);
 
   std::int32_t value() const { return value_; }
-  // Whether an op has written to the tensor since the copy started. The copy may then be torn.
+  // Returns whether an op has written to the tensor since the copy started. The copy may then be
+  // torn.
   bool is_stale() const { return version_.is_stale(); }
   std::string describe() const;  // the tensor's description, for messages
 

@@ -1,6 +1,6 @@
-// Host memory for what plans offload. Blocks have exact sizes and are reused, so the blocks that
-// one step allocates serve all later steps. LibTorch's own cache of pinned memory would round sizes
-// up to powers of two. The store also counts bytes.
+// Host memory for offloaded values. Blocks have exact sizes and are reused, so the blocks that one
+// step allocates serve all later steps. LibTorch's own cache of pinned memory would round sizes up
+// to powers of two. The store also counts bytes.
 #pragma once
 
 #include <c10/core/Device.h>

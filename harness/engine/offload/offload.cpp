@@ -46,7 +46,8 @@ void Frame::come_back() {
   bring_back_values();
 }
 
-// Backward now demands a value of this region. Next it will demand values of the previous region.
+// Backward now demands a value of this region. Next, backward will demand values of the previous
+// region.
 void Frame::bring_back() {
   bring_back_values();
   HostStore::wait(copies_back_);

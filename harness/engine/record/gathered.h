@@ -13,7 +13,7 @@
 namespace rematch {
 
 // Holds a callback for each tensor. Before backward reads the tensor, the callback says whether the
-// tensor has the content of forward again. Its answer is not checked.
+// tensor has the content of forward again. The engine does not check the answer.
 class GatheredTensors {
  public:
   using IsBack = std::function<bool(const at::Tensor&)>;

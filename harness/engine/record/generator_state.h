@@ -8,7 +8,7 @@
 
 namespace rematch {
 
-// Whether the op is about to draw from a generator. `stack` ends with the op's arguments.
+// Returns whether the op is about to draw from a generator. `stack` ends with the op's arguments.
 bool draws_random(const OpFacts& facts, const torch::jit::Stack& stack);
 
 // The state of the generator that the op is about to draw from; empty if it draws nothing. Fused

@@ -2,12 +2,11 @@
 // Examples are autocast, the flags of at::Context, the default dtype and the number of threads.
 // Recompute runs an op under the state of forward, even if the program has changed the state since.
 //
-// Note [What kernels read]
-// A kernel may call other ops, which go through autocast again. A kernel may also choose its
-// algorithm by a flag of the process. A block that sets such state has reset it by the time of
-// backward, and backward may run under state that forward did not have. The state rarely changes
-// between the ops of a region. So the recorder compares the state before each op, and stores it
-// only when it differs.
+// Note [What kernels read] A kernel may call other ops, which go through autocast again. A kernel
+// may also choose its algorithm by a flag of the process. A program may set such state for a block
+// of code only, and may set other state around backward. The state rarely changes between the ops
+// of a region. So the recorder compares the state before each op, and stores it only when it
+// differs.
 #pragma once
 
 #include <ATen/Context.h>
@@ -29,7 +28,8 @@ class KernelContext {
   // The context of the calling thread.
   static KernelContext current();
 
-  // Whether the calling thread has this context. The recorder calls this before every recorded op.
+  // Returns whether the calling thread has this context. The recorder calls this before every
+  // recorded op.
   bool is_current() const;
 
   // Sets the context of the calling thread. The flags of at::Context change for the whole process.

@@ -105,8 +105,8 @@ void make_unrepeatable(OpFacts& facts) {
   facts.has_effects = true;
 }
 
-// Marks that plans put on ops. They are stored by name, because an op may be registered later.
-// Leaked, as the table of facts is.
+// Marks that plans put on ops. They are stored by name, because an op may be registered later. The
+// table is leaked, like the table of facts.
 struct MarkedOps {
   std::mutex mutex;
   std::unordered_set<std::string> unrepeatable;
@@ -118,7 +118,7 @@ MarkedOps& marked_ops() {
   return *marked;
 }
 
-// Writes nothing that is there already, because another thread may read it.
+// Does not write a value that is already stored, because another thread may be reading it.
 void apply_marks(OpFacts& facts) {
   MarkedOps& marked = marked_ops();
   const std::lock_guard<std::mutex> lock(marked.mutex);
@@ -256,9 +256,9 @@ void mark_hidden_effects(const HiddenEffects& effects) {
   }
 }
 
-// Found by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the bytes of its
-// arguments. For the other ops, the schemas were read for arguments that outlive a call. Arguments
-// that a schema marks are listed if that avoids keeping the results.
+// This list was made by calling every op of LibTorch 2.11 that has a CPU kernel and comparing the
+// bytes of its arguments. For the other ops, the schemas were searched for arguments that outlive a
+// call. An argument that a schema marks is listed if listing it avoids keeping the results.
 const std::vector<SideWrites>& all_side_writes() {
   static const auto* all = new std::vector<SideWrites>{
       {"aten::native_batch_norm", {"running_mean", "running_var"}, "training"},

@@ -47,18 +47,18 @@ struct OpFacts {
   OptionalIndex device_argument;
 };
 
-// Whether this call makes the side writes of the op. `stack` ends with its arguments.
+// Returns whether this call makes the side writes of the op. `stack` ends with its arguments.
 bool has_side_writes(const OpFacts& facts, const torch::jit::Stack& stack);
 
-// The process group of a functional collective, which such an op takes as its last argument. Empty
-// for any other call. `stack` ends with the op's arguments.
+// The process group of a functional collective, which is the op's last argument. Empty for any
+// other call. `stack` ends with the op's arguments.
 std::string group_of_collective(const torch::jit::Stack& stack);
 
-// Whether the op writes to this argument, marked by its schema or not.
+// Returns whether the op writes to this argument, marked by its schema or not.
 bool writes_to(const OpFacts& facts, std::size_t position);
 
-// The tensors in a value: a tensor, or those of a list, of lists as well. Empty for any other
-// value. Tensors may be undefined.
+// The tensors in a value: the value itself if it is a tensor, or the tensors in a list or in nested
+// lists. Empty for any other value. Tensors may be undefined.
 std::vector<at::Tensor> tensors_in(const c10::IValue& value);
 
 // Bytes of a tensor, or of all tensors in a list; 0 for any other value.
@@ -67,8 +67,8 @@ Bytes bytes_of_tensors(const c10::IValue& value);
 // The reference is valid for the life of the process. Fast for an op seen before on this thread.
 const OpFacts& facts_of(const c10::OperatorHandle& op);
 
-// Makes the records of this process keep the results of the op, so that it is never run again. Call
-// this before a record contains the op, and not while another thread records. Returns false if
+// Makes the records of this process keep the results of the op, so that the op is never run again.
+// Call this before a record contains the op, and not while another thread records. Returns false if
 // there is no such op.
 bool mark_unrepeatable(const std::string& name);
 

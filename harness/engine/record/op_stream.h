@@ -1,5 +1,5 @@
 // The stream that an op runs on: the current stream of its device. Only CUDA has several streams.
-// LibTorch's device guard knows the current one, so no CUDA header is needed.
+// LibTorch's device guard knows the current stream, so no CUDA header is needed.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -13,9 +13,9 @@
 
 namespace rematch {
 
-// Whether the op may run on a stream; false for nearly every op on a device without streams. A fake
-// tensor that claims to be on CUDA has no stream: its ops have the Python key and the backend key
-// of another device.
+// Returns whether the op may run on a stream; false for nearly every op on a device without
+// streams. A fake tensor that claims to be on CUDA has no stream: its ops have the Python key and
+// the backend key of another device.
 inline bool may_have_stream(const OpFacts& facts, c10::DispatchKeySet keys) {
   return keys.has_backend(c10::BackendComponent::CUDABit) ||
          (facts.device_argument.has_value() && !keys.has(c10::DispatchKey::Python));

@@ -53,8 +53,8 @@ class NotedSave final : public torch::autograd::SavedVariableHooks {
 
 }  // namespace
 
-// A trace notes what autograd saves, to count the bytes. A record that is replayed leaves saved
-// tensors to autograd.
+// A trace notes the tensors that autograd saves, to count the bytes. A record that is replayed does
+// not note them, because autograd keeps them.
 struct OpaqueCall::State final : SavedTensorProvider {
   explicit State(Recorder* open) : recorder(open) {
     unseen.emplace(c10::DispatchKey::Fake);

@@ -10,23 +10,23 @@
 
 namespace rematch {
 
-// Note [Opaque calls]
-// A library's kernels may write to their arguments, or keep state, without torch's knowledge. Such
-// a call is not recorded op by op. When it has returned, the recorder appends the op
-// rematch::opaque, whose results are those of the call. They are kept and never recomputed. Inside
-// the call autograd saves tensors as it does without a record, so it keeps what the backward of
-// the call reads.
+// Note [Opaque calls] A library's kernels may write to their arguments, or keep state, without
+// torch's knowledge. Such a call is not recorded op by op. When it has returned, the recorder
+// appends the op rematch::opaque, whose results are the call's results. These results are kept and
+// never recomputed. Inside the call autograd saves tensors as it does without a record, so it keeps
+// what the backward of the call reads.
 class OpaqueCall {
  public:
-  // Registers the op, which the plan of another process may name before a call runs here.
+  // Registers the op. A plan from another process may name the op before this process makes an
+  // opaque call.
   static void define_op();
 
   // Call this before the opaque call runs. `overwritten` are the tensors that the call may write
   // to. Returns null if this thread is not recording, or is running the kernel of a recorded op.
   static std::unique_ptr<OpaqueCall> begin(const std::vector<at::Tensor>& overwritten);
 
-  // Call end() after a successful call. Without it the call counts as failed, and the record stays
-  // as if the call had not run.
+  // Call end() after a successful call. Without end(), the call counts as failed, and the record
+  // does not contain the call.
   ~OpaqueCall();
   OpaqueCall(const OpaqueCall&) = delete;
   OpaqueCall& operator=(const OpaqueCall&) = delete;

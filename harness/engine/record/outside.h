@@ -1,14 +1,14 @@
 // The state of an outside tensor when the record first saw it, and the check in backward that the
 // tensor is unchanged.
 //
-// Note [Outside tensors]
-// The record holds outside tensors themselves, not their content, so a change between forward and
-// backward would change the bits. Two changes are detected at no cost: a write, by the version
-// counter, and an exchange of the data (set_data, x.data = y), by the storage's identity and the
-// offset in it. A write through .data or a raw pointer raises no version and exchanges nothing.
-// Only OutsideCheck::kHashes detects it. Sharded training frees the memory of a parameter's
-// storage and fills it again. Such a storage is assumed to hold its old content. Memory addresses
-// say nothing about the content, and need not be the same again.
+// Note [Outside tensors] The record holds the outside tensors themselves and does not copy their
+// content, so a change between forward and backward would change the bits. Two changes are detected
+// at no cost: a write, by the version counter, and an exchange of the data (set_data, x.data = y),
+// by the storage's identity and the offset in it. A write through .data or a raw pointer does not
+// raise the version or exchange the data. Only OutsideCheck::kHashes detects such a write. Sharded
+// training frees the memory of a parameter's storage and fills it again. Such a storage is assumed
+// to hold its old content. The refilled storage may have another memory address, so addresses are
+// not compared.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -56,8 +56,8 @@ std::uint64_t hash_of(const at::Tensor& tensor);
 // The tensor's in-place version; 0 for inference tensors, which have none.
 std::uint32_t version_of(const at::Tensor& tensor);
 
-// The storage of a sparse tensor's values. values() and the tensor it was made from share this
-// storage. Null for other tensors.
+// The storage of a sparse tensor's values. A sparse tensor shares this storage with the tensor that
+// its values() returns. Null for other tensors.
 c10::StorageImpl* storage_of_values(const c10::TensorImpl& impl);
 
 // The storages of a sparse tensor that ops of a region must not write to: its indices, and for a

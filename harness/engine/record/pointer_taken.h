@@ -17,12 +17,12 @@ enum class PointerUse : std::uint8_t {
 };
 
 // Call this on the thread that runs forward, before anything is written through the pointer.
-// Outside an open region and inside the kernel of an op, the call has no effect. For tensors from
-// outside the region it has no effect either: only OutsideCheck::kHashes detects writes to them.
+// Outside an open region and inside the kernel of an op, the call has no effect. The call also has
+// no effect for tensors from outside the region. Only OutsideCheck::kHashes detects writes to them.
 //
 // kOnce copies the content at the next read of the tensor, or of another tensor on its storage.
-// kLasting copies the content at every read before which it has changed. This compares the whole
-// content at every read, and on a GPU waits for the device.
+// kLasting compares the whole content at every read, and copies the content if it has changed. On a
+// GPU, each comparison waits for the device.
 void note_pointer_taken(const at::Tensor& tensor, PointerUse use);
 
 }  // namespace rematch

@@ -50,8 +50,8 @@ class Rollback {
   bool done_ = false;
 };
 
-// Checks the next identity in turn. If its tensor or storage is dead, removes the identity here and
-// from `known`.
+// Checks one identity; calls take turns through all identities. If its tensor or storage is dead,
+// removes the identity here and from `known`.
 template <typename Impl>
 void forget_if_dead(std::vector<c10::weak_intrusive_ptr<Impl>>& identities, std::size_t& next,
                     PointerMap& known) {
@@ -122,7 +122,7 @@ void Record::copy_to_host(std::int32_t value) {
   if (host != nullptr && HostCopy::is_possible(kept)) host_copies.emplace_back(value, kept, *host);
 }
 
-// Waits, because the copy may still be running and the value's memory is about to be reused.
+// Waits for the copy, because the value's memory is about to be reused.
 void Record::drop_host_copy(std::int32_t value) {
   if (host_copies.empty()) return;
   const auto is_its = [value](const HostCopy& copy) { return copy.value() == value; };
@@ -234,8 +234,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   forget_some_dead();
 }
 
-// Runs an op that may write, draw or communicate. If arguments are hashed, runs any op. Few ops
-// need this function, so other ops do not pay for it.
+// Runs an op that may write, draw or communicate. If arguments are hashed, runs every op. Few ops
+// need the checks of this function, so other ops take a faster path.
 void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                                 std::size_t depth, Keep keep) {
   const OpFacts& facts = *op.facts;
@@ -393,7 +393,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
     return;
   }
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known.has_value()) {  // an in-place op, or one that returns its argument
+  if (known.has_value()) {  // an in-place op, or an op that returns its argument
     record_->outputs.push_back(known);
     if (op.in_place) follow_new_values(*known, tensor);
     return;

@@ -1,28 +1,27 @@
 // The record of a region: every op that ran below autograd, with everything needed to run it again.
 // A Recorder writes the record while the region is open. Replay (replay.h) reads it in backward.
 //
-// Note [Values, storages, versions]
-// A value is one TensorImpl. Autograd keeps the impl that the dispatcher returned, so addresses
-// identify tensors while the region is open; weak references keep the addresses from being reused.
-// In-place ops make no new value. They raise the version of the value's storage, and a read is a
-// pair of value and version. Views are values that share a storage.
+// Note [Values, storages, versions] A value is one TensorImpl. Autograd keeps the impl that the
+// dispatcher returned, so addresses identify tensors while the region is open. Weak references
+// prevent the reuse of addresses. In-place ops make no new value. They raise the version of the
+// value's storage, and a read is a pair of value and version. Views are values that share a
+// storage.
 //
-// Note [Writes that no op made]
-// A kernel may write to a result of the region through a raw pointer. The recorder finds such a
-// hidden write in two cases: a version counter moved further than the writes of ops explain
-// (increment_version, mark_dirty), or note_pointer_taken() was called (pointer_taken.h). It then
-// copies the storage and appends an op of its own, rematch::restore_content, which writes the copy
-// back. Reads before and after the write are therefore ordered like those of any in-place op, and
-// views see the write. The write counts as one that ran after all ops recorded before it was
-// found.
+// Note [Writes that no op made] A kernel may write to a result of the region through a raw pointer.
+// The recorder finds such a hidden write in two cases: a version counter moved further than the
+// writes of ops explain (increment_version, mark_dirty), or note_pointer_taken() was called
+// (pointer_taken.h). It then copies the storage and appends an op of its own,
+// rematch::restore_content, which writes the copy back. Reads before and after the write are
+// therefore ordered like those of any in-place op, and views see the write. The position of the
+// write in the record is after all ops that were recorded before the write was found.
 //
 // The recorder compares counters when an op takes a tensor and when autograd saves one. A counter
 // may also differ without a hidden write:
 // - An in-place op raises the counter after it has returned.
-// - Ops of Python's torch.library.custom_op raise it before they run.
-// - A collective may raise it until its wait completes.
-// - Tensors on one storage may have separate counters, and a write through one leaves the others
-//   behind.
+// - Ops of Python's torch.library.custom_op raise the counter before they run.
+// - A collective may raise the counter until its wait completes.
+// - Tensors on one storage may have separate counters, and a write through one tensor raises only
+//   the counter of that tensor.
 // Inference tensors have no counter.
 //
 // Note [Held ops]
@@ -118,8 +117,8 @@ struct RecordedWrite {
   std::int32_t version;  // version of the storage after the write
 };
 
-// A write that an op will make without its schema saying so: an opaque call, or a collective that
-// returns a handle.
+// A write that an op will make and its schema does not mark. The op is an opaque call, or a
+// collective that returns a handle.
 struct RecordedWriteAhead {
   std::int32_t op;
   std::int32_t storage;
@@ -171,8 +170,9 @@ struct Record {
   std::vector<OutsideTensor> outside_tensors;
   std::vector<RecordedWrite> writes;
   std::vector<RecordedWriteAhead> writes_ahead;
-  // The recorder's own ops, which replay runs and the program did not: restored hidden writes, and
-  // views that an opaque call made. is_replay_only() (policies/trace/op_class.h) knows their names.
+  // The recorder's own ops: restored hidden writes, and views that an opaque call made. The program
+  // did not run these ops; only replay runs them. is_replay_only() (policies/trace/op_class.h)
+  // knows their names.
   std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
   std::vector<RecordedNumber> numbers;  // ascending
@@ -196,17 +196,18 @@ struct Record {
   // The number of ops of the program that ran before the op.
   std::size_t program_index(std::int32_t op) const;
 
-  // Whether the record keeps the value on the value's own storage, rather than as a copy.
+  // Returns whether the record keeps the value itself and not a copy.
   bool shares_kept(std::int32_t value) const;
 
-  // The copied content that `use` reads, or null if it was not copied.
+  // The copied content that `use` reads, or null if the content was not copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
   // The outside tensor that an op reads, if the op takes a value from outside the region.
   at::Tensor outside_argument(std::int32_t value) const;
 
   // The two functions return how the outside tensor of a value has changed, like change_of(). The
-  // first is for an op that read the value, the second for autograd, which saved it.
+  // first function is for an op that read the value. The second is for autograd, if it saved the
+  // value.
   const char* change_since_read(std::int32_t value) const;
   const char* change_since_saved(std::int32_t value) const;
   const char* change_of_gathered(const at::Tensor& held) const;
@@ -218,32 +219,30 @@ struct Record {
   void clear();  // Clears the record and keeps its memory.
 };
 
-// How to treat the outputs of the op that is about to run. kForever is for outputs that replay
+// The treatment of the outputs of the op that is about to run. kForever is for outputs that replay
 // cannot compute: results of ops with side effects.
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
-// The purpose of a record. The record of a trace is never replayed. It therefore needs no copies of
-// the contents that hidden writes left, and it holds no op (Note [Held ops]).
+// The purpose of a record. The record of a trace is never replayed. Such a record therefore needs
+// no copies of the contents that hidden writes left, and it has no held ops (Note [Held ops]).
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
 //
-// Note [Results of factories]
-// Factories such as torch.empty, in Python and in <torch/torch.h>, turn the result of the op into
-// a variable. They use the result itself if nobody else holds it or its version counter. Otherwise
-// they make a copy, which the record would not know. So the recorder keeps the result of a factory
-// only after the variable exists.
+// Note [Results of factories] Factories such as torch.empty, in Python and in <torch/torch.h>, turn
+// the result of the op into a variable. A factory uses the result itself if nobody else holds the
+// result or its version counter. Otherwise it makes a copy, which the record would not know. So the
+// recorder keeps the result of a factory only after the variable exists.
 //
-// Note [Identities of dead tensors]
-// A weak reference prevents the reuse of a dead tensor's address, and also the reuse of its
-// TensorImpl's memory. If the recorder kept all weak references to the end of the region, malloc
-// could not recycle the memory of temporaries. So at each op the recorder checks one tensor and one
-// storage, and forgets it if it has died.
+// Note [Identities of dead tensors] A weak reference prevents the reuse of a dead tensor's address,
+// and also the reuse of its TensorImpl's memory. If the recorder kept all weak references to the
+// end of the region, malloc could not recycle the memory of temporaries. So at each op the recorder
+// checks one tensor and one storage, and removes those that have died.
 class Recorder {
  public:
-  // Starts an empty record. `region` names it in errors.
+  // Starts an empty record. `region` is the region's name in errors.
   void open(Record* record, const std::string* region);
-  // Forgets every identity. The owner of the record keeps it.
+  // Removes every identity. The record itself stays with its owner.
   void close();
 
   // Runs the op through call_next() and appends it. Throws Refused if the op cannot be replayed. If
@@ -265,7 +264,7 @@ class Recorder {
   // Call this before a kernel that is not recorded writes to the tensor.
   void note_write_ahead(const at::Tensor& tensor);
   // Adds results that the record does not know. `fresh` are results in memory that the call
-  // allocated. `views` are views of these, and of the region's values.
+  // allocated. `views` are views of `fresh` results and of the region's values.
   struct UnseenResults {
     std::vector<at::Tensor> fresh;
     std::vector<at::Tensor> views;
@@ -277,7 +276,7 @@ class Recorder {
 
   // Returns the value of a tensor. An unknown tensor is added as an outside value and held.
   std::int32_t value_of(const at::Tensor& tensor);
-  // The same, for a tensor that autograd saves.
+  // Like value_of(), for a tensor that autograd saves.
   std::int32_t saved_value_of(const at::Tensor& tensor);
 
  private:
@@ -352,8 +351,8 @@ class Recorder {
     c10::VariableVersion counter;
     std::uint32_t counter_before;
 
-    // Whether the write raised the counter. An op raises the counter by one; a further increase has
-    // another cause.
+    // Returns whether the write raised the counter. An op raises the counter by one; a further
+    // increase has another cause.
     bool is_loud() const {
       return counter.enabled() && counter.current_version() != counter_before;
     }
@@ -439,11 +438,11 @@ const OpFacts& detach_facts();
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 
-// Whether the use is one of the arguments in Note [Side writes]. It does not matter whether this
-// call writes to the argument.
+// Returns whether the use is one of the arguments in Note [Side writes]. The result does not depend
+// on whether this call writes to the argument.
 bool is_side_argument(const OpFacts& facts, const RecordedUse& use);
 
-// Whether this thread runs the kernel of an intercepted op.
+// Returns whether this thread runs the kernel of an intercepted op.
 bool is_in_kernel();
 
 // The thread's open recorder, or null.

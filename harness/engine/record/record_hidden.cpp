@@ -52,7 +52,8 @@ const ReplayOnlyOps& replay_only_ops() {
 }
 
 // Ops of Python's torch.library.custom_op raise the versions of the tensors they write to before
-// they run. They register a kernel for ADInplaceOrView, where C++ ops have a fallback.
+// they run. These ops register a kernel for dispatch key ADInplaceOrView. C++ ops have a fallback
+// there.
 bool may_raise_versions_first(const OpFacts& facts) {
   return facts.mutates && !facts.name.starts_with("aten::") &&
          facts.op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
@@ -129,8 +130,8 @@ std::uint32_t Recorder::pending_bumps(std::int32_t storage) const {
   return pending;
 }
 
-// Whether the storage belongs to an `empty` whose content no op has read. Hidden writes to it need
-// no op, because the `empty` is kept as it is when it is first read.
+// Returns whether the storage belongs to an `empty` whose content no op has read. Hidden writes to
+// this storage need no op, because the record keeps the content of the `empty` at its first read.
 bool Recorder::is_unwritten_constant(std::int32_t storage) {
   if (record_->storages[storage].version != 0 || is_content_read(storage)) return false;
   bool any = false;
@@ -256,8 +257,8 @@ void Recorder::note_pointer_taken(const at::Tensor& tensor, PointerUse use) {
   }
 }
 
-// Handles an outside storage that is about to be written. Copies what ops have read of it, because
-// recompute would find different content there. Raises the storage's version.
+// Handles an outside storage that is about to be written. Copies the content that ops have read,
+// because recompute would otherwise read the new content. Raises the storage's version.
 void Recorder::note_write_ahead(const at::Tensor& tensor) {
   if (!tensor.defined()) return;
   note_pointer_taken(tensor, PointerUse::kOnce);
@@ -272,7 +273,7 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
 }
 
 // Notes the tensors that a collective fills after its op has returned a handle. No schema marks
-// these tensors. The program waits before it reads them.
+// these tensors. The program waits for the collective before it reads them.
 void Recorder::note_transfer(const OpFacts& facts, const torch::jit::Stack& stack) {
   if (facts.name.starts_with("c10d::send")) return;
   const std::size_t base = stack.size() - facts.arguments.size();

@@ -1,5 +1,5 @@
-// The part of Recorder that identifies tensors and storages, tells the region's own from outside
-// ones, and keeps values.
+// The part of Recorder that identifies tensors and storages, distinguishes the region's own from
+// outside tensors, and keeps values.
 #include <algorithm>
 #include <optional>
 
@@ -73,8 +73,8 @@ void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
                        tensor.strides().vec()});
 }
 
-// Returns the detached tensor that autograd copied to make this one. Returns nothing if there is
-// none.
+// Returns the detached tensor that autograd copied to make this tensor. Returns nothing if autograd
+// did not make it by copying.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
   if (!tensor.has_storage() || tensor.layout() != at::kStrided || tensor.requires_grad()) {
     return std::nullopt;
@@ -109,9 +109,9 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   if (record_->storages[value.storage].address == address) return *known;
   const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
   if (has_new_values) return *known;
-  // Handles a tensor that was given different data. If the tensor came from outside, backward finds
-  // its earlier reads stale. If the tensor is a result that autograd has not saved, its earlier
-  // reads use the old value.
+  // Handles a tensor that was given different data. If the tensor came from outside, backward
+  // rejects its earlier reads as stale. If the tensor is a result that autograd has not saved, its
+  // earlier reads use the old value.
   if (!value.op.has_value() || !value.saved) return add_outside(tensor);
   throw Refused("region " + *region_ + ": " + describe_tensor(tensor) + ", a result of " +
                 record_->ops[*value.op].facts->name +
@@ -122,8 +122,8 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
 
 // Parameters, gathered tensors and wrapped numbers are held as they are. Other tensors are held
 // without their graph, even if they have none yet, because region and graph would otherwise keep
-// each other alive. An outside tensor on a storage of the region's own is also held that way, so
-// that code which counts the storage's holders can tell the record from the program.
+// each other alive. An outside tensor on one of the region's own storages is also held without its
+// graph. Code that counts the storage's holders can then distinguish the record from the program.
 std::int32_t Recorder::add_outside(const at::Tensor& tensor) {
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back({.op = std::nullopt, .storage = storage_of(tensor, /*outside=*/true)});

@@ -26,9 +26,9 @@ at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
                                  : *argument.toOptionalTensorList().get(*use.item);
 }
 
-// Whether the op's result in this argument is independent of the argument's old content. Elements
-// that the op does not write count as never read, because programs fill an `empty` piece by piece
-// in this way.
+// Returns whether the op's result in this argument is independent of the argument's old content.
+// Elements that the op does not write count as never read, because programs fill an `empty` piece
+// by piece in this way.
 bool overwrites(const OpFacts& facts, std::uint16_t argument) {
   if (facts.schema->arguments()[argument].is_out()) return true;
   static const std::array<std::string_view, 20> names = {"aten::bernoulli_",
@@ -120,8 +120,8 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes. Prefers `otherwise` if it is such a value.
-// Returns `otherwise` also if no such value exists.
+// Returns a value on the storage that replay computes. Returns `otherwise` if replay computes it,
+// or if no value on the storage is computed by replay.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
   if (record_->values[otherwise].op.has_value()) return otherwise;
   const auto found = std::find_if(record_->values.begin(), record_->values.end(),

@@ -1,6 +1,6 @@
 // The in-place version at which autograd saved a tensor. Two tensors on one storage may have
-// separate versions, like the pieces of unsafe_split. Autograd then takes a write to one as leaving
-// the saved content of the other unchanged.
+// separate versions, like the pieces of unsafe_split. Autograd then assumes that a write to one
+// tensor leaves the saved content of the other unchanged.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,8 +14,8 @@ class SavedVersion {
   explicit SavedVersion(const at::Tensor& tensor)
       : counter_(tensor.unsafeGetTensorImpl()->version_counter()), version_(current()) {}
 
-  // Whether an op has written to the tensor after construction. Autograd then refuses to use the
-  // saved tensor.
+  // Returns whether an op has written to the tensor after construction. Autograd then refuses to
+  // use the saved tensor.
   bool is_stale() const { return current() != version_; }
 
  private:

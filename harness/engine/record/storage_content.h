@@ -15,10 +15,11 @@ at::Tensor copy_of_bytes(c10::StorageImpl& storage);
 // Writes a copy back into a storage of the same size.
 void restore_bytes(c10::StorageImpl& storage, const at::Tensor& bytes);
 
-// Whether the storage holds exactly `bytes`. Waits for the device. Always true on meta.
+// Returns whether the storage holds exactly `bytes`. Waits for the device. Always true for device
+// meta.
 bool has_bytes(c10::StorageImpl& storage, const at::Tensor& bytes);
 
-// The same tensor on a copy of its storage, with its own version counter.
+// A copy of the tensor on a copy of its storage, with its own version counter.
 at::Tensor on_copied_storage(const at::Tensor& tensor);
 
 }  // namespace rematch

@@ -1,7 +1,7 @@
 // Tensors of Python subclasses that wrap another tensor. A DTensor wraps the rank's tensor, for
-// example. The storage of a wrapper has no data. The inner tensor decides what shares memory and
-// how many bytes there are. The engine knows no Python, so the Python package registers a function
-// that finds the inner tensor.
+// example. The storage of a wrapper has no data. The inner tensor determines the tensor's bytes,
+// and which tensors share its memory. The engine knows no Python, so the Python package registers a
+// function that finds the inner tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 namespace rematch {
 
 // Returns the c10::TensorImpl inside a wrapper, borrowed, given the wrapper's Python object.
-// Returns null if the object is not a wrapper. Called on any thread; it acquires the interpreter's
+// Returns null if the object is not a wrapper. Called on any thread; acquires the interpreter's
 // lock itself.
 using LookInside = void* (*)(void* python_object);
 
@@ -17,7 +17,7 @@ using LookInside = void* (*)(void* python_object);
 // tensor counts as a wrapper.
 void set_look_inside(LookInside look_inside);
 
-// The inner tensor of a Python subclass, borrowed; null if it is not a wrapper.
+// The inner tensor of a Python subclass, borrowed; null if the subclass is not a wrapper.
 c10::TensorImpl* look_inside(c10::TensorImpl& subclass);
 
 // The tensor whose storage holds the data, borrowed: the inner tensor of a wrapper, otherwise

@@ -53,7 +53,7 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
 }
 
 // Drops a kept value that was written to after the region ended, because it is no longer what its
-// op computed. The value is then planned for like any other.
+// op computed. Replay then recomputes the value like any other.
 void Replay::hold_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     RecordedValue& value = record_.values[id];

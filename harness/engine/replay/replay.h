@@ -27,9 +27,9 @@ class Replay {
   // leaves them in the record, which may still be being written.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
-  // kPrefix omits those ops of the program, by index in `skipped`, that nothing depends on.
-  // `region` names the region in errors. `wanted` are the saved tensors that are still alive, one
-  // entry each; duplicates count. Record, region, `wanted` and buffers must outlive the replay.
+  // `skipped` holds indices of the program's ops; kPrefix omits such an op if nothing depends on
+  // it. `region` names the region in errors. `wanted` are the saved tensors that are still alive,
+  // one entry each; duplicates count. Record, region, `wanted` and buffers must outlive the replay.
   // Earlier content of the buffers is released.
   Replay(Record& record, const std::string& region, const std::vector<WantedValue>& wanted,
          Extent extent, std::int32_t num_ops, const std::vector<int>& skipped,

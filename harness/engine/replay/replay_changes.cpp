@@ -6,8 +6,8 @@
 
 namespace rematch {
 
-// An op must read the same content from outside tensors as in forward. If it would not, this
-// function throws Refused, or returns false if no value needs the op.
+// An op must read the same content from outside tensors as in forward. If the content has changed,
+// this function throws Refused, or returns false if no value needs the op.
 bool Replay::may_run(std::int32_t op_index) {
   const RecordedOp& op = record_.ops[op_index];
   for (std::size_t i = op.first_use; i < op.first_use + op.num_uses; ++i) {
@@ -31,8 +31,8 @@ bool Replay::may_run(std::int32_t op_index) {
   return true;
 }
 
-// Nothing makes a stream wait for work that forward ran on another stream. Autograd runs each
-// backward node on the stream of its forward. So this throws only if a program switches streams in
+// A stream does not wait for work that forward ran on another stream. Autograd runs each backward
+// node on the stream of its forward. So this function throws only if a program switches streams in
 // backward, or reads a saved tensor outside backward.
 void Replay::check_stream(const RecordedOp& op) const {
   const c10::Stream& recorded = record_.streams[static_cast<std::size_t>(*op.stream)];

@@ -6,8 +6,9 @@
 namespace rematch {
 
 // A small tensor for an op to write to instead of `outside`: see Note [Side writes]. Its content
-// does not matter. On the CPU it uses memory that no allocator counts, because it only lives while
-// the op runs. On meta nothing is written, so this returns `outside` itself.
+// does not matter. On the CPU, the tensor uses memory that no allocator counts, because it lives
+// only while the op runs. On device meta nothing is written, so this function returns `outside`
+// itself.
 at::Tensor scratch_like(const at::Tensor& outside);
 
 // A copy of the content of `outside`, with the same strides unless its elements overlap.
