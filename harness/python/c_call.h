@@ -1,6 +1,6 @@
-// Code that the C functions share. It turns exceptions into the line and the class that
-// rematch_error() and rematch_error_class() return. It keeps returned texts alive until the
-// thread's next call, and reads arguments.
+// Code that the C functions share. Turns exceptions into the line and the class that
+// rematch_error() and rematch_error_class() return. Keeps returned texts alive until the thread's
+// next call, and reads arguments.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,7 @@ enum class ErrorClass : std::uint8_t {
   kPlan,     // a plan, policy or trace is malformed, or does not belong to the model
 };
 
-// The error of the thread's last call; empty if it succeeded.
+// The error of the thread's last call; empty if the call succeeded.
 const std::string& error();
 ErrorClass error_class();
 void clear_error();

@@ -12,8 +12,8 @@ struct _object;  // This is PyObject. Python's own header is not available here.
 namespace torch {
 
 // The same declaration as in torch/csrc/Exceptions.h. LibTorch's binding recognizes the type by its
-// name. If a release declares the type otherwise, Python raises RuntimeError, from which the
-// classes derive.
+// name. If a release declares the type in another way, Python raises RuntimeError. The classes
+// derive from RuntimeError.
 struct PyTorchError : public std::exception {
   PyTorchError() = default;
   explicit PyTorchError(std::string message) : msg(std::move(message)) {}

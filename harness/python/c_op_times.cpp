@@ -19,10 +19,10 @@
 #include "policies/trace/measured_profile.h"
 #include "policies/trace/profile_json.h"
 
-using namespace rematch;  // C functions are in no namespace
+using namespace rematch;  // C functions are outside of any namespace
 using namespace rematch::c_call;
 
-// Shows its progress once it takes longer than two seconds.
+// Measures op times. If measuring takes longer than two seconds, shows the progress.
 struct RematchOpTimes {
   // `num_steps` counts the steps of both kinds, for the progress. `card` is the name of the GPU,
   // empty on the CPU.
@@ -33,9 +33,10 @@ struct RematchOpTimes {
         device_timer(on),
         progress("measuring op times", num_steps) {}
 
-  // A watched step runs forward from this call on, backward from the second call to the third. On
-  // the CPU the calling thread runs its ops. Throws std::runtime_error, with the op named, unless
-  // the step ran the trace's ops, and std::logic_error if the calls come in another order.
+  // In a watched step, forward runs between the first and the second call, and backward between the
+  // second and the third. On the CPU, the calling thread runs the step's ops. Throws
+  // std::runtime_error, with the op named, unless the step ran the trace's ops, and
+  // std::logic_error if the calls come in another order.
   void begin_forward() {
     if (watch) throw std::logic_error("a watched step has not ended");
     timed = {};

@@ -136,7 +136,7 @@ FrontRecord searched(const Trace& trace, const Json& request) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // C functions are in no namespace
+using namespace rematch;  // C functions are outside of any namespace
 using namespace rematch::c_call;
 
 extern "C" {

@@ -34,8 +34,8 @@ struct RematchCheckpoint {
 };
 struct RematchRecording {
   rematch::Recording recording;
-  // The listener of this recording's scopes. A scope that is left after the end of the recording
-  // must not call it.
+  // The listener of this recording's scopes. A scope that closes after the end of the recording
+  // must not call the listener.
   rematch::ScopeListener* listener = rematch::scope_listener();
 };
 struct RematchOpaqueCall {
@@ -81,7 +81,7 @@ void put_head(const Json& head, Trace& trace) {
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // C functions are in no namespace
+using namespace rematch;  // C functions are outside of any namespace
 using namespace rematch::c_call;
 
 extern "C" {

@@ -32,15 +32,16 @@ REMATCH_PYTHON_EXPORT void rematch_set_error_types(void* refused, void* plan_err
 // Returns the version of LibTorch that the library was built for, such as "2.11.0".
 REMATCH_PYTHON_EXPORT const char* rematch_torch_version();
 
-// Hooks the engine into LibTorch. Call it once per process. With `counts_memory` it also replaces
-// the allocators of the CPU and of meta by counting ones. Then call it before the first tensor, and
-// only for measuring.
+// Hooks the engine into LibTorch. Call this function once per process. With `counts_memory`, also
+// replaces the allocators of devices cpu and meta by counting allocators. In that case call it
+// before the first tensor, and only for measuring.
 REMATCH_PYTHON_EXPORT int rematch_install(int counts_memory);
 // Sets the function that finds the tensor inside a Python tensor subclass. `look_inside` takes the
-// Python object and returns the TensorImpl inside it, or null if there is none.
+// Python object. It returns the TensorImpl inside the object, or null if the object contains no
+// tensor.
 REMATCH_PYTHON_EXPORT void rematch_set_look_inside(void* (*look_inside)(void* python_object));
-// Sets the functions of harness/engine/program_hooks.h. One identifies a pair of saved-tensor
-// hooks. The other finds the tensor that a pack hook returned.
+// Sets the functions of harness/engine/program_hooks.h. The first function identifies a pair of
+// saved-tensor hooks. The second finds the tensor that a pack hook returned.
 REMATCH_PYTHON_EXPORT void rematch_set_program_hooks(std::int64_t (*identify)(void* pack,
                                                                               void* unpack),
                                                      void* (*tensor_of)(void* python_object));
@@ -74,7 +75,7 @@ REMATCH_PYTHON_EXPORT int rematch_end_opaque(RematchOpaqueCall* call, const char
                                              void* const* arguments, int num_arguments,
                                              void* const* results, int num_results);
 REMATCH_PYTHON_EXPORT void rematch_abort_opaque(RematchOpaqueCall* call);
-// Like mark_unrepeatable() of harness/engine/record/op_facts.h. Returns 1 if there is such an op.
+// Like mark_unrepeatable() of harness/engine/record/op_facts.h. Returns 1 if an op has this name.
 REMATCH_PYTHON_EXPORT int rematch_mark_unrepeatable(const char* op);
 // Begins a section on this thread that counts as one opaque op. The ops in it are not recorded.
 // Sections must end from the innermost to the outermost.
@@ -93,14 +94,15 @@ REMATCH_PYTHON_EXPORT const char* rematch_departures(const RematchCheckpoint* ch
 REMATCH_PYTHON_EXPORT const char* rematch_recompute_differences(
     const RematchCheckpoint* checkpoint);
 // Names tensors whose content may be missing between forward and backward: see
-// harness/engine/record/gathered.h. `is_back` takes one of them, and returns 1 if it has the
+// harness/engine/record/gathered.h. `is_back` takes a tensor, and returns 1 if the tensor has the
 // content of forward again.
 REMATCH_PYTHON_EXPORT int rematch_add_gathered(RematchCheckpoint* checkpoint, void* const* tensors,
                                                int num_tensors, int (*is_back)(void* tensor));
 REMATCH_PYTHON_EXPORT void rematch_free_checkpoint(RematchCheckpoint* checkpoint);
-// Records this thread's forward passes until its end. `verifies` is 1 for Verify::kRecomputedOps.
-// `is_whole` is 0 if the program failed meanwhile; then the plan's regions need not be complete.
-// The recording ends in any case. The end returns -1, or a RegionsRun (harness/engine/recording.h).
+// Records this thread's forward passes until the recording ends. `verifies` is 1 for
+// Verify::kRecomputedOps. `is_whole` is 0 if the program failed meanwhile; then the plan's regions
+// need not be complete. The end function always ends the recording. It returns a RegionsRun
+// (harness/engine/recording.h), or -1 if it failed.
 REMATCH_PYTHON_EXPORT RematchRecording* rematch_begin_recording(RematchCheckpoint* checkpoint,
                                                                 int verifies);
 REMATCH_PYTHON_EXPORT int rematch_end_recording(RematchRecording* recording, int is_whole);
@@ -121,7 +123,8 @@ REMATCH_PYTHON_EXPORT RematchWatch* rematch_begin_watch(const char* device, void
                                                         int num_parameters, void* const* frozen,
                                                         int num_frozen);
 REMATCH_PYTHON_EXPORT const char* rematch_end_watch(RematchWatch* watch);
-// Tells the engine whether the following work of this thread belongs to the optimizer: 1 or 0.
+// Tells the engine whether the following work of this thread belongs to the optimizer (1) or not
+// (0).
 REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // Returns the plan of a policy for a trace.

@@ -36,14 +36,14 @@ std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) 
 }  // namespace
 
 // Watches a program between two moments: the ops that all its threads execute, and the bytes that
-// its tensors hold. It is the memory probe of a step for programs that do not mark the end of their
-// forward passes.
+// its tensors hold. Serves as the memory probe of a step for programs that do not mark the end of
+// their forward passes.
 class ProgramWatch final : public OpObserver {
  public:
-  // Starts to watch memory with new tags. Call it when this watch is the process's observer,
-  // because until then the tags may belong to another watch. Watches `device` if its memory is
-  // counted: an accelerator, or the CPU and meta after install_counting_allocators(). `frozen` are
-  // the model's weights that do not train.
+  // Starts to watch memory with new tags. Call this function once this watch is the process's
+  // observer, because before that the tags may belong to another watch. Watches `device` if its
+  // memory is counted. This holds for an accelerator, and after install_counting_allocators() for
+  // devices cpu and meta. `frozen` are the model's weights that do not train.
   void watch_memory(c10::Device device, const std::vector<at::Tensor>& parameters,
                     const std::vector<at::Tensor>& frozen) {
     if (!is_counted(device)) return;
@@ -136,7 +136,7 @@ Json json_of(const CountsRecord& counts, const std::optional<MemoryRecord>& memo
 }  // namespace
 }  // namespace rematch::c_call
 
-using namespace rematch;  // C functions are in no namespace
+using namespace rematch;  // C functions are outside of any namespace
 using namespace rematch::c_call;
 
 extern "C" {

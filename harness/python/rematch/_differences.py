@@ -28,7 +28,7 @@ def what_differs(difference: dict[str, Any]) -> str:
 
 
 def how_to_keep(op: str) -> str:
-    """Says how to make a step right if this op is not repeatable."""
+    """Tells the user what to do if this op is not repeatable."""
     if op.startswith("aten::"):
         return ("Either its kernel is not deterministic (torch.use_deterministic_algorithms(True)), or a library kernel "
                 "wrote to the op's input; call that kernel through rematch.opaque()")

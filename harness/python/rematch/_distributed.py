@@ -2,7 +2,8 @@
 
 An op on a DTensor is one op of the record. The tensor that the rank holds is an attribute of the DTensor, and no op reads
 it. So recorded steps run ops where a layer converts plain tensors to DTensors or back, and where a DTensor is
-redistributed. This replaces private functions of torch. Outside of recorded steps they do what they did before."""
+redistributed. This replaces private functions of torch. Outside of recorded steps, the replaced functions do the same
+as before."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def _unseen() -> Any:
 
 def _from_local(forward: Any, is_recorded: Callable[[], bool]) -> Any:
     def recorded(ctx: Any, local: Any, mesh: Any, placements: Any, run_check: bool, *size: Any) -> Any:
-        # With run_check the function writes to the tensor. A rank outside of the mesh gets an empty tensor.
+        # With run_check, from_local writes to the tensor. A rank outside of the mesh gets an empty tensor.
         if not is_recorded() or run_check or not _is_plain(local) or not mesh._is_current_rank_part_of_mesh():
             return forward(ctx, local, mesh, placements, run_check, *size)
         with _unseen():

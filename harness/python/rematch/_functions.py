@@ -23,8 +23,8 @@ from rematch.opaque import run_opaque, tensors_in
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
 
 _Function = type[torch.autograd.Function]
-# Maps a function's name to the positions of the arguments that it writes to. None: no trace has looked yet, so it may
-# write to any argument.
+# Maps a function's name to the positions of the arguments that it writes to. None: no trace has compared the arguments
+# yet, so the function may write to any of them.
 _overwrites: dict[str, frozenset[int] | None] = {}
 
 
@@ -42,8 +42,8 @@ def name_of(function: type) -> str:
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
     """Makes calls of this autograd function one op of a record; name_of() gives `name`. `overwrites` has positions of
-    arguments that the function writes to. They are added to the known positions. None means that it may write to any
-    argument."""
+    arguments that the function writes to. The new positions are added to the known positions. None means that the
+    function may write to any argument."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 
@@ -56,9 +56,9 @@ def is_opaque(name: str) -> bool:
 def _watch_functions() -> None:
     """Installs the hook on Function.apply, for the process.
 
-    Up to torch 2.13 each call of Function.apply looks up the apply of its base class. So a hook there also sees calls
-    through an `apply` that was bound earlier. From 2.14 on Function.apply is a method of C, and the hook does not see
-    such calls."""
+    Up to torch 2.13 each call of Function.apply looks up the apply of its base class. So a hook on the base class also
+    sees calls through an `apply` that was bound earlier. From 2.14 on Function.apply is a method of C, and the hook
+    does not see such calls."""
     own = vars(torch.autograd.Function)["apply"]
     is_of_c = isinstance(own, types.ClassMethodDescriptorType)
     holder: Any = torch.autograd.Function if is_of_c else cast(Any, _function_module)._SingleLevelFunction
@@ -99,7 +99,8 @@ class _Calls:
     def __init__(self) -> None:
         self.has_news = False  # True if a later trace would record some call differently.
         self._written: dict[str, set[int]] = {}
-        self._without_content: set[str] = set()  # functions that ran on meta, for example, where no write can be seen
+        self._without_content: set[str] = set()  # functions whose writes could not be observed, for example on device
+                                                 # meta
 
     def noticed(self, function: _Function, run: Any) -> Any:
         """Wraps `run` so that it notes which arguments the function writes to."""

@@ -1,11 +1,10 @@
 """Declares the hidden effects that a plan names, in the process that runs the plan.
 
 The trace of a step found them: autograd functions and ops that write without torch's knowledge, and ops that cannot be
-repeated. This module declares the functions by name. The engine declares the ops when a Checkpoint is made. Both are then
-recognized when they run, no matter when their module is imported.
-
-If an imported module does not have a name of the plan, there is a warning, because a renamed function may still write. If
-the module is not imported, there is none, because a step may run only a part of what the plan was made for."""
+repeated. This module declares the functions by name. The engine declares the ops when a Checkpoint is made. Functions
+and ops are then recognized when they run, no matter when their module is imported. If an imported module lacks a name
+of the plan, this module warns, because a renamed function may still write. It does not warn if the module is not
+imported, because a step may run only some of the plan's ops."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ class HiddenEffects:
 
     def __init__(self, plan: dict[str, Any]):
         self._num_modules = -1  # the size of sys.modules when the names were last looked up
-        # Maps each name that was not found yet to a function that returns the fault: None if the module is not
-        # imported, "" if there is no fault.
+        # Maps each name that was not found yet to a function that returns the fault. The function returns None if the
+        # module is not imported, and "" if the name was found.
         self._unseen: dict[str, Callable[[], str | None]] = {}
         for each in plan.get("opaque_functions", []):
             declare_opaque(each["name"], each["overwrites"])
@@ -57,7 +56,7 @@ def _fault_of_function(name: str) -> str | None:
     if found is None:
         return None
     if "<locals>" in path:
-        return ""  # The class is made by a call, so it cannot be looked up. It is recognized when it runs.
+        return ""  # A function call makes the class, so the class cannot be looked up. It is recognized when it runs.
     for part in path.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, torch.autograd.Function):

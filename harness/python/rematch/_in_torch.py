@@ -1,7 +1,8 @@
 """Hooks in torch's own Python, which act while a step is recorded.
 
-The hooks refuse each construct that cannot be recorded, at the call that begins it. They also wait for collectives there.
-They replace private functions of torch. Outside of recorded steps, the functions behave as torch's own do."""
+The hooks refuse each construct that cannot be recorded, at the call that begins it. They also make torch wait for a
+collective where it begins. The hooks replace private functions of torch. Outside of recorded steps, the replacements
+behave like torch's own functions."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ _told_of_checkpoint: list[bool] = []  # not empty once this process has warned
 
 @contextlib.contextmanager
 def recorded_step() -> Iterator[None]:
-    """Installs the hooks, and counts a recorded step on this thread. Put it around forward passes that are recorded or
-    traced."""
+    """Installs the hooks, and counts a recorded step on this thread. Use it as a context manager around forward passes
+    that are recorded or traced."""
     _hide_compiled_functions()
     _refuse_checkpointed_functions()
     _wait_for_collectives()
@@ -75,7 +76,7 @@ def traced_step() -> Iterator[None]:
 
 
 def run_compiled_eagerly() -> contextlib.AbstractContextManager[Any]:
-    """Runs compiled functions eagerly. So a step has the same ops whether its functions are compiled or not."""
+    """Runs compiled functions eagerly, so that a step has the same ops whether its functions are compiled or not."""
     if "torch._dynamo.eval_frame" not in sys.modules:
         return contextlib.nullcontext()  # Nothing is compiled yet, and importing torch._dynamo takes seconds.
     return sys.modules["torch"].compiler.set_stance("force_eager")
@@ -115,8 +116,8 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 def _hide_compiled_functions() -> None:
     """Marks the calls of compiled functions. A compiled function asks for its callback, sets the callback, runs, and restores
-    the previous callback. A function under torch.compiler.disable asks for the callback None, and in torch 2.15 sets none.
-    Calls are nested, so a callback is matched to its call by the Python frame."""
+    the previous callback. A function under torch.compiler.disable asks for the callback None, and in torch 2.15 does
+    not set a callback. Calls are nested, so a callback is matched to its call by the Python frame."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)
@@ -142,8 +143,8 @@ def _hide_compiled_functions() -> None:
 
 
 def _let_pass_higher_order_ops() -> None:
-    """Lets higher-order ops pass the engine's dispatch key. They are dispatched in Python, where a key without a kernel
-    is an error."""
+    """Lets higher-order ops pass the engine's dispatch key. Higher-order ops are dispatched in Python, where a key
+    without a kernel is an error."""
     torch = sys.modules["torch"]
     key = torch._C._dispatch_key_parse("Fake")  # see Note [Dispatch key Fake] (harness/engine/interception.h)
     for op in list(torch._ops._higher_order_ops.values())[len(_passed_ops):]:

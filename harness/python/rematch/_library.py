@@ -131,9 +131,9 @@ def call_for_json(name: str, *arguments: Any) -> dict[str, Any]:
 
 
 def count_memory() -> None:
-    """Counts every byte that tensors hold on the CPU and on meta, for `watch`, `check` and the bytes of a trace.
-
-    Call it before the first tensor, and only to measure, because it replaces torch's allocators of these devices."""
+    """Counts every byte that tensors hold on the CPU and on device meta, for `watch`, `check` and the bytes of a trace.
+    Call count_memory() before the first tensor, and only to measure, because it replaces torch's allocators of both
+    devices."""
     call("install", 1)
 
 

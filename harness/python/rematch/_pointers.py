@@ -20,7 +20,7 @@ from rematch._library import LIBRARY
 Replace = Callable[[str, str, Callable[[Any], Any]], None]
 
 # The results of these functions outlive the call, so the program may write through them at any time. __array__,
-# __cuda_array_interface__ and storage() call one of them.
+# __cuda_array_interface__ and storage() call one of these functions.
 _LASTING = (("torch", "Tensor.numpy"), ("torch", "Tensor.data_ptr"), ("torch", "Tensor.untyped_storage"),
             ("torch", "Tensor.__dlpack__"), ("torch", "to_dlpack"), ("torch.utils.dlpack", "to_dlpack"))
 
@@ -42,7 +42,7 @@ _thread = _Thread()
 
 @contextlib.contextmanager
 def launches_watched() -> Iterator[None]:
-    """Watches which arguments Triton kernels write to. Put it around a traced step."""
+    """Watches which arguments Triton kernels write to. Use it as a context manager around a traced step."""
     _thread.is_watching, _thread.has_learned = True, False
     try:
         yield
@@ -51,14 +51,15 @@ def launches_watched() -> Iterator[None]:
 
 
 def has_learned_kernels() -> bool:
-    """Whether the last watched step would be recorded differently from here on."""
+    """Whether the record of the last watched step would now be different."""
     return _thread.has_learned
 
 
 @contextlib.contextmanager
 def noted(replace: Replace) -> Iterator[None]:
-    """Notes raw pointers that a recorded step takes. The functions are replaced once for the process. Replacing them for
-    each step would use up the type's attribute cache, which Python 3.13 refills only a limited number of times."""
+    """Notes raw pointers that a recorded step takes. Replaces the functions that return pointers once for the process.
+    Replacing them in each step would use up the type's attribute cache, which Python 3.13 refills only a limited number
+    of times."""
     for module, path in _LASTING:
         replace(module, path, _noting)
     replace("triton.runtime.jit", "JITFunction.run", _launching)

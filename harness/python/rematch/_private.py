@@ -1,7 +1,7 @@
 """The private names of torch that the package uses, and what differs between its releases.
 
 No release of torch promises these names. They are looked up when the package is imported. Names of modules that torch
-imports later are looked up in the first recorded step after that."""
+imports later are looked up in the first recorded step after the import."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ NAMES = (
     "torch.nn.Module._call_impl",
     "torch.utils.checkpoint.CheckpointFunction.apply", "torch.autograd.function._SingleLevelFunction", "torch._C._get_schema",
     "torch._C._dispatch_get_all_op_names")
-# The beginning of a non-reentrant checkpoint. From torch 2.14 on it is the first name; the second one calls it.
+# The beginning of a non-reentrant checkpoint. From torch 2.14 on, torch calls the first name, and the second name is a
+# wrapper of the first.
 CHECKPOINT_BEGINNINGS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
 
 
@@ -41,7 +42,7 @@ def checkpoint_beginning() -> str:
 
 
 def look_up(name: str) -> Any:
-    """Returns the object with this dotted name, in an imported module. Returns None if there is none."""
+    """Returns the object with this dotted name, in an imported module. Returns None if no object has this name."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         found: Any = sys.modules.get(".".join(parts[:length]))

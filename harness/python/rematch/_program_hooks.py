@@ -38,7 +38,7 @@ def number_of(pack: Any, unpack: Any) -> int:
 
 
 def is_enabled() -> bool:
-    """Returns whether saved-tensor hooks are enabled on this thread. If not, no plan can be followed."""
+    """Returns whether saved-tensor hooks are enabled on this thread. Without them, no plan can be followed."""
     return bool(_autograd._saved_tensors_hooks_is_enabled())
 
 

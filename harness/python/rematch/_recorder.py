@@ -31,7 +31,7 @@ class _Call:
         step.__enter__()
 
     def end(self) -> None:
-        """Ends the recording. Called at the end of forward, even if forward raised."""
+        """Ends the recording. torch calls this hook at the end of forward, even if forward raised."""
         error = sys.exc_info()[1]
         if error is None or error is self._handled:
             self._step.__exit__(None, None, None)
@@ -80,7 +80,7 @@ class Recorder:
             calls.pop().end()
 
     def _can_record(self) -> bool:
-        """Returns whether the call can be recorded. If not, warns once and says why."""
+        """Returns whether the call can be recorded. Warns once, with the reason, if the call cannot be recorded."""
         if is_compiled():
             self._tell("runs in a function of torch.compile, which decides there what is kept; leave the layers eager to follow the "
                        "plan. Functions and modules inside them may be compiled")

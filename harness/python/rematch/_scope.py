@@ -1,4 +1,4 @@
-"""The hooks that open a scope around a module's calls, and the faults of the program that they notice.
+"""The hooks that open a scope around a module's calls. The hooks also detect some faults of the program.
 
 A program that forgets a call of rematch still trains, but without checkpointing. Each such fault gives one warning, which
 says what to do."""
@@ -42,7 +42,7 @@ class ScopeGroup:
         self.is_told_of_compiled_code = False
         self.has_model_run = False  # in a recorded step, whether or not a module with a scope was called
         self.model: weakref.ref[torch.nn.Module] | None = None
-        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # by its scope
+        self.module_of: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()  # keyed by scope
         self.bypassed: set[Scope] = set()  # scopes whose module's forward ran without a call of the module
         self.watch_handles: list[Any] = []
         _groups.add(self)
@@ -67,7 +67,7 @@ class Scope:
 
     def __init__(self, whole: str, name: str, index: int, group: ScopeGroup, parent: Scope | None = None):
         self.whole = whole
-        self._parent = parent  # the scope relative to which this one is named; None if the name is complete
+        self._parent = parent  # the scope to which the name is relative; None if the name is complete
         self.group = group
         self.was_recorded = False
         self._encoded = name.encode()
@@ -107,12 +107,13 @@ class Scope:
             _leave_scope()
 
     def notice_call_inside(self, *_: object) -> None:
-        """A hook of the modules inside this one. Their call shows that this module's forward is running."""
+        """A hook of the modules inside this module. A call of an inner module shows that this module's forward is
+        running."""
         if self._num_entered == 0 and is_in_recorded_step() and not self.group.is_closed():
             self.group.bypassed.add(self)
 
     def notice_model(self, *_: object) -> None:
-        """The hook of the model, and of the modules that it consists of."""
+        """The hook of the model and of all its modules."""
         if is_in_recorded_step() and not is_compiled():
             self.group.has_model_run = True
 
@@ -196,7 +197,7 @@ def watch_calls_inside(module: torch.nn.Module, scope: Scope, shared: set[int]) 
 
 
 def watch_model(model: torch.nn.Module, scope: Scope) -> None:
-    """Looks out for calls of a model, until a recorded step has called a module that has a scope."""
+    """Watches for calls of a model, until a recorded step has called a module that has a scope."""
     for module in (model, *model.children()):
         scope.group.watch_handles.append(module.register_forward_hook(scope.notice_model))
 

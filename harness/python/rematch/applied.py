@@ -49,7 +49,8 @@ def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str |
 
 
 def checkpoint_of(model: torch.nn.Module) -> Checkpoint:
-    """Returns the Checkpoint that the model follows since apply(). Raises ValueError if it follows none."""
+    """Returns the Checkpoint that the model follows since apply(). Raises ValueError if the model follows no
+    Checkpoint."""
     recorder = recorder_of(model)
     if recorder is None:
         raise ValueError(f"this {type(model).__name__} follows no plan; call rematch.apply(model, plan) first")

@@ -38,8 +38,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
 
     `step()` runs forward on one fixed batch and returns the loss. Give several steps as a list if they run different ops,
-    such as one with a padded and one with an unpadded batch. Each is searched with the same budget, and one checkpoint
-    serves all.
+    such as one with a padded and one with an unpadded batch. Each step is searched with the same budget, and one
+    checkpoint serves all steps.
 
     `budget` is "24GiB", or a number of bytes. The peak counts parameters, gradients, the state of `optimizer` and
     activations. Give `free` instead for the bytes that are left after parameters and the optimizer's state. `offload`,
@@ -47,7 +47,7 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     sheet of `device` ("h100"). `blocks` names the lists of layers; give the same to scopes().
 
     The checkpoint has the searched front as `front`, and the fronts of all steps as `fronts`. Generators and buffers are
-    restored. Call it on a model without scopes. Raises PlanError if no plan fits."""
+    restored. The model must have no scopes. Raises PlanError if no plan fits."""
     if (budget is _NOT_GIVEN) == (free is _NOT_GIVEN):
         raise ValueError("auto needs one of budget='24GiB' and free='16GiB'")
     asked = {"budget": bytes_of(budget)} if free is _NOT_GIVEN else {"free": bytes_of(free)}
@@ -97,8 +97,8 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
 
 def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch.Tensor], traced: dict[str, Any],
                                 blocks: dict[str, list[torch.nn.Module]] | None) -> dict[str, Any]:
-    """Recomputes every op once, and compares the results with those of forward. Keeps ops of other libraries that differ,
-    and traces the step again. Returns the trace."""
+    """Recomputes every op once, and compares its results with the results in forward. Keeps the results of an op of
+    another library if they differ, and traces the step again. Returns the trace."""
     for _ in range(MAX_KEPT_OPS):
         with announced("comparing recomputed ops with those of forward"):
             found = unrepeatable_ops(model, step, resolve(traced, "full"), blocks)
@@ -115,7 +115,8 @@ def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch
 
 
 def _say_which_layers(model: torch.nn.Module) -> None:
-    """Says which lists were taken, if the model also has others, which the caller may have meant."""
+    """Prints which lists of layers were chosen if the model also has other lists, because the caller may have meant the
+    others."""
     taken, passed_over = choose_blocks(model)
     if not passed_over:
         return

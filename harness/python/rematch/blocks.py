@@ -30,8 +30,8 @@ def children_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]
 
 
 def find_blocks(model: torch.nn.Module) -> Blocks:
-    """Returns the model's lists of layers by name, in the order of its modules. They are the outermost ModuleLists,
-    ModuleDicts and Sequentials of two or more modules that have parameters and children.
+    """Returns the model's lists of layers by name, in the order of its modules. These lists are the outermost
+    ModuleLists, ModuleDicts and Sequentials of two or more modules that have parameters and children.
 
       - Modules of a Sequential or a ModuleDict must be of one class, because such containers hold other parts too.
       - A list of whole towers, each with a longer list of layers, is passed over; the towers' lists are taken.
@@ -67,7 +67,8 @@ def _blocks_in(module: torch.nn.Module, path: str, min_size: int, passed_over: B
         passed_over[path] = layers
     found: dict[torch.nn.Module, Blocks] = {}
     for name, child in children_of(module):
-        # A stage with one layer is taken too, because it belongs to the stages next to it, which have more.
+        # A stage with one layer is also a list of layers, because it belongs with the neighbouring stages, which have
+        # several layers.
         is_stage = isinstance(module, torch.nn.ModuleList) and isinstance(child, torch.nn.ModuleList)
         found[child] = _blocks_in(child, f"{path}.{name}" if path else name, 1 if is_stage else min_size, passed_over)
     parts = {type(part) for child in found if isinstance(child, _CONTAINERS) for blocks in found[child].values()

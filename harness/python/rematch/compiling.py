@@ -30,10 +30,12 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
             optimizer: str = "adamw", options: dict[str, Any] | None = None, **keywords: Any) -> Model:
     """Compiles the model in place, as model.compile() does, so that its step follows a plan. Returns the model.
 
-    Give one of two:
-      - `budget`, "24GiB" or a number of bytes. The fastest plan is searched whose predicted peak fits. The peak counts
-        parameters, buffers, gradients, the state of `optimizer`, and what the compiled graphs hold. It does not count
-        what eager code outside of them holds. `step()` runs forward on one batch and returns the loss.
+    Give exactly one of these:
+      - `budget`, "24GiB" or a number of bytes. The search returns the fastest plan whose predicted peak fits. The peak
+      counts
+        parameters, buffers, gradients, the state of `optimizer`, and what the compiled graphs hold. The peak does not
+        count the bytes that eager code outside of compiled graphs holds. `step()` runs forward on one batch and returns
+        the loss.
       - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name of `rematch list`.
 
     `per_block` compiles each layer by itself, with one plan for all layers that share a graph. `backend` is "inductor",
@@ -72,7 +74,7 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
 
 
 def partitioner(plan: str | int, *, device: str = "cpu", optimizer: str = "adamw", backend: str = "inductor") -> Partitioner:
-    """Returns a partitioner for torch.compile's option "custom_partitioner_fn", without a step to look at.
+    """Returns a partitioner for torch.compile's option "custom_partitioner_fn", without running a step.
 
         torch.compile(model, options={"custom_partitioner_fn": rematch.partitioner("attn_only")})
 

@@ -32,8 +32,8 @@ def opaque(function: _Function | None = None, *, overwrites: Sequence[str | int]
     decorator.
 
     The results of a call, and what autograd saves during it, are kept and never recomputed. `overwrites` names the tensor
-    arguments that the function's kernels write to, by name or position. What they write is kept too. Outside of recorded
-    steps the function runs as before. Raises ValueError if the function does not have such an argument."""
+    arguments that the function's kernels write to, by name or position. The written content is kept too. Outside of
+    recorded steps the function runs as before. Raises ValueError if the function does not have such an argument."""
     if function is None:
         return functools.partial(opaque, overwrites=overwrites)
     signature = _signature_of(function)
@@ -64,8 +64,8 @@ def opaque_module(module: _Module) -> _Module:
 
 def keep_op(name: str) -> None:
     """Keeps the results of an op of another library ("mylib::noisy"), and never runs it again. Use it for an op whose
-    state or random numbers torch does not see. It holds for this process. A later trace() stores it in the plan, for
-    other processes. auto() finds such ops itself. Raises RematchError if there is no such op."""
+    state or random numbers torch does not see. The declaration holds for this process. A later trace() stores it in the
+    plan, for other processes. auto() finds such ops itself. Raises RematchError if no op has this name."""
     if call("mark_unrepeatable", name) == 0:
         raise RematchError(f"there is no op {name!r}; write its name as 'library::op', after the library is imported")
 
@@ -93,7 +93,8 @@ def _begin(tensors: list[torch.Tensor], written: list[torch.Tensor]) -> _OpenCal
 
 
 def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords: Any, written: list[Any]) -> Any:
-    """Runs the function. If this thread records, the call is one op. It may write to the tensors in `written`."""
+    """Runs the function. If this thread records, the call is one op. The function may write to the tensors in
+    `written`."""
     begun = _begin(tensors_in((arguments, keywords)), tensors_in(written))
     if begun is None:
         return function(*arguments, **keywords)
@@ -107,7 +108,7 @@ def run_opaque(function: Callable[..., Any], name: str, arguments: Any, keywords
 
 
 class _ModuleHooks:
-    """The two hooks of an opaque module. A copy of the module has a copy of them."""
+    """The two hooks of an opaque module. A copy of the module has a copy of the hooks."""
 
     def __init__(self, name: str):
         self._name = name

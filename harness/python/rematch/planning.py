@@ -37,8 +37,8 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """One dict for each type of region that ran. Prints as a table. The table names the shape, if more
-    shapes than the first one ran.
+    """One dict for each type of region that ran. Prints as a table. The table names shapes only if another shape than
+    the first ran.
 
       - `shape`: 0 for the plan's own types, i for the types of its i-th other shape; `type`: the index of the type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
@@ -58,7 +58,7 @@ class Report(list[dict[str, Any]]):
 
 
 class Checkpoint:
-    """A plan that is ready to run. It serves any number of recordings.
+    """A plan that is ready to run. A Checkpoint serves any number of recordings.
 
     `plan` is a dict of schema rematch.plan, or the file of one; "front.json#3" is a point of a front. `schedule` is
     "on_demand", which recomputes a value when backward needs it, or "whole_region", which recomputes as
@@ -69,8 +69,8 @@ class Checkpoint:
     recomputed, and bits are those of the step without a plan. recording() warns once for each kind of layer, and report()
     counts. With "refuse" the step raises PlanError.
 
-    A plan of combine() has several shapes of a step. The step follows the shape whose ops it runs. It leaves the plan
-    only if it runs the ops of none.
+    A plan of combine() has several shapes of a step. The step follows the shape whose ops it runs. The step leaves the
+    plan only if it runs the ops of no shape.
 
     A checkpoint never changes, so copy and deepcopy return the checkpoint itself. Pickle stores the plan, and prepares it
     again when it is loaded."""
@@ -102,16 +102,16 @@ class Checkpoint:
                                   for end in ("first_scope", "last_scope")))
 
     def report(self) -> Report:
-        """Returns counts of how often steps left the plan since this checkpoint was made. Prints as a table. Also warns
-        of ops that gave different results when a step under verify_every recomputed them."""
+        """Returns how often steps left the plan since this checkpoint was made. The result prints as a table. Also
+        warns of ops that gave different results when a step under verify_every recomputed them."""
         require_checkpoint(self)
         self.warn_of_differences(stacklevel=3)
         return Report(json.loads(call("departures", self.handle)))
 
     def recompute_differences(self) -> list[dict[str, Any]]:
-        """Returns a dict for each verified region whose recomputed results differed from those of forward. check() and
-        recording(verify_every=N) verify. `op` is the first op that differed, `index` its index among the region's ops,
-        and `scope` its module ("" if the region left its plan)."""
+        """Returns a dict for each verified region whose recomputed results differed from the results in forward.
+        check() and recording(verify_every=N) verify. `op` is the first op that differed, `index` its index among the
+        region's ops, and `scope` its module ("" if the region left its plan)."""
         require_checkpoint(self)
         found: list[dict[str, Any]] = json.loads(call("recompute_differences", self.handle))
         for each in found:
@@ -150,9 +150,9 @@ class Checkpoint:
         """Names parameters whose content may be missing between forward and backward: DeepSpeed ZeRO-3, block swap, one
         buffer for several layers.
 
-        Whenever backward is about to read one, `is_back(parameter)` must say whether it has the content of forward again.
-        It may also bring the content back and return True. Its answer is not checked. If it returns False, backward
-        raises an error.
+        Before backward reads such a parameter, `is_back(parameter)` must return whether the parameter has the content
+        of forward again. It may also bring the content back and return True. The engine does not check the answer. If
+        it is False, backward raises an error.
 
             checkpoint.gathered_by(lambda p: p.ds_status.name == "AVAILABLE", model.parameters())"""
         require_checkpoint(self)
@@ -178,8 +178,8 @@ class Checkpoint:
                 self.warn_of_differences(stacklevel=2)
             LIBRARY.rematch_free_checkpoint(self.handle)
 
-    # A second object with this handle would free it twice. So copies return the object itself, and pickle makes a new
-    # handle.
+    # A second object with the same handle would free the handle twice. So copying returns the object itself, and
+    # unpickling makes a new handle.
     def __copy__(self) -> Checkpoint:
         return self
 
@@ -205,7 +205,7 @@ def _whole_scope(first: str, scope: str) -> str:
 
 class SearchedCheckpoint(Checkpoint):
     """The checkpoint that auto() makes. `fronts` has the searched front of each step, as dicts of schema rematch.front;
-    `front` is the first of them."""
+    `front` is the first of these fronts."""
 
     def __init__(self, front: dict[str, Any], plan: dict[str, Any], schedule: str,
                  fronts: list[dict[str, Any]] | None = None):
@@ -245,9 +245,9 @@ def resolve(trace: dict[str, Any] | Traces, policy: str) -> dict[str, Any]:
     """Returns the plan of a named policy for a traced model, as a dict of schema rematch.plan.
 
     "full" recomputes every layer, "none" no layer, "nth_first(2)" every second layer, and "segments(2)" two layers at a
-    time. "save_mm" keeps results of matmuls, and "attn_only" those of attention. `rematch list` names all policies. The
-    traces of several steps give one plan of several shapes, as combine() does. Raises PlanError if the policy does not
-    apply to the model."""
+    time. "save_mm" keeps the results of matmuls, and "attn_only" keeps the results of attention. `rematch list` names
+    all policies. The traces of several steps give one plan of several shapes, as combine() does. Raises PlanError if
+    the policy does not apply to the model."""
     if isinstance(trace, list | tuple):
         return combine(trace, [resolve(each, policy) for each in trace])
     return call_for_json("resolve", trace, policy)
@@ -323,12 +323,13 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     bytes that are left after parameters and the state of `optimizer`.
 
     With `offload` plans may move to the host what layers hold for backward. Step times then include the copies, at
-    `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at those of the data sheet. `links` is a
-    document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from `links`.
+    `link_rate` ("25GB/s", or bytes per second), at the rates of `links`, or at the rates of the data sheet. `links` is
+    a document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from
+    `links`.
 
-    `baselines` are policies to compare with; those that do not apply to the model are left out. Several traces, with a
-    list of profiles or one device, give a list of fronts, each with the same budget. combine() makes one plan of their
-    answers. Raises PlanError or ValueError for an unknown name or a malformed file."""
+    `baselines` are policies to compare with; a policy that does not apply to the model is left out. For several traces,
+    with a list of profiles or one device, returns a list of fronts, each with the same budget. combine() makes one plan
+    of the fronts' answers. Raises PlanError or ValueError for an unknown name or a malformed file."""
     if (device is None) == (profile is None):
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:
@@ -372,8 +373,8 @@ def render(front: dict[str, Any], path: str | pathlib.Path) -> None:
 
 
 def bytes_of(size: str | int) -> int:
-    """Returns the bytes of "24GiB" or "500MB"; a whole number is bytes. Raises ValueError unless it is a size of at least
-    1 B."""
+    """Returns the bytes of "24GiB" or "500MB"; a whole number is bytes. Raises ValueError unless the text or number is
+    a size of at least 1 B."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?i?B)", size) if isinstance(size, str) else None
     if type(size) is int:
         found = size

@@ -92,7 +92,8 @@ def is_recorded(checkpoint: Checkpoint) -> bool:
 
 @contextlib.contextmanager
 def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None]:
-    """Runs the forward passes inside it, on this thread, as the plan says. Backward may run inside or afterwards.
+    """Runs the forward passes in the `with` block, on this thread, as the plan says. Backward may run in the block or
+    afterwards.
 
     The model needs rematch.scopes(model, checkpoint). Warns once if the scopes are missing or never open; a step may
     leave out all layers that the plan governs. Without grad mode, as in an evaluation, nothing is recorded.
@@ -104,8 +105,8 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
     step, checkpoint.report() or the end of the program warns once for each op that gave different results than in forward.
     Such a step is slow.
 
-    Raises Refused where saved-tensor hooks are disabled, for regions in several units of fully_shard, and for what cannot
-    be recorded. Raises PlanError under "refuse"."""
+    Raises Refused where saved-tensor hooks are disabled, for regions in several units of fully_shard, and for code that
+    cannot be recorded. Raises PlanError under "refuse"."""
     require_checkpoint(checkpoint)
     checkpoint.warn_of_missing_names()
     notes = _notes.setdefault(checkpoint, _Notes())
@@ -132,7 +133,8 @@ def recording(checkpoint: Checkpoint, *, verify_every: int = 0) -> Iterator[None
 
 
 def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> bool:
-    """Returns whether the step that begins must be verified. Warns of what the last verified step found."""
+    """Returns whether the step that begins must be verified. Warns of the differences that the last verified step
+    found."""
     if every < 0:
         raise ValueError(f"verify_every is {every}; it must be N, to verify one of N steps, or 0 for none")
     if every == 0 or not torch.is_grad_enabled():
@@ -172,7 +174,7 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
 def _check_step(checkpoint: Checkpoint, notes: _Notes, missing: list[str], ran: int) -> None:
     notes.has_run = notes.has_run or ran == SOME_REGIONS or not checkpoint.scope_names()
     if not notes.has_run and not notes.is_told and not missing and has_model_run(checkpoint):
-        notes.num_without_region += 1  # such as a text batch, which a plan of a vision tower does not govern
+        notes.num_without_region += 1  # for example a text batch, if the plan governs only a vision tower
         if notes.num_without_region < MAX_STEPS_WITHOUT_REGION:
             return
     notes.num_changes = num_changes()

@@ -98,8 +98,8 @@ class BlockScopes:
 
 
 def remove_scopes(model: torch.nn.Module) -> None:
-    """Removes all scopes from the model, and what apply() has set. Also works on a copy of a model, whose scopes no
-    BlockScopes removes."""
+    """Removes all scopes from the model, and everything that apply() has set. Also works on a copy of a model, whose
+    scopes BlockScopes does not remove."""
     remove_recorders(model)
     for module in model.modules():
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
@@ -153,11 +153,11 @@ def scopes(model: torch.nn.Module, checkpoint: Checkpoint | None = None, *,
     Call it once per model. The scopes stay until remove(), or until the end of a `with` block. A model that has scopes is
     refused. `blocks` names the lists of layers if find_blocks() does not find them.
 
-    With a checkpoint only the scopes are opened at which its plan's regions begin or end, which costs less. Other plans
+    With a checkpoint, only the scopes where its plan's regions begin or end are opened, which costs less. Other plans
     then need their own scopes. While that checkpoint is recorded, scopes that other models have for other checkpoints
     stay closed, even if layers have the same names.
 
-    Raises PlanError if the plan does not belong to this model. Raises ValueError if the layers do not."""
+    Raises PlanError if the plan does not belong to this model. Raises ValueError if the layers do not belong to it."""
     model = unwrapped(model)
     blocks = find_blocks(model) if blocks is None else blocks
     if not blocks:

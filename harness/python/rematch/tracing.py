@@ -51,8 +51,8 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
 
     `step()` runs forward and returns the loss; trace() runs backward. Several steps that run different ops, such as one
     with a padded batch, give a list of traces. Clears gradients before and after, and restores generators and buffers.
-    If a step is traced that fills a cache of the model, such as its first, the cache counts as made by the step.
-    `blocks` is as for scopes(). Call it on a model without scopes, and outside of a recording. Raises RematchError if
+    If the traced step fills a cache of the model, as a model's first step may, the cache counts as made by the step.
+    `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises RematchError if
     step() runs no layer."""
     if not callable(step):
         return [trace(model, each, name=name, dimensions=dimensions, blocks=blocks) for each in steps_of("trace", step)]
@@ -76,7 +76,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
 
 
 def distributed_parameter(model: torch.nn.Module) -> str | None:
-    """Returns the name of a parameter that is a DTensor; None if there is none."""
+    """Returns the name of a parameter that is a DTensor, or None if no parameter is."""
     return next((name for name, parameter in model.named_parameters() if hasattr(parameter, "to_local")), None)
 
 

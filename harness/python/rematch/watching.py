@@ -25,7 +25,8 @@ MAX_PLAIN_STEPS = 3
 
 @contextlib.contextmanager
 def watch(model: torch.nn.Module | None = None, *, device: str | None = None) -> Iterator[dict[str, Any]]:
-    """Counts the ops that all threads execute inside it, and the bytes that tensors hold. Fills the dict at the end.
+    """Counts the ops that all threads execute in the `with` block, and the bytes that tensors hold. Fills the dict at
+    the end.
 
       - `ops`: counts by phase ("forward", "recompute", "backward", and "optimizer" for step() of torch.optim) and op
         name.
@@ -33,9 +34,9 @@ def watch(model: torch.nn.Module | None = None, *, device: str | None = None) ->
       - `holders_bytes`: by phase and holder ("parameters", "gradients", "saved_activations", ...);
         `holders_at_peak_bytes`: by holder, at the highest peak.
 
-    Bytes of the CPU and of meta are None without rematch.count_memory(). On a GPU they are those of torch's allocator,
-    whose peak statistics restart. `model` gives the parameters and the device. Without a model the device is `device` or
-    "cpu", and bytes of parameters count as "other"."""
+    Bytes of the CPU and of meta are None without rematch.count_memory(). On a GPU, the bytes come from torch's
+    allocator, whose peak statistics are reset. `model` gives the parameters and the device. Without a model the device
+    is `device` or "cpu", and bytes of parameters count as "other"."""
     figures: dict[str, Any] = {}
     handle = call("begin_watch", device or _device_of(model), *_tensors_of(model))
     try:
@@ -55,8 +56,8 @@ def _device_of(model: torch.nn.Module | None) -> str:
 
 
 def _tensors_of(model: torch.nn.Module | None) -> list[Any]:
-    """Returns the addresses of trained parameters and of frozen ones, each list with its length, as rematch_begin_watch
-    takes them."""
+    """Returns the addresses of trained parameters and of frozen parameters, each list with its length, as arguments of
+    rematch_begin_watch."""
     learning = [] if model is None else [p for p in model.parameters() if p.requires_grad]
     frozen = [] if model is None else [p for p in model.parameters() if not p.requires_grad]
     arguments: list[Any] = []
@@ -147,15 +148,15 @@ def check(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: 
         checkpoint differ too, because then bits cannot be compared; `repeatable` is False.
       - `first_difference`: what differs first, "the loss" or "the gradient of layers.0.weight"; else None.
       - `plain`, `checkpointed`: dicts with `executed_ops`, counts by phase ("forward", "recompute", "backward"), and
-        `peak_bytes`, by which the step rose. None without rematch.count_memory().
+        `peak_bytes`, the rise of bytes during the step. None without rematch.count_memory().
       - `recompute_differences`: for each region, the first recomputed op that gave different results than in forward; see
         Checkpoint. One more step hashes what ops compute. None without `verify`.
 
-    `blocks` is as for scopes(). Call it on a model without scopes, and outside of a recording. Raises PlanError if the
+    `blocks` is as for scopes(). The model must have no scopes, and no recording may be open. Raises PlanError if the
     step runs different ops than the plan was made for, regardless of the checkpoint's `on_mismatch`."""
     refuse_in_recorded_step("check")
     require_checkpoint(checkpoint)
-    _run(model, step, contextlib.nullcontext())  # caches and buffers that the first step makes stay
+    _run(model, step, contextlib.nullcontext())  # the first step may make caches and buffers that stay
     plain = _run(model, step, contextlib.nullcontext())
     strict = Checkpoint(checkpoint.plan, checkpoint.schedule, on_mismatch="refuse")
     with scopes(model, strict, blocks=blocks):

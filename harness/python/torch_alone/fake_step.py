@@ -4,7 +4,7 @@ import contextlib
 import sys
 
 # transformers cannot read a fake tensor to see whether a mask is needed, so it builds an explicit attention mask. A
-# batch that is not packed and has no padding needs none.
+# batch that is not packed and has no padding needs no mask.
 WITHOUT_DATA = {"transformers.masking_utils": {"is_tracing": lambda *_: False, "is_torchdynamo_exporting": lambda: False,
                                                "find_packed_sequence_indices": lambda *_: None}}
 

@@ -1,5 +1,5 @@
-"""Refuses steps with code that writes to its arguments without telling torch. A trace of such a step needs the rematch
-package, whose plans carry what the code hides."""
+"""Refuses steps with code that writes to its arguments without telling torch. Tracing such a step requires the rematch
+package, whose plans store the hidden writes."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ from torch_alone.model_file import Refused
 
 # Libraries whose autograd functions write through raw pointers. Comparing content finds such writes only in tensors with data.
 KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_engine", "unsloth", "xformers")
-# Libraries of torch, whose schemas mark every write.
+# torch's own op libraries, whose schemas mark every write.
 KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")
 
 

@@ -1,5 +1,5 @@
-"""Finds the modules that are the model's layers, and opens scopes around their calls, under the names that package
-rematch gives them."""
+"""Finds the modules that are the model's layers, and opens scopes around their calls. The scopes have the same names as
+in package rematch."""
 
 import torch
 

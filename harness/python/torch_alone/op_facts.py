@@ -7,8 +7,8 @@ import torch
 
 aten = torch.ops.aten
 
-# Under a dispatch mode autograd treats every tensor as a subclass. It then adds gradients and the biases of linears out
-# of place. Maps these ops to the in-place ops that autograd runs without a mode.
+# Under a dispatch mode autograd treats every tensor as a subclass. Autograd then adds gradients and the biases of
+# linears out of place. Maps these ops to the in-place ops that autograd runs without a mode.
 IN_PLACE = {aten.add.Tensor: aten.add_.Tensor, aten.scatter_add.default: aten.scatter_add_.default,
             aten.scatter.src: aten.scatter_.src, aten.index_add.default: aten.index_add_.default}
 # Use counts of a tensor without other owners, as the handler of a mode sees it. The owners are this Python name, the
@@ -85,8 +85,8 @@ def in_backward_without_mode(func, args):
 
 
 def is_of_the_mode(func):
-    """Returns whether `func` is a detach that runs only under a dispatch mode. Saving and unpacking tensors in backward
-    dispatch it."""
+    """Returns whether `func` is a detach that runs only under a dispatch mode. Autograd dispatches such a detach when
+    it saves a tensor and when it unpacks one in backward."""
     if func is not aten.detach.default:
         return False
     node = torch._C._current_autograd_node()

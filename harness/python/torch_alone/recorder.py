@@ -19,7 +19,7 @@ NO_SEQUENCE_NUMBER = 1 << 63  # from this number on, nodes accumulate gradients
 
 
 class InLinear(TorchFunctionMode):
-    """Whether F.linear is running. Without a dispatch mode it adds its bias in place."""
+    """Whether F.linear is running. Without a dispatch mode, F.linear adds its bias in place."""
 
     def __init__(self):
         super().__init__()
@@ -249,7 +249,8 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _note_put_away(self):
-        """Records packs whose unpacked tensor a formula has dropped, which may happen before its last op."""
+        """Records the packs whose unpacked tensor a backward formula has dropped. A formula may drop a tensor before
+        its last op."""
         for pack in list(self._unpacked):
             value = self.packs[pack]["value"]
             if self.tables.values[value]["producer"] is None:

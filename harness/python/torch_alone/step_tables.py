@@ -13,9 +13,9 @@ class Storage:
 
     def __init__(self, untyped, is_outside):
         self.nbytes = untyped.nbytes()
-        self.is_outside = is_outside  # no op of the step made it
+        self.is_outside = is_outside  # True: no op of the step made the storage
         self.version = 0  # number of in-place writes so far
-        self.freed_at = None  # the op after which the program no longer holds it
+        self.freed_at = None  # the op after which the program no longer holds the storage
         self.own_references = 0  # references from the saved tensors that the recorder keeps
         self._address = untyped._cdata
         self._weak = StorageWeakRef(untyped)
@@ -37,8 +37,8 @@ class StepTables:
         self._watched = []
 
     def value_of(self, tensor, producer=None):
-        """Returns the value's index. A new value is recorded as made by `producer`, or as coming from outside if that
-        is None."""
+        """Returns the value's index. A new value is recorded as made by `producer`, or as coming from outside if
+        `producer` is None."""
         known = self._value_at.get(tensor._cdata)
         if known is not None and not known[1].expired():
             return known[0]

@@ -35,7 +35,8 @@ def _step(recorder):
     freed_at = [storage.freed_at for storage in recorder.tables.storages]
     span = {"ops": recorder.ops, "values": recorder.tables.values,
             "storage_bytes": [storage.nbytes for storage in recorder.tables.storages],
-            # -1: held to the end of forward, which lies beyond the span's ops, at the first of its outside ops.
+            # -1: held to the end of forward. This position lies beyond the span's ops, so it is the first entry of the
+            # list of outside ops.
             "storage_freed_at": [-1 if op == num_ops else op for op in freed_at],
             "scopes": recorder.scopes.scopes, "packs": recorder.packs}
     return {"types": [span], "spans": [{"type": 0, "outside_ops": [num_ops]}], "blocks": recorder.scopes.blocks,

@@ -1,4 +1,4 @@
-"""Measures what a step executes and holds, with a dispatch mode outside those of selective checkpointing."""
+"""Measures what a step executes and holds. Its dispatch mode is outside the modes of selective checkpointing."""
 
 import ctypes
 import hashlib
@@ -50,7 +50,7 @@ class StepWatch(TorchDispatchMode):
 
 
 def watch_step(model, step):
-    """Returns executed ops by name, and the peak bytes above those held before the step."""
+    """Returns executed ops by name, and the peak bytes minus the bytes held before the step."""
     model.zero_grad(set_to_none=True)
     is_cuda = next(model.parameters()).is_cuda
     with StepWatch() as watch, watch.in_linear:

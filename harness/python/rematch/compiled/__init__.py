@@ -1,1 +1,2 @@
-"""Plans for compiled models: reads AOTAutograd's joint graph as a trace, searches it, and partitions it as the plan says."""
+"""Plans for compiled models: reads AOTAutograd's joint graph as a trace, searches for a plan, and partitions the graph
+as the plan says."""

@@ -15,7 +15,7 @@ _NAMES = ("choose_saved_values_set", "reordering_to_mimic_autograd_engine", "min
 
 
 def require_backend(backend: object) -> str:
-    """Returns the backend. Raises ValueError for one whose graphs no plan can split."""
+    """Returns the backend. Raises ValueError for a backend whose graphs no plan can split."""
     if not isinstance(backend, str) or backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}; a plan can split the graphs of 'inductor' and of 'aot_eager'")
     return backend
@@ -35,7 +35,7 @@ def require_torch() -> None:
 
 
 def aot_eager(partition: Callable[..., Any], forward_compiler: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Returns the backend "aot_eager" with this partitioner. It runs the graphs op by op."""
+    """Returns the backend "aot_eager" with this partitioner. This backend runs the graphs op by op."""
     from torch._dynamo.backends.common import aot_autograd
     from torch._dynamo.backends.debugging import boxed_nop
 

@@ -1,6 +1,6 @@
 """Reads the joint graphs of a step and the order of their calls, before anything is compiled.
 
-The step runs its forward once, op by op. Nothing but inputs is saved, so it needs less memory than training."""
+The step runs its forward once, op by op. Only inputs are saved, so this run needs less memory than training."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rematch.compiled.peak import PhasePeaks
 
 @dataclasses.dataclass
 class Call:
-    """A call of a captured graph in forward. `outputs` refer to the storages that it returned; `inputs` identify those
-    that it got."""
+    """A call of a captured graph in forward. `outputs` refer to the storages that the call returned; `inputs` identify
+    the storages that it received."""
 
     graph: str
     inputs: set[int]
@@ -58,7 +58,7 @@ class Capture:
 
         run = boxed_nop(module, list(inputs))
         name, self._last = self._last, None
-        if name is None:  # a graph of backward, or one without gradients
+        if name is None:  # a graph of backward, or a graph without gradients
             return run
         num_outputs = len(self.graphs[name].forward_outputs)
 
@@ -72,8 +72,8 @@ class Capture:
         return note_call
 
     def note_dropped_outputs(self) -> None:
-        """Notes which outputs the program does not hold after forward, or hands to another graph, which saves them if it
-        needs them. Call it while the loss is alive."""
+        """Finds the outputs that the program does not hold after forward, or that it passes to another graph. That
+        graph saves such an output itself if needed. Call this method while the loss is alive."""
         held: dict[str, set[int]] = {}
         for position, call in enumerate(self.calls):
             later = set().union(*(other.inputs for other in self.calls[position + 1:]))

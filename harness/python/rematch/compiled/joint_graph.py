@@ -1,8 +1,6 @@
-"""AOTAutograd's joint graph as the rest of this folder sees it: the ops of forward and of backward, who allocates which
-bytes, and the layers.
-
-Forward is what the outputs of forward need. Backward is everything else: the nodes that depend on tangents, and nodes
-that only they read."""
+"""AOTAutograd's joint graph as the rest of this folder sees it: the ops of forward and of backward, which node
+allocates which bytes, and the layers. Forward is all nodes that the outputs of forward need. Backward is everything
+else: the nodes that depend on tangents, and the nodes that only such nodes read."""
 
 from __future__ import annotations
 
@@ -33,8 +31,9 @@ class Layer:
 class JointGraph:
     """The nodes of a joint graph, sorted.
 
-    `forward` has the ops of forward in their order, and `backward` those of backward in the order in which a backward
-    without recomputation runs them. Both lack placeholders and the getitem nodes that unpack an op's results."""
+    `forward` has the ops of forward in their order, and `backward` has the ops of backward in the order in which a
+    backward without recomputation runs them. Neither list has placeholders and the getitem nodes that unpack an op's
+    results."""
 
     def __init__(self, graph: fx.Graph, inputs: Iterable[fx.Node], required_forward: Iterable[fx.Node],
                  tangents_closure: Iterable[fx.Node], static_inputs: Iterable[fx.Node], num_forward_outputs: int):
@@ -68,15 +67,15 @@ class JointGraph:
         self.layer_of = _layers_of(self.forward)
 
     def is_forward(self, node: fx.Node) -> bool:
-        """Returns whether forward needs the node, or would make it at no cost."""
+        """Returns whether forward needs the node, or can compute it at no cost."""
         return node in self._is_forward
 
     def _unpacks(self, node: fx.Node, required: set[fx.Node]) -> bool:
         return node.target is operator.getitem and node.args[0] in required
 
     def demand_order(self, available: set[fx.Node]) -> list[fx.Node]:
-        """Returns the nodes of backward, each after what it needs and as late as its first use allows. `available` are
-        the nodes that backward need not make."""
+        """Returns the nodes of backward. Each node comes after its inputs, and as late as its first use allows.
+        `available` are the nodes that backward need not compute."""
         made: set[fx.Node] = set(available)
         found: list[fx.Node] = []
         for seed in self.backward_seeds:
@@ -94,7 +93,7 @@ class JointGraph:
         return found
 
     def root(self, node: fx.Node) -> fx.Node:
-        """Returns the node that allocates the node's bytes. Views share those of their input."""
+        """Returns the node that allocates the node's bytes. A view shares the bytes of its input."""
         found = self._roots.get(node)
         if found is None:
             found = node
@@ -106,8 +105,8 @@ class JointGraph:
         return found
 
     def results(self, op: fx.Node) -> list[fx.Node]:
-        """Returns the nodes that hold the op's tensors. An op with several results has a getitem node for each that is
-        read."""
+        """Returns the nodes that hold the op's tensors. An op with several results has a getitem node for each result
+        that is read."""
         found = self._results.get(op)
         if found is None:
             found = [op] if is_tensor(op) else [user for user in op.users if user.target is operator.getitem and is_tensor(user)]
@@ -195,8 +194,8 @@ def op_name(node: fx.Node) -> str:
 
 
 def is_random(node: fx.Node) -> bool:
-    """Returns whether the op draws from a generator, so that running it again gives other numbers. Ops whose state was
-    made an input are deterministic."""
+    """Returns whether the op draws from a generator, so that running it again gives other numbers. An op that takes the
+    generator's state as an input is deterministic."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
         return False
@@ -217,8 +216,8 @@ def writes(node: fx.Node) -> bool:
 
 
 def must_be_kept(node: fx.Node) -> bool:
-    """Returns whether running the op again would change the step: it draws, communicates or writes. torch marks ops with
-    other effects as ones to save."""
+    """Returns whether running the op again would change the step: it draws, communicates or writes. torch itself marks
+    ops with other effects as saved."""
     mark = node.meta.get("recompute")
     return is_random(node) or is_collective(node) or writes(node) or getattr(mark, "name", "") == "MUST_SAVE"
 
@@ -241,14 +240,15 @@ def _leaves(arguments: Any) -> list[Any]:
 
 
 def _modules_of(node: fx.Node) -> Iterator[tuple[str, Any]]:
-    """Yields the path and the class of each module that was running, from the outermost."""
+    """Yields the path and the class of each module that was running when the node was traced, from the outermost."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     for path, module_class in stack.values():
         yield _plain(str(path)), module_class
 
 
 def _plain(path: str) -> str:
-    """Returns "model.layers.0" for each way in which torch writes it, such as L['self']._modules['layers']._modules['0']."""
+    """Returns "model.layers.0" for any of torch's spellings of this path, such as
+    L['self']._modules['layers']._modules['0']."""
     path = re.sub(r"\[['\"]?([^'\"\]]*)['\"]?\]", r".\1", path)
     path = re.sub(r"getattr\((.*?), ['\"](\w+)['\"]\)", r"\1.\2", path)
     names = [name for name in path.split(".") if name not in ("", "_modules", "_checkpoint_wrapped_module", "_orig_mod")]
@@ -256,8 +256,8 @@ def _plain(path: str) -> str:
 
 
 def _layers_of(forward: list[fx.Node]) -> dict[fx.Node, Layer]:
-    """Returns the layer of each op of forward. Ops of layers are consecutive: an op of an earlier layer, or of none,
-    that runs between two ops of a layer belongs to that layer."""
+    """Returns the layer of each op of forward. Ops of layers are consecutive: an op that runs between two ops of a
+    layer belongs to that layer, even if torch assigns it to an earlier layer or to no layer."""
     lists: dict[str, dict[int, Any]] = {}
     for node in forward:
         for path, module_class in _modules_of(node):

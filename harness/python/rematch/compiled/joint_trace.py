@@ -56,7 +56,8 @@ class _TraceWriter:
         packs, events = self._packs_and_events()
         num_ops = len(ops)
         span = {"ops": ops, "values": self._values, "storage_bytes": self._storage_bytes,
-                # -1: held to the end of forward, which lies beyond the span's ops, at the first of its outside ops.
+                # -1: held to the end of forward. This position lies beyond the span's ops, so it is the first entry of
+                # the list of outside ops.
                 "storage_freed_at": [-1 if op == num_ops else op for op in self._freed_at],
                 "scopes": scopes, "packs": packs}
         return {"schema": "rematch.trace/1.1", "model": model, "dimensions": {}, **self._parameters(),
@@ -95,7 +96,8 @@ class _TraceWriter:
         return self._storage_of[root]
 
     def _note_freed(self) -> None:
-        """Sets when forward drops each storage. The program holds what forward returns to the end of the step."""
+        """Sets the op after which forward drops each storage. The program holds the outputs of forward to the end of
+        the step."""
         last_use: dict[int, int] = {}
         for index, op in enumerate(self._joint.forward):
             for node in (*self._joint.reads(op), *self._joint.results(op)):
@@ -120,7 +122,7 @@ class _TraceWriter:
     def _packs_and_events(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         joint = self._joint
         last_use: dict[fx.Node, int] = {}
-        alias_of: dict[fx.Node, fx.Node] = {}  # a view that backward makes of a saved tensor: the saved tensor
+        alias_of: dict[fx.Node, fx.Node] = {}  # maps a view that backward makes of a saved tensor to the saved tensor
         for index, op in enumerate(joint.backward):
             for node in joint.reads(op):
                 saved = alias_of.get(node, node)
@@ -149,7 +151,7 @@ class _TraceWriter:
         demanded: set[fx.Node] = set()
         scope: int | None = None
         told = [0, 0]
-        live = [0, 0]  # all bytes that backward allocated; those of gradients
+        live = [0, 0]  # all bytes that backward allocated; the bytes of gradients
 
         def note(event: dict[str, Any], extra: int = 0) -> None:
             changes = {"bytes_change": live[0] + extra - told[0], "gradient_bytes_change": live[1] - told[1]}
@@ -176,7 +178,8 @@ class _TraceWriter:
         return events
 
     def _scope_in_backward(self, op: fx.Node, before: int | None) -> int | None:
-        """Returns the layer whose results the op reads. Other ops belong to the layer of the op before."""
+        """Returns the layer whose results the op reads. An op that reads no layer's results belongs to the layer of the
+        op before it."""
         layers = [self._joint.layer_of[made] for node in self._joint.reads(op)
                   if (made := op_of(node)) in self._joint.layer_of]
         return self._scope_of[layers[-1]] if layers else before

@@ -1,7 +1,8 @@
 """Times of a joint graph's ops, as kernels of a compiled step.
 
-Matmuls and attention cost their arithmetic or their bytes, whichever takes longer. Inductor fuses elementwise ops with
-the ops that read them, so a fused op costs only the bytes that its kernel reads and writes. Views cost nothing."""
+The time of a matmul or of attention is the time of its arithmetic or of its bytes, whichever is longer. Inductor fuses
+elementwise ops with the ops that read them, so a fused op costs only the bytes that its kernel reads and writes. Views
+cost nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from torch._functorch import partitioners
 
 from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view, op_name, size_hint, tensor_bytes
 
-MIN_TIME_NS = 1  # so that a plan with fewer ops is faster
+MIN_TIME_NS = 1  # above 0, so that a plan with fewer ops is faster
 
 
 @dataclasses.dataclass(frozen=True)

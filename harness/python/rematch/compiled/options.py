@@ -1,6 +1,6 @@
 """The plans of one joint graph, each with its peak and the time of its recomputation.
 
-Plans come from the search and from named policies. Each is judged on the graphs that it makes."""
+Plans come from the search and from named policies. Each plan's figures are computed from the graphs that it makes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ POLICIES = ("none", "full", "attn_only", "save_mm")
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A plan for a joint graph. `saved` are indices of the graph's nodes. The order of recomputation is that of
-    schedule_of(by_layer)."""
+    """A plan for a joint graph. `saved` are indices of the graph's nodes. schedule_of(by_layer) gives the order of
+    recomputation."""
 
     name: str
     saved: tuple[int, ...]

@@ -1,6 +1,7 @@
 """Splits a joint graph into forward and backward as a plan says, where Inductor would choose saved values itself.
 
-PyTorch's own partitioner does the work. It asks this class which values to save, and in which order backward runs."""
+PyTorch's own partitioner does the work. PyTorch's partitioner asks this class which values to save, and in which order
+backward runs."""
 
 from __future__ import annotations
 
@@ -28,11 +29,9 @@ Choose = Callable[[JointGraph], Option]
 
 
 class Partitioner(CustomPartitionerFn):
-    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph, and
-    `identity` names everything that its answers depend on.
-
-    If `choose` fails in another way than by a RematchError, PyTorch's choice is taken, with one warning. Raises Refused
-    for a graph with checkpoint regions of its own."""
+    """A partitioner for torch._inductor.config.custom_partitioner_fn. `choose` returns the option for a joint graph,
+    and `identity` names everything on which its answers depend. If `choose` raises an error other than RematchError,
+    warns once and uses PyTorch's choice. Raises Refused for a graph with checkpoint regions of its own."""
 
     def __init__(self, choose: Choose, identity: str):
         self._choose = choose
@@ -40,7 +39,7 @@ class Partitioner(CustomPartitionerFn):
         self.chosen: list[Option] = []  # one for each graph that was partitioned
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns what Inductor's caches need: they pickle the settings of a compilation for their keys."""
+        """Returns a picklable state, because Inductor's caches pickle the settings of a compilation for their keys."""
         return {"_identity": self.uuid()}
 
     def uuid(self) -> str:
@@ -63,7 +62,7 @@ class Partitioner(CustomPartitionerFn):
                 order = schedule_of(joint, saved, by_layer=option.by_layer).backward
             except RematchError:
                 raise
-            except Exception as error:  # a graph with a part that nobody foresaw must still compile
+            except Exception as error:  # a graph with an unsupported part must still compile
                 warnings.warn(f"rematch: PyTorch chooses what this compiled graph saves, because its plan failed: "
                               f"{type(error).__name__}: {error}", stacklevel=2)
                 return list(original(graph, info, memory_budget=memory_budget))
@@ -89,7 +88,8 @@ def _decisions_replaced(choose_saved: Callable[..., list[fx.Node]], ordered_name
 
 
 def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
-    """Returns the module with the named nodes in this order, each after what it reads. Other nodes keep their order."""
+    """Returns the module with the named nodes in this order. Each node comes after the nodes that it reads. Other nodes
+    keep their order."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     order = {node: index for index, node in enumerate(module.graph.nodes)}

@@ -1,8 +1,9 @@
 """The peak of a compiled step: the bytes of every tensor from the node that allocates it to the last node that reads it,
 over both graphs.
 
-Without fusion this is exact for graphs that run op by op, as under aot_eager. With fusion it follows Inductor: a value
-inside a kernel takes no memory, and a kernel writes over an input of the same size that nothing reads later."""
+Without fusion, the peak is exact for graphs that run op by op, as under aot_eager. With fusion, the computation follows
+Inductor: a value inside a kernel takes no memory, and a kernel writes over an input of the same size that nothing reads
+later."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class PhasePeaks:
     """Bytes of one call of a graph, without parameters, constants and the gradients that earlier calls made.
 
     `forward` and `backward` are the peaks of the graphs. `held` lives from forward to backward, and `returned` is the
-    part of it that lives to the end of the step. `gradients` is what parameters get."""
+    part of `held` that lives to the end of the step. `gradients` are the bytes of the parameters' gradients."""
 
     forward: int
     held: int
@@ -54,7 +55,8 @@ def _total(joint: JointGraph, roots: set[fx.Node]) -> int:
 
 
 class _Run:
-    """One graph's run. Others hold `constants`, and `kept` are the roots that outlive the graph."""
+    """One run of a graph. `constants` are held outside of the graph, and `kept` are the roots that outlive the
+    graph."""
 
     def __init__(self, joint: JointGraph, order: list[fx.Node], constants: set[fx.Node], kept: set[fx.Node], *, fuses: bool):
         self._joint = joint
@@ -97,7 +99,7 @@ class _Run:
         return [root for root in roots if root not in made and root not in self._constants and root.op != "placeholder"]
 
     def _overwritten(self, node: fx.Node, fresh: list[fx.Node], dying: list[fx.Node]) -> int:
-        """Returns the bytes of a result that Inductor puts in the place of an input."""
+        """Returns the bytes of a result that Inductor writes over an input."""
         if not self._fuses or len(fresh) != 1 or not is_elementwise(node):
             return 0
         size = self._joint.bytes_of(fresh[0])
@@ -105,9 +107,9 @@ class _Run:
 
     def _last_uses(self) -> dict[fx.Node, int]:
         """Returns the index of the last node that reads each root. A value inside a kernel is read where its kernel
-        runs, so what it reads lives as long."""
+        runs, so the inputs of the value live until that kernel."""
         root_of = self._joint.root
-        read_by: dict[fx.Node, set[fx.Node]] = {}  # what a value inside a kernel reads
+        read_by: dict[fx.Node, set[fx.Node]] = {}  # maps a value inside a kernel to the roots that it reads
         last: dict[fx.Node, int] = {}
         for index, node in enumerate(self._order):
             roots = {root_of(each) for each in node.all_input_nodes}

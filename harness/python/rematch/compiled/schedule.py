@@ -1,7 +1,7 @@
 """Turns a plan into the values that forward saves, and the order in which backward recomputes.
 
 Backward keeps the order of its own ops. A recomputed op runs as late as its first use allows, or with the other
-recomputed ops of its layer; which one has the lower peak depends on the plan."""
+recomputed ops of its layer. Which of the two orders has the lower peak depends on the plan."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rematch.compiled.joint_graph import JointGraph, Layer, is_op, is_symbolic_s
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """The order of both graphs. `forward` and `backward` also have the nodes that unpack results. `saved` are the values
-    that forward hands to backward, inputs included; `recomputed` are the ops that run in both."""
+    """The order of both graphs. `forward` and `backward` also have the nodes that unpack results. `saved` are the
+    values that forward passes to backward, including inputs; `recomputed` are the ops that run in both graphs."""
 
     forward: list[fx.Node]
     backward: list[fx.Node]
@@ -59,7 +59,7 @@ def saved_values(joint: JointGraph, recomputed: set[fx.Node], region_of: dict[fx
 
 
 def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
-    """Returns the region of each op that is in one."""
+    """Returns the region of each op that is in a region."""
     layers = list(dict.fromkeys(joint.layer_of.values()))
     scopes = [f"{layer.name}.{layer.index}" for layer in layers]
     region_of_layer: dict[Layer, int] = {}
@@ -70,7 +70,8 @@ def regions_of(joint: JointGraph, plan: dict[str, Any]) -> dict[fx.Node, Any]:
 
 
 def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> set[fx.Node]:
-    """Returns the roots that an op outside their region reads. Without them backward would recompute across regions."""
+    """Returns the roots that an op outside their region reads. If these roots were not saved, backward would recompute
+    across regions."""
     found: set[fx.Node] = set()
     for op in joint.forward:
         if is_view(op):
@@ -84,8 +85,8 @@ def _read_by_other_regions(joint: JointGraph, region_of: dict[fx.Node, Any]) -> 
 
 
 def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) -> Schedule:
-    """Returns the order of both graphs for these saved values. With `by_layer` the first use of a recomputed value makes
-    backward recompute the whole layer, otherwise only what the use needs."""
+    """Returns the order of both graphs for these saved values. With `by_layer`, the first use of a recomputed value
+    makes backward recompute the whole layer. Without it, backward recomputes only what the use needs."""
     offered = list(saved)
     available = {node for node in joint.nodes if node.op == "placeholder"} | set(offered)
     backward = joint.demand_order(available)
@@ -111,7 +112,7 @@ def _needed(wanted: set[fx.Node]) -> set[fx.Node]:
 
 
 def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
-    """Moves each layer's recomputed nodes to the first of them, in forward's order."""
+    """Moves all recomputed nodes of a layer to the place of the first one, in forward's order."""
     groups: dict[Layer, list[fx.Node]] = {}
     for node in backward:
         layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None

@@ -1,7 +1,7 @@
 """Chooses one option for each graph of a step, so that the step fits a budget.
 
 A step calls graphs one after another in forward, and in the opposite order in backward. A graph that is called several
-times, such as that of a layer, has one option for all calls."""
+times, such as a layer's graph, has one option for all calls."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def recompute_ns(calls: Sequence[Option]) -> int:
 
 
 def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str], limit: int | None) -> dict[str, Option]:
-    """Returns the option of each graph so that the step recomputes for the shortest time within the limit. Returns the
-    options with the lowest peak if none fits, or without a limit. `calls` names the graph of each call."""
+    """Returns one option for each graph, so that the step fits the limit with the shortest recompute time. Without a
+    limit, or if nothing fits, returns the options with the lowest peak. `calls` names the graph of each call."""
     thinned = _thinned(options)
     best: tuple[tuple[int, int], dict[str, Option]] | None = None
     for combination in itertools.product(*thinned.values()):
@@ -48,7 +48,8 @@ def fastest_within(options: Mapping[str, Sequence[Option]], calls: Sequence[str]
 
 
 def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]:
-    """Returns the options that no other option of their graph dominates, few enough to try all combinations."""
+    """Returns the options that no other option of their graph dominates. Thins them until all combinations can be
+    tried."""
     fronts = {name: _front(each) for name, each in options.items()}
     most = max(2, math.floor(MAX_COMBINATIONS ** (1 / max(1, len(fronts)))))
     return {name: front if len(front) <= most else
@@ -56,7 +57,8 @@ def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]
 
 
 def _front(options: Sequence[Option]) -> list[Option]:
-    """Returns the options that need more time than any that is no larger in held bytes and in both peaks."""
+    """Returns the options without dominated ones. An option is dominated if a faster option has no more held bytes and
+    no higher peak of either graph."""
     found: list[Option] = []
     for option in sorted(options, key=lambda each: (each.recompute_ns, each.peaks.step(), each.peaks.held)):
         if not any(other.peaks.held <= option.peaks.held and other.peaks.forward <= option.peaks.forward
