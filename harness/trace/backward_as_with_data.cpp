@@ -33,8 +33,8 @@ bool in_first_derivative() {
   return torch::autograd::get_current_graph_task_id() >= 0 && !c10::GradMode::is_enabled();
 }
 
-// Whether the buffer has exactly two holders: the boxed stack, and either the formula or the
-// engine's input buffer.
+// Returns whether the buffer has exactly two holders: the boxed stack, and either the formula or
+// the engine's input buffer.
 bool may_be_written(const at::Tensor& buffer) {
   constexpr std::size_t kHolders = 2;
   return buffer.is_meta() && buffer.is_non_overlapping_and_dense() &&

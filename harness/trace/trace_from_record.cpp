@@ -39,7 +39,7 @@ void add_values(const Observations& seen, Trace& trace) {
   }
 }
 
-// Whether one of the op's outputs shares its storage with one of its inputs.
+// Returns whether one of the op's outputs shares its storage with one of its inputs.
 bool shares_storage(const Trace& trace, const TracedOp& op) {
   for (const ValueId output : op.outputs) {
     for (const TracedUse& input : op.inputs) {

@@ -15,8 +15,8 @@ inline std::uint32_t num_seeds(std::uint32_t usual) {
   return usual * std::max<std::uint32_t>(1, wanted / kUsual);
 }
 
-// Whether many more cases than usual were asked for. Tests then also run the cases that they
-// normally skip to save time.
+// Returns whether many more cases than usual were asked for. Tests then also run the cases that
+// they normally skip to save time.
 inline bool is_deep() { return num_seeds(1) > 1; }
 
 }  // namespace rematch::testing

@@ -67,7 +67,7 @@ std::vector<std::string> ops_of_first_region(const Plan& shape) {
   return ops;
 }
 
-// Whether the ops distinguish both shapes before the first region of either shape ends.
+// Returns whether the ops distinguish both shapes before the first region of either shape ends.
 bool differ_at_once(const std::vector<Plan>& shapes) {
   const std::vector<std::string> a = ops_of_first_region(shapes[0]);
   const std::vector<std::string> b = ops_of_first_region(shapes[1]);

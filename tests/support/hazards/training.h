@@ -54,8 +54,8 @@ Facts train(const Hazard& hazard, const Checkpoint* checkpoint, Backward backwar
 void note_state(const Model& model, const std::string& when, Facts& facts);
 // Names the first fact of `state` that differs in `facts`. Returns an empty string if none does.
 std::string difference_of_state(const Facts& facts, const Facts& state);
-// Whether backward itself writes to buffers or draws random numbers. `facts_of_one_step` must come
-// from a run without the engine.
+// Returns whether backward itself writes to buffers or draws random numbers. `facts_of_one_step`
+// must come from a run without the engine.
 bool backward_changes_state(const Facts& facts_of_one_step);
 
 // Trains an existing model for one step.
