@@ -77,13 +77,13 @@ class BesideTorch(unittest.TestCase):
         return {policy: rematch.resolve(trace, policy) for policy in policies}
 
     def compare(self, model, train, plans, *, reset=lambda: None, blocks=None, draws=False, leaves=None, torch_runs=True,
-                torch_layers=None, recomputes=True, beyond_bytes=0, kept_ratio=1, num_growth_recordings=NUM_GROWTH_RECORDINGS):
+                torch_layers=None, recomputes=True, prepare=lambda _: None, beyond_bytes=0, kept_ratio=1, num_growth_recordings=NUM_GROWTH_RECORDINGS):
         """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
         `draws`: layers draw random numbers. `leaves`: whether layers leave the plan, or None if both are allowed.
         `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step without
         checkpointing. `torch_layers`: the layers that torch.utils.checkpoint runs, if not all. `recomputes`: False if no
-        layer of the step is checkpointed. `beyond_bytes`: the bytes by which a peak exceeds the limit, for a reason that the
+        layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set. `beyond_bytes`: the bytes by which a peak exceeds the limit, for a reason that the
         caller states. No peak may exceed the limit by more, and one must exceed it by as much. `kept_ratio`: bytes of a kept
         result over those in the plan. `num_growth_recordings`: after so many recordings as many bytes must be held as after
         one."""
@@ -103,6 +103,7 @@ class BesideTorch(unittest.TestCase):
         for name, plan in plans.items():
             for schedule in SCHEDULES:
                 recorded = rematch.Checkpoint(plan, schedule)
+                prepare(recorded)
                 with self.subTest(plan=name, schedule=schedule), contextlib.ExitStack() as stack:
                     stack.enter_context(silent_but_for_left_plans())
                     for each in models:

@@ -11,6 +11,7 @@ import rematch
 rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
+from beside_torch import BesideTorch  # noqa: E402
 from torch.nn.attention.flex_attention import flex_attention  # noqa: E402
 
 NUM_LEAK_STEPS = 50
@@ -106,6 +107,22 @@ MODELS = (with_function, with_result_that_is_written_to, with_module, with_modul
 
 def equal(found, expected):
     return all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+class BesideTorchTest(BesideTorch):
+    """Compiled functions inside layers are left out, because what they save is kept, whatever the plan says."""
+
+    def test_compiled_functions_outside_of_layers(self):
+        torch.compiler.reset()
+        model, x = with_what_is_outside_of_layers(), torch.randn(2, 8, 16)
+
+        def train(around):
+            with around():
+                loss = model(x)
+            loss.backward()
+            return loss
+
+        self.compare(model, train, self.plans_of(model, lambda: model(x), POLICIES), leaves=False)
 
 
 class CompiledTest(unittest.TestCase):

@@ -8,6 +8,7 @@ import rematch
 rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
+from beside_torch import BesideTorch  # noqa: E402
 
 SCHEDULES = ("whole_region", "on_demand")
 
@@ -129,6 +130,26 @@ class BlockSwapTest(Case):
             held[is_gathered] = rematch.allocated_bytes() - before
             del loss
         self.assertEqual(held[False] - held[True], sum(layer.store.nbytes for layer in model.layers))
+
+
+class BesideTorchTest(BesideTorch):
+    def test_layers_that_are_swapped(self):
+        for learns in (False, True):
+            torch.manual_seed(0)
+            model, x = Swapping(learns), torch.randn(2, 8, 16)
+
+            def train(around, model=model, x=x):
+                with around():
+                    loss = model(x)
+                loss.backward()
+                return loss
+
+            def name_weights(checkpoint, model=model):
+                checkpoint.gathered_by(lambda weight: weight.numel() > 0, [layer.weight for layer in model.layers])
+
+            with self.subTest(learns=learns):
+                plans = self.plans_of(model, lambda model=model, x=x: model(x), ["full", "save_mm"])
+                self.compare(model, train, plans, leaves=False, prepare=name_weights)
 
 
 class Shared(Swapped):

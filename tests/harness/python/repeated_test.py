@@ -8,6 +8,7 @@ import rematch
 rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
+from beside_torch import BesideTorch  # noqa: E402
 from torch import nn  # noqa: E402
 
 NUM_POINTS = 6
@@ -46,7 +47,7 @@ class Net(nn.Module):
         return x.square().mean()
 
 
-class Case(unittest.TestCase):
+class Case(BesideTorch):
     def setUp(self):
         torch.manual_seed(0)
         self.x = torch.randn(256, 32)
@@ -62,7 +63,8 @@ class Case(unittest.TestCase):
         return predicted["peak_bytes"]
 
     def check_step(self, model, step):
-        """Checks named policies and points of a front. A searched plan must need no more than `full`."""
+        """Checks named policies and points of a front. A searched plan must need no more than `full`, and no plan more than
+        torch.utils.checkpoint and what the plan keeps."""
         trace = rematch.trace(model, step, blocks={"layers": list(model.layers)})
         peaks = [self.check_plan(model, step, trace, rematch.resolve(trace, name)) for name in ("none", "full", "save_mm")]
         points = rematch.search(trace, device="h100", optimizer="none")["points"]
@@ -70,6 +72,15 @@ class Case(unittest.TestCase):
         for point in points[:: max(1, len(points) // NUM_POINTS)]:
             peaks.append(self.check_plan(model, step, trace, point["plan"]))
         self.assertLessEqual(min(peaks[3:]), peaks[1])
+
+        def train(around):
+            with around():
+                loss = step()
+            loss.backward()
+            return loss
+
+        plans = {name: rematch.resolve(trace, name) for name in ("save_mm", "full")} | {"searched": points[0]["plan"]}
+        self.compare(model, train, plans, blocks={"layers": list(model.layers)}, leaves=False)
         return trace
 
     def test_one_layer_that_runs_several_times(self):

@@ -16,6 +16,7 @@ import rematch
 rematch.count_memory()  # must run before the first tensor is made
 
 import torch  # noqa: E402
+from beside_torch import checkpointed_by_torch  # noqa: E402
 
 NUM_LEAK_STEPS = 20
 SCHEDULES = ("whole_region", "on_demand")
@@ -50,20 +51,30 @@ class LoopTest(unittest.TestCase):
         return rematch.resolve(rematch.trace(model, lambda: model(input_ids=ids, labels=ids).loss), "full")
 
     def check(self, train):
-        """`train(model, num_steps, checkpoint)` trains the model, without a plan if checkpoint is None."""
-        expected = small_llama()
+        """`train(model, num_steps, checkpoint)` trains the model, without a plan if checkpoint is None. The peak must be at
+        most that of the training with each layer under torch.utils.checkpoint."""
+        expected, under_torch = small_llama(), small_llama()
         train(expected, 3, None)
+        with checkpointed_by_torch(under_torch.model.layers, draws=True):
+            limit, _ = self.watched(lambda: train(under_torch, 3, None))
         plan = self.plan()
         for schedule in SCHEDULES:
             with self.subTest(schedule=schedule):
                 checkpoint = rematch.Checkpoint(plan, schedule)
                 found = small_llama()
-                with rematch.watch() as figures:
-                    train(found, 3, checkpoint)
-                self.assertGreater(sum(figures["ops"]["recompute"].values()), 0)
+                rise, num_recomputed = self.watched(lambda: train(found, 3, checkpoint))
+                self.assertGreater(num_recomputed, 0)
+                self.assertLessEqual(rise, limit)
                 for want, have in zip(expected.parameters(), found.parameters(), strict=True):
                     self.assertTrue(torch.equal(want, have))
                 self.assert_no_leak(train, checkpoint)
+
+    def watched(self, run):
+        """Returns the bytes by which memory rose, and the number of recomputed ops."""
+        gc.collect()
+        with rematch.watch() as figures:
+            run()
+        return max(figures["peak_bytes"].values()) - figures["before_bytes"], sum(figures["ops"].get("recompute", {}).values())
 
     def assert_no_leak(self, train, checkpoint):
         def held_after(num_steps):
