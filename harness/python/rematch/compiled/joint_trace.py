@@ -151,7 +151,8 @@ class _TraceWriter:
         demanded: set[fx.Node] = set()
         scope: int | None = None
         told = [0, 0]
-        live = [0, 0]  # all bytes that backward allocated; the bytes of gradients
+        # All bytes that backward allocated, and the bytes of gradients. Autograd holds the tangents until backward returns.
+        live = [sum(joint.bytes_of(node) for node in joint.tangents if is_tensor(node)), 0]
 
         def note(event: dict[str, Any], extra: int = 0) -> None:
             changes = {"bytes_change": live[0] + extra - told[0], "gradient_bytes_change": live[1] - told[1]}

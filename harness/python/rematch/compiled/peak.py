@@ -44,7 +44,8 @@ def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeak
     forward = _Run(joint, schedule.forward, constants, returned | saved | activations, fuses=fuses)
     tangents = {node for node in joint.tangents if is_tensor(node)}
     gradients = {joint.root(node) for node in joint.backward_outputs} - constants
-    backward = _Run(joint, schedule.backward, constants, gradients | returned, fuses=fuses)
+    # Autograd holds the tangents until the graph's backward returns.
+    backward = _Run(joint, schedule.backward, constants, gradients | returned | tangents, fuses=fuses)
     for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
     return PhasePeaks(forward.peak(activations), _total(joint, returned | saved), backward.peak(saved | tangents | returned),
                       _total(joint, returned), _total(joint, for_parameters))

@@ -1,0 +1,142 @@
+"""Tests compiled models under a budget: measured peaks, bits, and what is refused. A measured peak is that of torch's
+allocator, between ops and inside kernels."""
+
+import contextlib
+import copy
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+import warnings
+
+import rematch
+
+rematch.count_memory()  # before the first tensor
+
+import torch  # noqa: E402
+from rematch.compiled.options import Option  # noqa: E402
+from rematch.compiled.peak import PhasePeaks  # noqa: E402
+from rematch.compiled.sequence import fastest_within, step_peak  # noqa: E402
+from stack import WIDTH, Layer, Stack, batch  # noqa: E402
+
+SCRIPT = pathlib.Path(__file__).with_name("compiled_peaks.py")
+MIB = 2**20
+
+
+def measured(model, backend, *ratios):
+    done = subprocess.run([sys.executable, SCRIPT, model, backend, *map(str, ratios)], capture_output=True, text=True, check=False,
+                          env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def quietly_compiled(model, step, **keywords):
+    """Compiles under aot_eager. Returns what was said."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        rematch.compile(model, step, backend="aot_eager", optimizer="none", **keywords)
+    return said.getvalue()
+
+
+class MeasuredPeaksTest(unittest.TestCase):
+    def require_kept(self, rows, tolerance_bytes):
+        """The measured peak lacks the batch, which the budget counts."""
+        before = 0
+        for row in rows:
+            predicted = row["predicted_peak_mib"] * MIB - tolerance_bytes
+            self.assertTrue(row["bits"])
+            self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
+            self.assertLess(abs(row["measured_peak_bytes"] - predicted), 0.01 * predicted)
+            self.assertGreaterEqual(row["measured_peak_bytes"], before)  # a lower budget has no higher peak
+            before = row["measured_peak_bytes"]
+
+    def test_of_a_transformer(self):
+        too_small, *rows = measured("stack", "aot_eager", 0.2, 0.55, 0.75, 1.1)
+        self.assertRegex(too_small["error"], "no plan .* fits into .*; the lowest peak is 2.37 MiB")
+        self.require_kept(rows, 4 * 64 * 64 * 4)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+    def test_of_a_llama(self):
+        self.require_kept(measured("llama", "aot_eager", 0.6, 0.8), 2 * 128 * 8)
+
+
+class BudgetTest(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+
+    def results_of(self, model, x):
+        model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        loss = model(x)
+        loss.backward()
+        return [loss.detach()] + [parameter.grad for parameter in model.parameters()]
+
+    def test_dropout_and_another_batch_size(self):
+        model = Stack(lambda: Layer(dropout=0.25), 3)
+        plain = copy.deepcopy(model)
+        plain.compile(backend="aot_eager")
+        said = quietly_compiled(model, lambda: model(batch(16)), budget="260KiB")
+        self.assertRegex(said, r"compiled plan for 260.00 KiB: search\(\d+\) \(\d+ ops recomputed\)")
+        for length in (16, 32):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the larger batch fits under no plan
+                results = self.results_of(model, batch(length))
+            for found, expected in zip(results, self.results_of(plain, batch(length)), strict=True):
+                self.assertTrue(torch.equal(found, expected))
+
+    def test_a_graph_that_the_step_did_not_run_gets_the_lowest_peak_if_nothing_fits(self):
+        model = Stack(num_layers=2)
+        quietly_compiled(model, lambda: model(batch(8)), budget="120KiB")
+        with self.assertWarnsRegex(UserWarning, "no plan of the compiled step fits into 120.00 KiB; the lowest peak is"):
+            self.results_of(model, batch(64))
+
+    def test_layers_that_are_compiled_one_by_one(self):
+        model = Stack(num_layers=4)
+        x = batch(16)
+        expected = self.results_of(model, x)
+        said = quietly_compiled(model, lambda: model(x), budget="200KiB", per_block=True)
+        self.assertRegex(said, "2.* ops recomputed")
+        self.assertTrue(all(map(torch.equal, self.results_of(model, x), expected)))
+
+    def test_a_model_without_layers_is_one_block(self):
+        class Perceptron(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down = torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.Linear(4 * WIDTH, WIDTH)
+
+            def forward(self, x):
+                return self.down(torch.nn.functional.gelu(self.up(x)).sin().cos()).square().mean()
+        model = Perceptron()
+        x = batch(64)
+        expected = self.results_of(model, x)
+        quietly_compiled(model, lambda: model(x), budget="300KiB")
+        self.assertTrue(all(map(torch.equal, self.results_of(model, x), expected)))
+
+
+def option(held, backward, time, forward=0, name="option"):
+    return Option(name, (), False, PhasePeaks(forward, held, backward, 0, 0), time, 0)
+
+
+class SequenceTest(unittest.TestCase):
+    def test_a_graph_that_is_called_twice_holds_twice(self):
+        # Backward of the second call starts while the first still holds its 10 bytes.
+        self.assertEqual(step_peak([option(10, 25, 0)] * 2), 35)
+
+    def test_the_fastest_options_that_fit_are_chosen(self):
+        large, small = option(10, 12, 0, name="large"), option(2, 15, 5, name="small")
+        graphs = {"layer": [large, small], "head": [large, small]}
+        calls = ["layer", "layer", "head"]
+        # All large: 10 + 10 + 12 = 32. A small head: 10 + 10 + 15 = 35. Small layers and a large head: 2 + 2 + 12 = 16, and
+        # the layers' own 2 + 15 = 17.
+        for limit, expected in ((32, ["large", "large"]), (20, ["small", "large"]), (5, ["small", "large"])):
+            chosen = fastest_within(graphs, calls, limit)
+            self.assertEqual([chosen["layer"].name, chosen["head"].name], expected, limit)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+"""Measures the peak of compiled steps under budgets, and prints a line of JSON for each. Runs in a process of its own,
+because torch's profiler sees the allocations of torch's own allocator alone.
+
+    compiled_peaks.py MODEL BACKEND BUDGET_RATIO..."""
+
+import contextlib
+import gc
+import io
+import json
+import re
+import sys
+import warnings
+
+import rematch
+import torch
+from stack import Layer, Stack, batch
+
+WIDTH, LENGTH = 64, 64
+
+
+def stack(**keywords):
+    model = Stack(lambda: Layer(WIDTH), num_layers=4, width=WIDTH)
+    x = batch(LENGTH, width=WIDTH)
+    return model, lambda: model(x), keywords
+
+
+def llama(**keywords):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    model = LlamaForCausalLM(LlamaConfig(hidden_size=64, intermediate_size=172, num_hidden_layers=2, num_attention_heads=4,
+                                         num_key_value_heads=2, vocab_size=256, use_cache=False))
+    ids = torch.randint(0, 256, (2, 128))
+    return model, lambda: model(input_ids=ids, labels=ids).loss, keywords
+
+
+MODELS = {"stack": stack, "blocks": lambda: stack(per_block=True), "llama": llama}
+
+
+def peak_of(model, step):
+    """Returns the bytes by which the memory of a step rises: forward and backward, without parameters and the batch."""
+    model.zero_grad(set_to_none=True)
+    gc.collect()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiled:
+        step().backward()
+    events = sorted((event.start_ns(), event.nbytes()) for event in profiled.profiler.kineto_results.events()
+                    if event.name() == "[memory]")
+    live = peak = 0
+    for _, change in events:
+        live += change
+        peak = max(peak, live)
+    return peak
+
+
+def results_of(model, step):
+    model.zero_grad(set_to_none=True)
+    loss = step()
+    loss.backward()
+    return [loss.detach()] + [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+
+def largest_difference(results, expected):
+    return max(float((found - reference).norm() / reference.norm().clamp(min=1e-12))
+               for found, reference in zip(results, expected))
+
+
+def main(name, backend, ratios):
+    torch.set_num_threads(1)
+    make = MODELS[name]
+
+    def made():
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        return make()
+    model, step, _ = made()
+    step().backward()  # fills caches of the model
+    before = sum(parameter.nbytes for parameter in model.parameters())
+    eager = before + peak_of(model, step)
+    model, step, _ = made()
+    model.compile(backend=backend)
+    expected = results_of(model, step)
+    for ratio in ratios:
+        budget = int(eager * float(ratio))
+        model, step, keywords = made()
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                rematch.compile(model, step, budget=budget, backend=backend, optimizer="none", **keywords)
+        except rematch.PlanError as error:
+            print(json.dumps({"ratio": ratio, "budget_bytes": budget, "error": str(error)}), flush=True)
+            continue
+        results = [results_of(model, step) for _ in range(2)][1]
+        print(json.dumps({
+            "ratio": ratio, "budget_bytes": budget, "measured_peak_bytes": before + peak_of(model, step),
+            "predicted_peak_mib": float(re.search(r"predicted peak ([0-9.]+) MiB instead", said.getvalue())[1]),
+            "bits": all(map(torch.equal, results, expected)), "difference": largest_difference(results, expected),
+            "loss_difference": float((results[0] - expected[0]).abs())}), flush=True)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
