@@ -13,7 +13,7 @@
 namespace rematch {
 namespace {
 
-// Compares two reports. The member run() lists the steps.
+// Compares two reports. run() lists the steps.
 class ReportComparer {
  public:
   ReportComparer(const CompareSettings& settings, const Report& base, const Report& candidate)

@@ -1,6 +1,6 @@
 // Compares two reports and reaches a verdict. Bytes, counts and losses are compared exactly. A time
 // is called different only if noise is unlikely to cause such a difference. The chance that noise
-// does so in any row is at most the false-alarm ratio. Pure: no file, no clock.
+// causes a verdict in any row is at most the false-alarm ratio. Pure: no file, no clock.
 #pragma once
 
 #include <map>

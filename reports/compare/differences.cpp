@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-constexpr double kSameClock = 0.05;  // boost clocks vary by less
+constexpr double kSameClock = 0.05;  // differences of boost clocks are smaller
 
 bool is_clock(const std::string& name) {
   return name == "sm_clock_mhz" || name == "memory_clock_mhz";
@@ -122,8 +122,8 @@ std::string describe(const std::vector<NamedDifference>& differences) {
 
 namespace {
 
-// Candidates that are examined for each policy and model. The limit keeps comparisons of large
-// reports fast.
+// The maximum number of candidates that are examined for each policy and model. The limit keeps
+// comparisons of large reports fast.
 constexpr std::size_t kMaxExamined = 64;
 
 using IdentityParts = std::vector<std::pair<std::string, std::string>>;

@@ -14,14 +14,15 @@
 namespace rematch {
 
 // Returns the differences that make two reports' times incomparable: another device, other clocks,
-// other versions. They cover every member of the fingerprint, the kind of execution, variables that
-// change bits or bytes, and clocks. Clocks differ if they are more than a twentieth apart or if one
-// side does not know its clock. An empty list means that the times are comparable.
+// other versions. These differences cover every member of the fingerprint, the kind of execution,
+// variables that change bits or bytes, and clocks. Clocks differ if they are more than a twentieth
+// apart or if one side does not know its clock. An empty list means that the times are comparable.
 std::vector<NamedDifference> environment_differences(const Provenance& base,
                                                      const Provenance& candidate);
 
 // Collects environment differences for every pair of compared points. Compares the provenances of
-// the points, because the provenance of a merged report holds less. all() lists each name once.
+// the points, because a merged report has only what its points have in common. all() lists each
+// name once.
 class PointEnvironments {
  public:
   PointEnvironments(const Report& base, const Report& candidate);
@@ -45,8 +46,9 @@ SourceRecord describe_source(const Provenance& provenance, const std::string& fi
 // Returns text such as "libtorch_version 2.11.0 and 2.12.0, threads 2 and 4".
 std::string describe(const std::vector<NamedDifference>& differences);
 
-// Returns the parts of the identity that differ, in the identity's order. They explain why a point
-// has no partner. The list omits the plan, because points are paired even if their plans differ.
+// Returns the parts of the identity that differ, in the identity's order. These parts explain why a
+// point has no partner. The list omits the plan, because points are paired even if their plans
+// differ.
 std::vector<NamedDifference> identity_differences(const PointIdentity& base,
                                                   const PointIdentity& candidate);
 
@@ -64,10 +66,10 @@ class SimilarPoints {
 };
 
 // Returns the JSON names of facts that differ, such as "memory.after_forward_bytes", in the
-// record's order. It covers facts that repeat exactly and have no metric, so that "no difference"
-// is never a false claim. It excludes times, and bytes that other processes influence. It also
-// leaves out facts that follow from a difference which the row's metrics already show: byte facts
-// if a peak differs, and op facts if a count differs.
+// record's order. The list covers facts that repeat exactly and have no metric, so that "no
+// difference" is never a false claim. It excludes times, and bytes that other processes influence.
+// If a peak differs, it also excludes byte facts; if a count differs, it excludes op facts. The
+// row's metrics already show such differences.
 std::vector<std::string> other_differences(const PointRecord& base, const PointRecord& candidate,
                                            const ComparedRow& row);
 

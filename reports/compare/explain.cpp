@@ -56,8 +56,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Absent unless both sides counted the same number of steps. Only then can totals be compared, and
-// shares are exact.
+// Absent unless both sides counted the same number of steps. With equal numbers of steps, totals
+// can be compared and shares are exact.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {

@@ -24,8 +24,8 @@ std::vector<Metric> metrics_of(FailOn what);
 
 bool is_found(const CompareRecord& record, FailOn what);
 
-// Returns one line that says why the comparison cannot rule out `what`, or "" if it can. It cannot
-// in these cases:
+// Returns one line that says why the comparison cannot rule out `what`, or "" if it can. The
+// comparison cannot rule it out in these cases:
 // - there are no rows
 // - only one side has a value of one of the condition's metrics
 // - neither side has a value of any of them

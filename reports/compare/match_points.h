@@ -8,7 +8,7 @@
 namespace rematch {
 
 struct PointPair {
-  const PointRecord* base = nullptr;  // both point into the reports, which must outlive this
+  const PointRecord* base = nullptr;  // both point into the reports, which must outlive this object
   const PointRecord* candidate = nullptr;
 };
 

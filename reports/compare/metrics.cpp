@@ -97,7 +97,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
     return;
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
-  // A report has counts by class in addition to counts by op, and the former may differ alone.
+  // A report has counts by class in addition to counts by op, and the counts by class may differ
+  // alone.
   if (const auto found =
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
                            other->num_steps, own->only)) {
@@ -106,8 +107,8 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
 }
 
-// The metric is the highest peak of all ranks. Notes which rank has it, and whether other ranks'
-// peaks differ.
+// The metric is the highest peak of all ranks. Notes which rank has the highest peak, and whether
+// other ranks' peaks differ.
 void compare_rank_peaks(MetricRecord& record, const PointRecord& base,
                         const PointRecord& candidate) {
   if (!base.ranks || !candidate.ranks || !record.base || !record.candidate) return;
@@ -151,8 +152,8 @@ void judge_exact(MetricRecord& record, const Floor& floor) {
 
 // Returns how two steps differ, or "" if they are equal. The bits of a loss are compared, not its
 // printed form. A loss that is not finite is equal to no other loss. Gradients that are all zero
-// are equal to no others. If losses must be exactly equal, the bits of gradients and parameters
-// count too, because the gradients of the last step affect no loss.
+// are equal to no other gradients. If losses must be exactly equal, the bits of gradients and
+// parameters count too, because the gradients of the last step affect no loss.
 std::string difference_at(const StepRecord& base, const StepRecord& candidate, const Floor& floor) {
   if (!base.loss || !candidate.loss) return "not finite at ";
   const double difference = std::abs(*candidate.loss - *base.loss);

@@ -1,5 +1,5 @@
-// Compares one metric of one point in two reports. Gives its value on each side, the verdict, and
-// the parts of a step that the difference comes from.
+// Compares one metric of one point in two reports. Computes the metric's value on each side, the
+// verdict, and the parts of a step that cause the difference.
 #pragma once
 
 #include "reports/compare/compare.h"
@@ -33,10 +33,10 @@ void judge_time(MetricRecord& record, const Floor& floor, double false_alarm_rat
 bool may_be_slower(const MetricRecord& record, const Floor& floor);
 
 // Returns the share of each part of a step in a difference. Uses the finest parts that both points
-// recorded. For times these are phase and kernel class, else phase and op class, else phase. For
-// bytes they are holders at the peak, for ops phase and op class, for kernels phase and kernel
-// class, and for collectives phase and kind. Absent if there is no difference or if none of these
-// was recorded.
+// recorded. For times, a part is a phase and kernel class, else a phase and op class, else a phase.
+// For bytes, a part is a holder at the peak; for ops, a phase and op class; for kernels, a phase
+// and kernel class; for collectives, a phase and kind. Absent if there is no difference or if no
+// parts were recorded.
 std::optional<ExplanationRecord> explain(const MetricRecord& metric, const PointRecord& base,
                                          const PointRecord& candidate);
 

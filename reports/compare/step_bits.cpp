@@ -7,8 +7,8 @@ namespace rematch {
 
 namespace {
 
-// A point whose gradients equal its reference's keeps no hashes of its own. A point with some
-// hashes has all of them.
+// A point whose gradients equal the reference's gradients has no hashes. A point with some hashes
+// has all of them.
 std::string first_different_gradient(const std::map<std::string, std::string>& left,
                                      const std::map<std::string, std::string>& right) {
   if (left.empty() || right.empty()) return "";

@@ -44,15 +44,14 @@ double variance_of(const std::vector<double>& values) {
 }
 
 struct RunSpread {
-  double deviation = 0;  // the margin is a multiple of this deviation
+  double deviation = 0;  // standard deviation; the margin is a multiple of it
   bool candidate_is_wider = false;
 };
 
-// Note [Whose spread makes the margin]
-// The margin comes from the pooled spread of both arms. Equal arms have one spread, and eight runs
-// estimate it better than four. But one outlier among the candidate's runs would widen the margin
-// until the candidate fits. So if the candidate's runs vary more than those of equal arms ever do,
-// only the reference's spread counts.
+// Note [Whose spread makes the margin] The margin comes from the pooled spread of both arms. Equal
+// arms have one spread, and eight runs estimate it better than four. But one outlier among the
+// candidate's runs would widen the margin until the candidate fits. So if the candidate's runs vary
+// more than equal arms plausibly do, only the reference's spread counts.
 RunSpread spread_of_run(const std::vector<double>& candidate,
                         const std::vector<double>& reference) {
   const double own = variance_of(candidate);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// Gates one report. The member run() lists the steps.
+// Gates one report. run() lists the steps.
 class Gate {
  public:
   Gate(const Report& report, const Report* reference, const GateSettings& settings)
@@ -110,8 +110,8 @@ bool Gate::needs_reference() const {
   return settings_.loss || settings_.max_loss_difference || settings_.max_slowdown;
 }
 
-// Returns the policy to compare a point with. Against another report, a point of the same policy
-// takes precedence.
+// Returns the policy with which a point is compared. Against another report, a point of the same
+// policy takes precedence.
 std::string Gate::reference_name(const PointRecord& point) const {
   if (settings_.reference_policy) return *settings_.reference_policy;
   return point.parity ? point.parity->reference : "none";

@@ -14,8 +14,8 @@ CheckRecord check_expectation(const PointRecord& point, const Expectation& expec
 bool is_unknown_op(const std::string& name, const Report& report, const Report* reference);
 CheckRecord refuse_unknown_op(const Expectation& expectation, const Report& report);
 
-// Says where two points were measured. In a report that was merged from several reports, only the
-// points themselves can say whether they took turns.
+// Says how closely two points were measured together. In a report that was merged from several
+// reports, only the points themselves can say whether they took turns.
 enum class Measured : std::uint8_t { kInOneReport, kInMergedReport, kInOneEnvironment, kApart };
 
 // Compares the step time with the reference's. Uses the ratio of paired rounds if one report

@@ -35,9 +35,9 @@ double largest_difference(const Steps& left, const Steps& right);
 // Returns the largest difference between any two runs. Absent if there is only one run.
 std::optional<double> largest_difference(const std::vector<Steps>& runs);
 
-// Takes the distance of each of the arm's runs to the nearest of `references`, of which there must
-// be at least one. Returns the run with the largest such distance, and the step at which it differs
-// most from that reference.
+// For each run of the arm, takes the distance to the nearest of `references`, which must not be
+// empty. Returns the run with the largest such distance, and the step at which it differs most from
+// its nearest reference.
 struct FurthestRun {
   std::size_t run = 0;
   double difference = 0;
@@ -80,8 +80,9 @@ class LossArms {
  private:
   Steps steps_of(const PointRecord& point) const;
 
-  std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;  // by the point's key
-  std::unordered_map<std::string, const PointRecord*> with_hashes_;  // by training_label()
+  std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;  // keyed by the
+                                                                               // point's key
+  std::unordered_map<std::string, const PointRecord*> with_hashes_;  // keyed by training_label()
 };
 
 }  // namespace rematch

@@ -64,7 +64,7 @@ std::optional<CheckRecord> check_gradients(const LossArm& candidate) {
 namespace {
 
 // Returns one line about bits that T0 compares and that a step lacks. Returns "" if no step lacks
-// any.
+// such bits.
 std::string unrecorded(const LossArm& arm) {
   for (const Steps& run : arm.runs) {
     for (std::size_t step = 0; step < run.size(); ++step) {

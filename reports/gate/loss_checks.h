@@ -13,7 +13,7 @@
 namespace rematch {
 
 // Compares the largest difference at any step with a plain threshold. Each of the candidate's runs
-// is compared with the reference's own run, and the worst of them counts.
+// is compared with the reference's own run, and the worst run counts.
 CheckRecord check_difference(const LossArm& candidate, const LossArm& reference, double limit);
 
 // Finds failures of the candidate's runs that count in every tier: a loss that is not finite, or
@@ -34,21 +34,19 @@ std::optional<BitDifference> first_difference(const Steps& left, const Steps& ri
 CheckRecord check_bitwise(const LossArm& candidate, const LossArm& reference);
 
 // The envelope is the returned factor times the largest difference between two reference runs. The
-// factor is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. So the
-// furthest of several equal runs leaves the envelope no more often than a single run does. See Note
-// [The envelope].
+// factor is 2 for one candidate run and grows by 0.2 each time the number of runs doubles. The
+// growth keeps the rate at which the furthest of several equal runs leaves the envelope as low as
+// for a single run. See Note [The envelope].
 double envelope_factor(std::size_t candidate_runs);
 
-// Note [The envelope]
-// Tier T1: the candidate is at most envelope_factor times as far from the reference as the
-// reference's own runs are from each other. For each candidate run the check takes the distance to
-// the nearest reference run, at any step. It compares the largest such distance with
-// envelope_factor times the largest difference between two reference runs. It needs three reference
-// runs.
+// Note [The envelope] Tier T1: the candidate is at most envelope_factor times as far from the
+// reference as the reference's own runs are from each other. For each candidate run the check takes
+// the distance to the nearest reference run, at any step. The check compares the largest such
+// distance with envelope_factor times the largest difference between two reference runs. The check
+// needs three reference runs.
 //
-// The promise is that equal runs fail in at most 0.5 % of gates with three reference runs and in
-// 0.3 % with four. Simulations in tests/reports/gate show why the check uses the nearest run and a
-// growing factor:
+// Equal runs fail in at most 0.5 % of gates with three reference runs and in 0.3 % with four.
+// Simulations in tests/reports/gate show why the check uses the nearest run and a growing factor:
 //   with the first reference run:    0.6 % fail with three, under noise that lasts and grows
 //   with the farthest reference run: 1.0 % fail with three, under the same noise
 //   with the mean of four:           0.35 % fail under a random walk
@@ -57,20 +55,20 @@ double envelope_factor(std::size_t candidate_runs);
 //                                    random walk
 CheckRecord check_envelope(const LossArm& candidate, const LossArm& reference);
 
-// Tier T2: mean losses differ by less than a margin. It is meant for long runs, other devices and
-// other numbers of ranks. It runs two one-sided tests at 5 % on the runs' mean losses over the last
-// `window_steps` (if absent, half of the steps). Each arm needs at least four runs. The margin is
-// the user's or four standard deviations of a run, whichever is larger.
+// Tier T2: mean losses differ by less than a margin. This tier is for long runs, other devices and
+// other numbers of ranks. It makes two one-sided tests at 5 % on the runs' mean losses over the
+// last `window_steps` (if absent, half of the steps). Each arm needs at least four runs. The margin
+// is the larger of the user's margin and four standard deviations of a run.
 CheckRecord check_equivalence(const LossArm& candidate, const LossArm& reference,
                               std::optional<double> margin, std::optional<int> window_steps);
 
 // Checks that every parameter got a gradient, because otherwise equal losses prove nothing. Absent
-// if every parameter got one, or if the point did not finish.
+// if every parameter got a gradient, or if the point did not finish.
 std::optional<CheckRecord> check_proof(const PointRecord& point);
 
-// Fails a passed bit check if the point's own parity contradicts it. That parity must be with
-// `reference`, or with a policy that `reference` is equal to. Parity was judged during measurement,
-// and the steps do not keep every bit.
+// Fails a passed bit check if the point's own parity contradicts it. The point's parity must refer
+// to `reference`, or to a policy that is equal to `reference`. Parity is judged during measurement,
+// when every bit is known; the steps store only some bits.
 void hold_to_parity(CheckRecord& check, const PointRecord& point, const PointRecord& reference);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
-// The loss of one training run by step. It is read from text that any trainer can write: CSV with a
-// header, or JSON lines. The reader rejects everything that could hide a difference. Pure.
+// The loss of one training run by step. The loss is read from text that any trainer can write: CSV
+// with a header, or JSON lines. The reader rejects everything that could hide a difference. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct LossPoint {
   int column = 0;              // start of the loss, in bytes, counted from 1
 };
 
-// A row with a step but no loss, such as a row that a logger writes for a validation. pandas also
+// A row with a step but no loss. A logger writes such rows for validation, for example. pandas also
 // leaves the cell empty if the loss is not a number.
 struct EmptyLoss {
   std::int64_t step = 0;

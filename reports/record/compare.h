@@ -81,9 +81,9 @@ std::string_view short_name(Metric metric);
 std::optional<Metric> metric_from_name(std::string_view name);  // accepts either name
 
 // The verdict on a time is faster, slower, same or unsure. Other metrics are exact. Their verdict
-// is lower, higher or same. It is different if the totals are equal but their parts are not. The
+// is lower, higher or same, or different if the totals are equal but their parts are not. The
 // verdict on a loss is same or different. It is unsure if the candidate lacks steps or bits that
-// the base has, and all others are equal.
+// the base has and all other steps and bits are equal.
 enum class CompareVerdict : std::uint8_t {
   kFaster,
   kSlower,
@@ -201,9 +201,9 @@ struct UncomparedPoint {
   std::string model;
   std::string policy;
   Schedule schedule = Schedule::kOnDemand;
-  std::optional<PointStatus> base_status;  // absent if that report does not have the point
+  std::optional<PointStatus> base_status;  // absent if the report does not have the point
   std::optional<PointStatus> candidate_status;
-  std::string reason;  // why it failed; the candidate's reason comes first
+  std::string reason;  // why the point failed; the candidate's reason comes first
   // For a point without a partner: its differences from the most similar point of the other report.
   // Empty if that report has no point of this policy on this model.
   std::vector<NamedDifference> identity_differences;

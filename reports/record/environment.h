@@ -51,7 +51,8 @@ struct Environment {
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
-  std::optional<int> other_processes;  // used the device when this run began
+  std::optional<int> other_processes;  // number of other processes that used the device when this
+                                       // run began
   std::optional<std::string> cpu_governor;
   std::optional<std::string> hostname;
   std::map<std::string, std::string> variables;  // allow-listed, such as "OMP_NUM_THREADS"
@@ -105,7 +106,7 @@ void visit_fields(AnEnvironment& environment, Visit visit) {
 }
 
 // Returns the SHA-256, in hex, of everything that must be equal before two reports' times may be
-// compared. It leaves out the host name, identifiers and maintenance state of the card, the
+// compared. The hash leaves out the host name, identifiers and maintenance state of the card, the
 // momentary state of the device, the profiler's version, and `variables`.
 std::string fingerprint(const Environment& environment);
 // True if the fingerprint covers the member with this JSON name.

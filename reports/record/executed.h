@@ -59,10 +59,12 @@ struct KernelRecord {
   std::vector<std::string> unknown_names;
   std::map<std::string, Nanoseconds> unknown_times;  // times of kernels of unknown class, by name
   // The first record counts copies that the plan's offload started, the second counts transfers
-  // that belong to no op. Neither of the two belongs to a phase. Absent if there were none.
+  // that belong to no op. Neither of the two belongs to a phase. Absent if there were no such
+  // transfers.
   std::optional<TransferRecord> offload_copies;
   std::optional<TransferRecord> unattributed_transfers;
-  std::optional<double> slowdown_ratio;  // step time with counting over that without
+  std::optional<double> slowdown_ratio;  // step time with counting, divided by step time without
+                                         // counting
   std::string note;                      // a remark on usable figures; may be empty
   std::string invalid;                   // why the figures must not be used; empty if usable
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
@@ -89,7 +91,7 @@ void visit_fields(Kernels& kernels, Visit visit) {
   visit({"invalid", kNullIfEmpty}, kernels.invalid);
 }
 
-// One of the ranks that a point ran on.
+// One of the ranks on which a point ran.
 struct RankRecord {
   int rank = 0;
   std::optional<Bytes> peak_allocated;
@@ -104,11 +106,11 @@ void visit_fields(Rank& rank, Visit visit) {
   visit("after_forward_bytes", rank.after_forward);
 }
 
-// The ranks of a point that ran on several ranks, or that simulates one of several. The point's
-// other figures are those of the worst rank. Bits are compared on every rank. Collectives are
-// counted per rank over the counted steps, by kind: "all_reduce", "all_gather", "reduce_scatter",
-// "all_to_all", "broadcast". The bytes of a collective are the larger of its input and its output
-// on the rank.
+// The ranks of a point that ran on several ranks, or that simulates one of several ranks. The
+// point's other figures are those of the worst rank. Bits are compared on every rank. Collectives
+// are counted per rank over the counted steps, by kind: "all_reduce", "all_gather",
+// "reduce_scatter", "all_to_all", "broadcast". The bytes of a collective are the larger of its
+// input and its output on the rank.
 struct RanksRecord {
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   int counted_steps = 0;

@@ -71,7 +71,7 @@ class Merge {
     return common;
   }
 
-  // Shards of one run have the same list, in an order that people chose, so it is kept. If the
+  // Shards of one run have the same list, in an order that people chose. Keeps this order. If the
   // lists differ, merges them sorted by `order`, without duplicates.
   template <class T, class Order, class IsSame>
   std::vector<T> united(std::vector<T> Report::*list, Order order, IsSame is_same) const {
@@ -99,8 +99,8 @@ class Merge {
     }
   }
 
-  // Equal repeats in one report are separate measurements. Keeps as many of them as the report with
-  // the most has, so that merging a report with itself adds none.
+  // Equal repeats in one report are separate measurements. Keeps as many repeats as the report with
+  // the most repeats has, so that merging a report with itself adds nothing.
   void collect_repeats() {
     bool one_list = true;
     std::map<std::string, std::pair<RepeatRecord, std::ptrdiff_t>> kept;
@@ -122,7 +122,7 @@ class Merge {
     }
   }
 
-  // Drops comparisons that one sweep lacks and another has measured.
+  // Drops entries of missing comparisons that another sweep has measured.
   void collect_unmeasured() {
     const auto which = [](const auto& one) {
       return std::tie(one.model, one.dimensions, one.dtype, one.seed);

@@ -38,7 +38,7 @@ std::variant<MergedReport, Rejected, FingerprintsDiffer> merge_reports(
 
 // Returns what several commands' provenances have in common; needs at least one. The map's keys
 // distinguish the commands. Members that differ are absent, with two exceptions: the seed is the
-// lowest one, and the lines that reproduce the figures are joined by "&&".
+// lowest seed, and the command lines that reproduce the figures are joined by "&&".
 Provenance provenance_in_common(const std::map<std::string, Provenance>& provenances);
 
 }  // namespace rematch

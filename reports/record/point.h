@@ -1,6 +1,6 @@
-// The measurements of one point, or the reason why there are none. The records are plain data; an
-// absent value was not measured. Each record is a struct followed by its list of fields in the
-// order of CSV columns. A new field needs a member, a line in the list, and an entry in
+// The measurements of one point, or the reason why it has no measurements. The records are plain
+// data; an absent value was not measured. Each record is a struct followed by its list of fields in
+// the order of CSV columns. A new field needs a member, a line in the list, and an entry in
 // reports/schema/point.schema.json. The JSON is in json/record_json.h.
 #pragma once
 
@@ -79,8 +79,8 @@ struct PointRecord {
   std::map<std::string, std::string> unknown;
 };
 
-// All fields except those that a point stores in another form. These are "counted_steps", "counts"
-// and "ops", which form one record, the key, and the fields repeated from the identity.
+// All fields except the fields that a point stores in another form: "counted_steps", "counts" and
+// "ops", which form one record; the key; and the fields repeated from the identity.
 template <RecordOf<PointRecord> Point, class Visit>
 void visit_fields(Point& point, Visit visit) {
   visit("policy", point.policy);

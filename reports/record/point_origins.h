@@ -12,7 +12,8 @@ namespace rematch {
 
 class PointOrigins {
  public:
-  explicit PointOrigins(const Report& report)  // `report` must outlive this, unchanged
+  explicit PointOrigins(const Report& report)  // `report` must outlive this object and must not
+                                               // change
       : report_(report), origins_(report.points.size(), {&report.provenance, 0}) {
     fingerprints_.push_back(fingerprint(report.provenance.environment));
     for (const ReportSource& source : report.sources) {

@@ -48,8 +48,8 @@ struct PointFile {
   std::map<std::string, std::string> unknown;  // see PointRecord::unknown
 };
 
-// The reference, run again in a process of its own. The variation between such runs is the noise of
-// the loss.
+// A run of the reference in a separate process. The variation between such runs is the noise of the
+// loss.
 struct RepeatRecord {
   std::string key;  // key of the repeated point
   std::string policy;
@@ -115,7 +115,8 @@ struct ReportSource {
 struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
-  std::vector<PlannedPoint> planned;  // by all shards; empty if the run was not split
+  std::vector<PlannedPoint> planned;  // the points that all shards planned; empty if the run was
+                                      // not split
   // Filled in a merged report whose points come from more than one command. `provenance` then holds
   // what these commands have in common.
   std::vector<ReportSource> sources;

@@ -46,7 +46,7 @@ std::optional<double> number_of_bits(std::string_view bits);
 // compared.
 struct ParityRecord {
   std::string reference;         // the reference's policy, such as "none"
-  std::string reference_reason;  // why the reference is not the requested one; empty if it is
+  std::string reference_reason;  // why the reference is not the requested reference; empty if it is
   int compared_steps = 0;
   std::optional<bool> loss_bits_equal;
   std::optional<bool> gradient_bits_equal;
@@ -54,7 +54,8 @@ struct ParityRecord {
   std::optional<bool> generator_hash_equal;
   std::optional<int> first_different_step;           // counted from 0
   std::string first_different_tensor;                // "loss", "blocks.0.attention.wq.weight"
-  std::optional<bool> every_parameter_has_gradient;  // and it is not zero, in the first step
+  std::optional<bool> every_parameter_has_gradient;  // whether every parameter got a nonzero
+                                                     // gradient in the first step
   std::string first_parameter_without_gradient;
   bool operator==(const ParityRecord&) const = default;
 };
@@ -78,7 +79,7 @@ void visit_fields(Parity& parity, Visit visit) {
 // Says whether the plan does what its policy says, and whether the run did what the plan says.
 struct EffectRecord {
   std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
-  bool intended = false;  // true if the policy's name or arguments say that it equals that plan
+  bool intended = false;  // true if the policy's name or arguments say that the plans are equal
   std::optional<bool> counts_equal_prediction;
   std::string detail;  // the first difference, in one line
   bool operator==(const EffectRecord&) const = default;

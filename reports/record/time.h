@@ -35,9 +35,9 @@ void visit_fields(Ratio& ratio, Visit visit) {
   visit({"verdict", kColumn, "step_verdict"}, ratio.verdict);
 }
 
-// The A/A control. The reference was timed a second time, either alternating with the first or in a
-// new process. `ratio` is one time divided by the other. A ratio to the reference that is closer to
-// 1 than the control's cannot be trusted.
+// The A/A control. The reference is timed twice, either alternately or in two processes. `ratio` is
+// one time divided by the other. A policy's ratio that is closer to 1 than the control's ratio
+// cannot be trusted.
 struct ControlRecord {
   double ratio = 1;
   std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if there is one round
@@ -70,14 +70,15 @@ void visit_fields(Quality& quality, Visit visit) {
   visit({"num_outliers", kLater}, quality.num_outliers);
 }
 
-// The state of the GPU while its steps were timed. It was read between steps, over all rounds.
+// The state of the GPU while its steps were timed. The state was read between steps, over all
+// rounds.
 struct DeviceStateRecord {
   std::optional<int> sm_clock_median_mhz;
   std::optional<int> sm_clock_least_mhz;
   std::optional<int> memory_clock_least_mhz;
   std::optional<int> temperature_most_celsius;
   std::vector<std::string> throttle_reasons;  // all causes of lower clocks, such as "sw_power_cap"
-  std::optional<int> other_processes;         // highest number of them at one time
+  std::optional<int> other_processes;         // highest number of other processes at one time
   // How often the allocator found no memory, released its cache and retried.
   std::optional<std::int64_t> allocator_retries;
   // Number of rounds that were discarded and repeated because the GPU was throttled or shared.
@@ -115,7 +116,7 @@ struct TimeRecord {
   std::optional<TimeQuality> quality;
   std::optional<DeviceStateRecord> device_state;  // absent without a GPU and its driver's report
   // True if the steps were timed with kernels that repeat their bits, false if they were timed with
-  // the fastest kernels. Absent if these are the same kernels.
+  // the fastest kernels. Absent if the fastest kernels repeat their bits.
   std::optional<bool> repeatable_bits;
   std::string attention_backend;  // set on CUDA if it differs from the identity's; else empty
   // The device allocator's peaks while steps were timed. These steps may run different kernels than

@@ -47,8 +47,8 @@ std::string title_of(const PointRecord& point) {
          std::to_string(identity.threads);
 }
 
-// True if `other` has no higher peak and is faster: either their intervals do not overlap, or the
-// ratio of paired rounds says so. The ratio decides if `other` is the reference of `point`.
+// True if `other` has no higher peak and is faster: either the intervals do not overlap, or the
+// ratio of paired rounds shows it. The ratio decides if `other` is the reference of `point`.
 bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
   if (*measured_peak(*other.point) > *measured_peak(*point.point)) return false;
   const TimeRecord& slower = *point.point->time;
@@ -63,8 +63,8 @@ bool surely_beats(const ComparedPoint& other, const ComparedPoint& point) {
   return (*faster.step_interval)[1] < (*slower.step_interval)[0];
 }
 
-// Sorts by peak, then by time. A point is on the front if it is faster than every earlier one.
-// Equal points are on it together.
+// Sorts by peak, then by time. A point is on the front if it is faster than every earlier point. If
+// equal points are on the front, all of them are.
 void mark_front(std::vector<ComparedPoint>& points) {
   const auto figures = [](const ComparedPoint* point) {
     return std::pair(*measured_peak(*point->point), *measured_step(*point->point));

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-// The pointers point into the report, which must outlive this.
+// The pointers point into the report, which must outlive this object.
 struct ComparedPoint {
   const PointRecord* point = nullptr;
   const PointRecord* none = nullptr;         // preferably of the same schedule; null if absent
@@ -21,7 +21,8 @@ struct ComparedPoint {
   std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;
   std::string schedule;      // empty if the policy occurs once, so its name suffices
-  bool is_on_front = false;  // no other point is as good in peak and time and better in one
+  bool is_on_front = false;  // no other point is as good in both peak and time and better in one of
+                             // the two
   // True if another finished point has no higher peak and is faster by more than the noise of both.
   bool is_dominated = false;
 
@@ -48,7 +49,7 @@ int rank_of(const ComparedPoint& compared);
 std::vector<ComparedPoint> most_telling(const std::vector<ComparedPoint>& points,
                                         std::size_t limit);
 
-// Figures of a finished point; absent if it did not finish.
+// Figures of a finished point; absent if the point did not finish.
 std::optional<Bytes> measured_peak(const PointRecord& record);
 std::optional<std::chrono::nanoseconds> measured_step(const PointRecord& record);
 

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Returns the escape of a character; empty if it needs none.
+// Returns the escape of a character; empty if the character needs no escape.
 std::string_view escaped(char letter) {
   switch (letter) {
     case '&':

@@ -57,7 +57,7 @@ bool follows_from(const std::string& name, const std::string& leader,
   return true;
 }
 
-// Orders axes. If dimensions follow from each other, "tokens" is the one that is shown.
+// Orders axes. If dimensions follow from each other, only "tokens" is shown.
 bool leads(const SweepAxis& left, const SweepAxis& right) {
   const auto rank = [](const SweepAxis& axis) {
     const int kind = axis.name == kSeedAxis ? 2 : axis.name == "tokens" ? 0 : 1;

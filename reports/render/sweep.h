@@ -42,7 +42,7 @@ struct SweepModel {
   std::string heading;  // "wan_small on cpu"
   std::string common;   // shared by all its comparisons: "dim 256, float32, seed 1"
   // The axes by number of values, most first, but the seed last. A property that follows from
-  // another one is not an axis.
+  // another property is not an axis.
   std::vector<SweepAxis> axes;
   std::vector<std::string> policies;  // with the schedule if the model has several
   std::vector<SweepShape> shapes;     // in the order of the report
@@ -54,7 +54,7 @@ inline constexpr const char* kSeedAxis = "seed";
 std::vector<SweepModel> sweep_models(const Report& report,
                                      const std::vector<PolicyComparison>& comparisons);
 
-// True if comparisons are missing, or if some differ only in their shape.
+// True if comparisons are missing, or if some comparisons differ only in their shape.
 bool is_sweep(const std::vector<SweepModel>& models);
 
 // Returns text such as "tokens 8, batch 1"; the model's heading if nothing varies.

@@ -11,7 +11,7 @@
 namespace rematch {
 namespace {
 
-// If activations hold a smaller share of the peak than this, they do not limit it.
+// If activations hold a smaller share of the peak than this, they do not determine the peak.
 constexpr double kNegligibleShare = 0.01;
 // Holders are named until they explain this share of the peak.
 constexpr double kMaxShareOfPeak = 0.8;

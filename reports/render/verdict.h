@@ -11,11 +11,11 @@ namespace rematch {
 
 enum class VerdictKind : std::uint8_t {
   kFailed,       // the point did not finish
-  kDifferent,    // its bits differ from the reference, or equality is unproven
-  kMiscounted,   // executed ops differ from those that its plan predicts
-  kReference,    // the point with which the others are compared
+  kDifferent,    // the point's bits differ from the reference's bits, or equality is unproven
+  kMiscounted,   // executed ops differ from the ops that the plan predicts
+  kReference,    // the point with which other points are compared
   kNoReference,  // the report has no point to compare with
-  kFits,         // finished where the reference did not
+  kFits,         // the point finished, but the reference did not
   kNoEffect,     // the plan changes nothing
   kLowersPeak,
   kNothingAgainstFull,  // lowers the peak, but full does the same for no more ops
@@ -34,11 +34,11 @@ struct Verdict {
 Verdict judge_point(const PointRecord& point, const PointRecord* none, const PointRecord* full);
 
 // Returns the bytes of the peak that no policy can remove: everything except saved and recomputed
-// activations. For a peak in the optimizer that is the whole peak.
+// activations. For a peak in the optimizer, this is the whole peak.
 Bytes out_of_reach(const MemoryRecord& memory);
 
-// Returns text such as "the backward of blocks.3" or "the optimizer"; "an unknown phase" if it was
-// not recorded.
+// Returns text such as "the backward of blocks.3" or "the optimizer"; "an unknown phase" if the
+// phase was not recorded.
 std::string describe_place(const MemoryRecord& memory);
 
 // Returns the largest holders at the peak that together make up most of it: "parameters 62 %,

@@ -177,7 +177,7 @@ std::string expected_words(const std::string& description, const Document& node)
 // A schema may refer to another schema by its file name. All schemas are built in.
 const Document* fetch_schema(const std::string& file) {
   const std::string_view name = file;
-  const std::size_t slash = name.rfind('/') + 1;  // without a slash this is 0
+  const std::size_t slash = name.rfind('/') + 1;  // 0 if the text has no slash
   if (!name.ends_with(kFileEnding)) return nullptr;
   return std::make_unique<Document>(
              parsed_schema(name.substr(slash, name.size() - slash - kFileEnding.size())))

@@ -18,8 +18,8 @@ constexpr double kDrifting = 0.03;
 constexpr std::size_t kEnoughRounds = 3;
 constexpr std::size_t kDriftSamples = 6;  // two samples per third of a round
 
-// The two-sided 95 % quantiles of Student's t. For few rounds they are wide, because few rounds
-// give a poor estimate of their spread.
+// The two-sided 95 % quantiles of Student's t. The quantiles are large for few rounds, because few
+// rounds give a poor estimate of their spread.
 double student_t_95(std::size_t degrees) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
                                  2.228,  2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101,

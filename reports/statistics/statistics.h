@@ -41,7 +41,7 @@ std::string percent(double fraction);  // Returns text such as "12.3 %".
 // Returns the median of the round medians, with an interval within [0, inf). Every round must have
 // a sample. Samples must not be negative.
 Estimate median_over_rounds(const Rounds& rounds);
-// Like the function above, for samples of either sign, such as differences of times. The interval
+// Like median_over_rounds(), for samples of either sign, such as differences of times. The interval
 // may extend below 0.
 Estimate median_difference_over_rounds(const Rounds& rounds);
 
@@ -85,10 +85,10 @@ inline constexpr double kSmallestDifference = 0.01;
 // same.
 inline constexpr double kWidestSame = 0.05;
 
-// Compares the interval with the band from 1 / (1 + floor) to 1 + floor. An interval entirely above
-// the band is slower, and one entirely below it is faster. An interval entirely inside it is the
-// same, if `floor` is at most kWidestSame. Every other interval, and a missing one, is unsure. An
-// A/A control can raise `floor`.
+// Compares the interval with the band from 1 / (1 + floor) to 1 + floor. Returns slower for an
+// interval entirely above the band, and faster for an interval entirely below it. Returns same for
+// an interval inside the band, if `floor` is at most kWidestSame. Returns unsure for any other
+// interval and for a missing interval. An A/A control can raise `floor`.
 RatioVerdict judge_ratio(const Estimate& ratio, double floor = kSmallestDifference);
 
 // Returns the floor that an A/A control of the same session requires: the distance of its interval

@@ -14,7 +14,7 @@ constexpr int kMaxTerms = 400;
 constexpr double kSmallest = 1e-300;
 
 // Evaluates the continued fraction of the incomplete beta function by Lentz's method (Numerical
-// Recipes, section 6.4). It converges fast for x < (a + 1) / (a + b + 2).
+// Recipes, section 6.4). The fraction converges fast for x < (a + 1) / (a + b + 2).
 double beta_fraction(double a, double b, double x) {
   const auto away_from_zero = [](double value) {
     return std::abs(value) < kSmallest ? kSmallest : value;
@@ -108,7 +108,7 @@ MeanDifference welch_difference(const std::vector<double>& above,
   result.error = std::sqrt(sum);
   const double shares = first * first / static_cast<double>(above.size() - 1) +
                         second * second / static_cast<double>(below.size() - 1);
-  // If neither arm has any spread, uses the largest possible number of degrees.
+  // If neither arm has spread, uses the largest possible number of degrees.
   result.degrees =
       shares > 0 ? sum * sum / shares : static_cast<double>(above.size() + below.size() - 2);
   return result;

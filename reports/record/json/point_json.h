@@ -29,7 +29,7 @@ class PointReader {
 };
 
 // unknown_members returns the JSON of the members of `source` that `written` lacks, by JSON
-// pointer. add_members puts them back if the object that held them still exists.
+// pointer. add_members() puts such members back if the object that held them still exists.
 std::map<std::string, std::string> unknown_members(const Json& source, const Json& written);
 void add_members(Json& json, const std::map<std::string, std::string>& members);
 

@@ -70,8 +70,8 @@ Axis linear_axis(Quantity quantity, double low, double high, int most_ticks) {
   return axis;
 }
 
-// Places ticks at 1, 2 and 5 of each power of ten. If that is too many, places them at the powers
-// of ten, then at every other power, and so on.
+// Places ticks at 1, 2 and 5 of each power of ten. If there are too many ticks, places them at the
+// powers of ten, then at every other power, and so on.
 Axis decades_axis(double low, double high, int most_ticks) {
   int first = 0;
   int last = 0;

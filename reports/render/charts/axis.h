@@ -1,5 +1,5 @@
-// Axes: map quantities to positions, with ticks at round numbers of a unit. Also draws intervals
-// along an axis.
+// Axes map quantities to positions, with ticks at round numbers of a unit. This file also draws
+// intervals along an axis.
 #pragma once
 
 #include <array>
@@ -70,8 +70,8 @@ void draw_interval(Picture& picture, const Axis& axis, const std::array<double, 
 // Returns the room that a y axis needs left of its plot.
 double y_labels_width(const Axis& axis, double growth = 1);
 
-// Both functions place the axis along `area` and draw its grid lines and labels. They leave out
-// labels that would touch. Labels of an x axis are below `area`, those of a y axis left of it.
+// Both functions place the axis along `area` and draw its grid lines and labels, but no labels that
+// would touch. Labels of an x axis are below `area`. Labels of a y axis are left of it.
 enum class GridLines : std::uint8_t { kNone, kDrawn };
 void draw_x_axis(Picture& picture, Axis& axis, const Box& area, GridLines lines);
 void draw_y_axis(Picture& picture, Axis& axis, const Box& area);

@@ -23,8 +23,8 @@ namespace rematch::chart {
 Plane measured_front(const std::vector<ComparedPoint>& points,
                      const std::optional<Bytes>& device_limit);
 
-// Plots every baseline and the plans of `shown`, which holds indices of points. A line joins a
-// point's prediction to its measurement, if there is one. Points are named by their numbers.
+// Plots every baseline and the plans of `shown`, which holds indices of points. If a point was
+// measured, a line joins its prediction to its measurement. Points are named by their numbers.
 Plane searched_front(const FrontRecord& record, const std::vector<std::size_t>& shown);
 
 // Draws what each point saves: a strip of its layers, coloured by the ops that they keep.
@@ -43,7 +43,7 @@ Rows peak_holders(const std::vector<ComparedPoint>& points);
 Rows phase_times(const std::vector<ComparedPoint>& points);
 
 // Shows the time of one step by op class, with a chart for each phase that has any time. All axes
-// have the same length. If any point has the device's own records, they are used, otherwise the
+// have the same length. Uses the device's own records if any point has them, and otherwise the
 // timed ops.
 std::vector<Rows> class_times(const std::vector<ComparedPoint>& points);
 

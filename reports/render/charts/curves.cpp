@@ -27,7 +27,7 @@ bool has_same_bits(const std::vector<StepRecord>& a, const std::vector<StepRecor
       [](const StepRecord& x, const StepRecord& y) { return x.loss_bits == y.loss_bits; });
 }
 
-// Groups points by their losses, in the order in which these first appear.
+// Groups points by their losses, in the order in which the losses first appear.
 std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   std::vector<Losses> all;
   for (const ComparedPoint& compared : points) {
@@ -45,8 +45,8 @@ std::vector<Losses> losses_of(const std::vector<ComparedPoint>& points) {
   return all;
 }
 
-// The range of the reference's losses over its runs, for each step. Absent at a step where one of
-// them is not finite.
+// The range of the reference's losses over its runs, for each step. Absent at a step where a run's
+// loss is not finite.
 struct Band {
   const ComparedPoint& compared;
   std::vector<std::optional<Range>> steps;
@@ -147,8 +147,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
 // A plot is about 300 pixels wide, so finer samples would not be visible.
 constexpr std::size_t kMaxSamples = 150;
 
-// Returns the bytes of the first `num_layers` holders. It is a double, because a file's numbers may
-// have any sum.
+// Returns the bytes of the first `num_layers` holders. The result is a double, because a file's
+// numbers may have any sum.
 double stacked(const MemoryTimeline& timeline, std::size_t num_layers, std::size_t sample) {
   double sum = 0;
   for (std::size_t layer = 0; layer < num_layers; ++layer) {
@@ -218,8 +218,8 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   const auto at = [&](std::size_t sample, double bytes) {
     return Position{static_cast<double>(timeline.op_index[sample]), bytes};
   };
-  // Draws from the top layer down, each as one area from the bottom, so that a layer covers those
-  // above it.
+  // Draws from the top layer down, each as one area from the bottom, so that a layer covers the
+  // layers above it.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
     const SeriesStyle& style = kHolderStyles.at(layer);

@@ -29,7 +29,7 @@ std::optional<std::array<double, 2>> interval_of(
                     static_cast<double>((*interval)[1].count())};
 }
 
-// Adds the key if it explains any of the spots.
+// Adds the legend entry if it explains any of the spots.
 template <class Holds>
 void add_key(std::vector<Key>& legend, const std::vector<Spot>& spots, Holds holds, Key key) {
   if (std::any_of(spots.begin(), spots.end(), holds)) legend.push_back(std::move(key));

@@ -38,7 +38,7 @@ Range peaks_of(const Plane& chart) {
 
 Range steps_of(const Plane& chart) {
   // The axis spans the medians, and range_of() extends it to show the intervals. If all steps are
-  // alike, it extends the axis by at most this fraction of the slowest step.
+  // alike, range_of() extends the axis by at most this fraction of the slowest step.
   constexpr double kMinRoom = 0.02;
   double slowest = 0;
   std::vector<Estimate> steps;
@@ -99,7 +99,7 @@ void draw_steps(Picture& picture, const std::vector<Position>& corners) {
   picture.add(Path{corners, Paint::kBlue, Paint::kClear, 1, /*is_dashed=*/true});
 }
 
-// Returns the steps of a front. Each goes along a step time and then down at a peak.
+// Returns the steps of a front. Each step runs along a step time and then down at a peak.
 std::vector<std::array<Position, 3>> steps_through(std::vector<Position> corners,
                                                    const Plot& plot) {
   std::sort(corners.begin(), corners.end(),

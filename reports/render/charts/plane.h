@@ -15,7 +15,8 @@ namespace rematch::chart {
 
 // A plan on the plane. Positions are in bytes and nanoseconds.
 struct Spot {
-  std::optional<Position> predicted;  // drawn as a hollow marker with a line to the measured one
+  std::optional<Position> predicted;  // drawn as a hollow marker, with a line to the measured
+                                      // marker
   std::optional<Position> measured;
   std::optional<std::array<double, 2>> interval;  // interval of the measured step time
   MarkerKind kind = MarkerKind::kCircle;
@@ -38,7 +39,7 @@ struct Limit {
 struct Plane {
   std::string title;
   std::vector<Spot> spots;
-  std::vector<Position> front;  // corners of its steps, in bytes and nanoseconds
+  std::vector<Position> front;  // corners of the front's steps, in bytes and nanoseconds
   std::optional<Limit> limit;   // drawn as a line if near the spots, else in the legend
   std::vector<Key> legend;
 

@@ -35,7 +35,7 @@ struct Box {
 };
 
 // The role of a colour. picture.css has the values for light and dark surroundings. The hues remain
-// distinct for every kind of colour blindness, and by lightness in print.
+// distinct for every kind of colour blindness, and in print by their lightness.
 enum class Paint : std::uint8_t {
   kClear,
   kSurface,
@@ -55,7 +55,8 @@ enum class Paint : std::uint8_t {
 };
 inline constexpr int kNumPaints = 15;
 
-// A hint is shown when the mouse is over the shape, and read aloud. It may have several lines.
+// A hint is shown when the mouse is over the shape. Screen readers read it aloud. It may have
+// several lines.
 struct Path {
   std::vector<Position> corners;
   Paint stroke = Paint::kAxis;
@@ -113,13 +114,13 @@ struct Key {
 };
 
 struct Picture {
-  std::string title;  // read aloud; the title of a standalone picture
+  std::string title;  // text for screen readers; the title of a standalone picture
   double width = 0;
   double height = 0;
   std::vector<Shape> shapes = {};  // later shapes cover earlier shapes
   std::vector<Key> legend = {};
   // Text and markers grow by this factor, so that the picture stays legible when it shrinks on a
-  // narrow screen. The layout must leave room for that.
+  // narrow screen. The layout must leave room for the growth.
   double growth = 1;
 
   void add(Shape shape);
@@ -138,8 +139,8 @@ Box extent(const Shape& shape, double growth = 1);
 // them.
 std::vector<Box> covered_by(const Shape& shape, double growth = 1);
 
-// Estimates the width of text without a font engine. It uses DejaVu Sans, the widest of the usual
-// interface fonts, so what fits here fits in any of them.
+// Estimates the width of text without a font engine. Uses the widths of DejaVu Sans, the widest of
+// the usual interface fonts, so text that fits in it fits in any of them.
 double text_width(std::string_view text);
 
 // Cuts text that is wider than `width`, with an ellipsis.

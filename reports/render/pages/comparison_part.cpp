@@ -15,7 +15,7 @@ namespace rematch::page {
 namespace {
 
 constexpr std::size_t kMaxPanels = 24;
-constexpr std::size_t kMaxOpenPanels = 3;  // as many as a row of a wide screen holds
+constexpr std::size_t kMaxOpenPanels = 3;  // number of columns that a wide screen holds
 constexpr const char* kOrder = "baselines and the front first";
 
 const ComparedPoint* lowest_peak(const std::vector<ComparedPoint>& points) {
@@ -187,8 +187,8 @@ bool is_same_everywhere(const CompareRecord& record, Metric metric) {
   return is_measured;
 }
 
-// A chart that shows only ratios of 1 would take the room of the others. So its metric becomes a
-// sentence.
+// A chart that shows only ratios of 1 would take room from other charts. So a sentence replaces
+// such a chart.
 std::string add_ratios(const CompareRecord& record, std::vector<Figure>& figures) {
   std::string same;
   for (const Metric metric : kAll<Metric>) {

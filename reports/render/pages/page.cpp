@@ -89,8 +89,8 @@ std::string facts_of(const FrontRecord& record) {
   return facts + ranks_words(record);
 }
 
-// Up to this many comparisons of a sweep get their own part. Beyond it, only the overview has their
-// tables.
+// A sweep of at most this many comparisons has a part for each of them. In a larger sweep, only the
+// overview has their tables.
 constexpr std::size_t kMaxParts = 6;
 
 std::string sweep_heading(const SweepModel& model) {

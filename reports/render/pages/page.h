@@ -1,6 +1,6 @@
-// Renders reports, compare records and searched fronts as one HTML file. It needs no network and no
-// script, embeds its pictures, and supports light and dark screens from phone size up. All text
-// from files is escaped.
+// Renders reports, compare records and searched fronts as one HTML file. The file needs no network
+// and no script, embeds its pictures, and supports light and dark screens from phone size up. All
+// text from files is escaped.
 #pragma once
 
 #include <string>

@@ -19,18 +19,18 @@ Part comparison_part(const PolicyComparison& comparison, const Environment& envi
 // A compare record: verdict, ratios that differ, tables, explanations.
 Part compare_part(const CompareRecord& record);
 
-// A searched front: key figures, the front, its points and what they keep.
+// A searched front: key figures, the front, its points and what the points keep.
 Part front_part(const FrontRecord& record);
 
 // One model of a sweep: policies against axes as tables and heat maps, fronts side by side,
 // failures, and each comparison behind a fold. `anchors` holds the anchor of each shape's own part
-// elsewhere on the page. If it is empty, there is no such part: this part then has a folded table
-// for every comparison, under anchors that begin with `anchor`.
+// elsewhere on the page. If `anchors` is empty, shapes have no parts of their own. This part then
+// has a folded table for every comparison, under anchors that begin with `anchor`.
 Part sweep_part(const SweepModel& model, const std::string& anchor,
                 std::vector<std::string> anchors);
 
-// Adds heat maps of peak, step time and verdict, with a map for each combination of the axes but
-// the first. `anchors` holds the link target of each shape.
+// Adds heat maps of peak, step time and verdict, with a map for each combination of values of all
+// axes except the first. `anchors` holds the link target of each shape.
 void add_sweep_maps(const SweepModel& model, const std::vector<std::string>& anchors,
                     std::vector<Figure>& figures);
 

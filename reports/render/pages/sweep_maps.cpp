@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxOpenMaps = 6;
 constexpr std::size_t kMaxNarrowColumns = 3;
 
-// The cells of one policy at one place. There are several if only seeds differ.
+// The cells of one policy at one place. Several cells exist if only seeds differ.
 using Cells = std::vector<const SweepCell*>;
 
 int level_of(double ratio, const std::array<double, kStrongestHeat>& steps) {
@@ -128,7 +128,7 @@ std::string one_map(const SweepModel& model, const MapPlaces& places,
   return "<div>" + caption + heat_map(map) + "</div>\n";
 }
 
-// A figure with a map for each combination of the axes but the first.
+// A figure with a map for each combination of values of all axes except the first.
 struct MapFigure {
   const char* title;
   const char* words;

@@ -30,7 +30,8 @@ inline constexpr std::size_t kMaxEqualRows = 100;
 
 CompareGrids compare_grids(const CompareRecord& record);
 
-// Says for all rows together how many step times are unsure, and why. Empty if all are decided.
+// Says for all rows together how many step times are unsure, and why. Empty if no step time is
+// unsure.
 std::string noise_words(const CompareRecord& record);
 
 // Returns text such as "base.json (base, commit 0123456) and new.json (candidate, commit 89abcde

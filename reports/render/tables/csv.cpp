@@ -66,7 +66,7 @@ class Line {
   std::vector<std::string> cells_;
 };
 
-// The names that occur in any point, so that each gets a column.
+// The names that occur in any point. Each name gets a column.
 using Names = std::set<std::string>;
 
 void collect(const std::map<std::string, std::int64_t>& dimensions, Names& names) {

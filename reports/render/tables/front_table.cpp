@@ -179,7 +179,7 @@ table::Row measured_row(const std::string& name, const FrontPoint& point) {
           figures.status != "ok" || !figures.lost_to.empty()};
 }
 
-// Says if a family of baselines is ahead of the front's own points; empty if it is behind.
+// Says whether this family of baselines is ahead of the front's own points; empty if it is behind.
 std::string family_note(const MeasuredFamily& family, const FrontMeasurement& own) {
   std::vector<std::string> notes;
   if (family.predicted > own.predicted_hypervolume) notes.emplace_back("ahead in prediction");

@@ -12,7 +12,7 @@
 
 namespace rematch {
 
-// File arguments of the commands that take a front's points.
+// Files that become arguments of commands on a front's points.
 struct FrontFiles {
   std::string front;  // the stored front; may be empty
   // The trace of a user's own model, which Python runs. Empty if rematch runs the model.
@@ -23,7 +23,7 @@ std::string front_to_text(const FrontRecord& record, TableFormat format, std::si
                           const FrontFiles& files);
 
 // Tables of points, selected by index, and of baselines: peak, step time, and both compared with
-// none. The line below a row holds the plan as short_saves() describes it.
+// policy `none`. The line below a row holds the plan as short_saves() describes it.
 table::Grid points_grid(const FrontRecord& record, const std::vector<std::size_t>& shown);
 table::Grid baselines_grid(const FrontRecord& record);
 std::vector<std::size_t> every_point(const Front& front);
@@ -70,40 +70,42 @@ std::string reserve_words(const MemoryReserve& reserve);
 // fastest point within the device's memory.
 std::optional<std::size_t> lead_point(const FrontRecord& record);
 
-// Returns the index of the fastest point whose peak is at most `limit`; absent if all are larger.
+// Returns the index of the fastest point whose peak is at most `limit`; absent if all peaks are
+// larger.
 std::optional<std::size_t> fastest_within(const Front& front, Bytes limit);
 
-// Returns text such as "layers 0-5: keep ...", shortened if it is long. The front's file has all of
-// it.
+// Returns text such as "layers 0-5: keep ...", shortened if it is long. The front's file has the
+// full text.
 std::string short_saves(const FrontPoint& point);
 
 // Returns text such as "llama3_8b, bfloat16, batch 1, 8192 tokens, AdamW, on h100 (74.5 GiB)", and
-// the rank if there are several.
+// the rank if there are several ranks.
 std::string setting_words(const FrontRecord& record);
 // Returns text such as "; each of 8 ranks: tp=2,fsdp=4"; empty for one rank.
 std::string ranks_words(const FrontRecord& record);
 
 // Describes the fastest point within the requested limit, or within the device's memory: its
-// number, its figures and what it keeps. Says so if there is none. Empty if no limit is known.
+// number, its figures and what it keeps. Says so if no point is within the limit. Empty if no limit
+// is known.
 std::string lead_words(const FrontRecord& record);
 
 // Returns text such as "The knee, point 5: peak 41.6 GiB, step 785 ms". The text omits what the
-// point keeps; the front's file has that.
+// point keeps; the front's file describes it.
 std::string knee_words(const Front& front);
 
 // Returns text such as "6 of 56 plans worth having".
 std::string plans_words(const Front& front);
 
-// Says among which plans the front is optimal, or by how much plans that were not tried could be
-// better.
+// Says for which set of plans the front is optimal, or by how much plans that were not tried could
+// be better.
 std::string exactness_words(const FrontRecord& record);
 
 // Describes the link that priced the copies of offloading plans. Empty if plans do not offload.
 std::string offload_words(const FrontRecord& record);
 
 std::string hypervolume_words(const Front& front);
-// Says how much of the points' step times is communication, and how short steps become if it is
-// hidden. Empty if there is no communication or if it was not counted.
+// Says how much of the points' step times is communication, and how short steps become if
+// communication is hidden. Empty if there is no communication or if it was not counted.
 std::string communication_words(const FrontRecord& record);
 
 }  // namespace rematch

@@ -33,7 +33,7 @@ std::string from_to(const std::vector<nanoseconds>& times) {
   return low == high ? low : low + " to " + high;
 }
 
-// Returns the index of the point with these figures; absent if there is none.
+// Returns the index of the point with these figures; absent if no point has them.
 std::optional<std::size_t> index_of(const Front& front, const FrontPoint& sought) {
   for (std::size_t index = 0; index < front.points.size(); ++index) {
     const FrontPoint& point = front.points[index];
@@ -72,7 +72,7 @@ std::string memory_of(const FrontRecord& record) {
          reserve_words(*record.reserve) + ")";
 }
 
-// --reserve is subtracted from a budget too; the default reserve is not.
+// The value of --reserve is also subtracted from a budget; the default reserve is not.
 std::string budget_of(const FrontRecord& record) {
   std::string for_tensors = format_bytes(*record.budget);
   if (!record.reserve || !record.reserve->asked) return for_tensors;

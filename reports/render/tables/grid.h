@@ -1,5 +1,5 @@
-// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown.
-// Independent of what the cells mean.
+// Rows of cells with a line of words below each, laid out as ASCII columns or as Markdown. Does not
+// know what the cells mean.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct Column {
   std::string title;
   Alignment alignment = Alignment::kRight;
   // If the table would be too wide, columns move into the detail line, the highest number first. A
-  // column with 0 stays.
+  // column with number 0 never moves.
   int yields = 0;
 };
 

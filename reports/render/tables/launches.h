@@ -1,5 +1,5 @@
-// Kernel launches of a CUDA device, and the bytes that its allocator took. A dry device knows these
-// figures as well as a GPU does.
+// Kernel launches of a CUDA device, and the bytes that its allocator took. A dry device has the
+// same figures as a GPU.
 #pragma once
 
 #include <cstddef>

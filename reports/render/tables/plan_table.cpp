@@ -62,8 +62,7 @@ char letter_of(Treatment treatment) {
   return '?';
 }
 
-// Says which matmuls are kept if some are and some are not, because "every second" is easily
-// misread.
+// If only some matmuls are kept, says which ones, because "every second" is easily misread.
 std::string matmuls_text(const RegionType& type) {
   std::string text;
   std::string_view scope;
@@ -169,7 +168,7 @@ std::string kept_text(const Plan& plan, std::size_t index, const TypeFacts& fact
     if (op.treatment == Treatment::kRecompute) continue;
     table::Row& row = grid.rows.emplace_back(row_of(op));
     std::string& reason = row.cells.back();
-    reason = reason.substr(0, reason.find(", here "));  // the row states this itself
+    reason = reason.substr(0, reason.find(", here "));  // the row itself states the reason
   }
   std::string text = "\n";
   text += table::format_line(

@@ -1,5 +1,5 @@
 // A plan as text: which layers are checkpointed and kept, what happens to each op and why, and the
-// bytes and recomputed ops in total. As JSON: policies/catalogue/catalogue.h.
+// bytes and recomputed ops in total. policies/catalogue/describe.h has the same as JSON.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace rematch {
 
-// `note` is the policy's note, if the policy is known. Both throw std::invalid_argument if the plan
-// was made for a different model than the trace.
+// `note` is the policy's note, or empty. Both functions throw std::invalid_argument if the plan was
+// made for a different model than the trace.
 std::string plan_to_text(const Plan& plan, const Trace& trace, std::string_view note,
                          std::size_t width);
 // Shows only the ops that each kind of region keeps, and totals.

@@ -27,14 +27,14 @@ struct PredictedStep {
   std::optional<bool> fits;        // present if the memory of a card is known
 };
 
-// If a note says that a peak leaves something out, the peak is shown as "at least" that much.
+// If a note says that a peak leaves something out, the table shows the peak with "at least".
 // `words` stand above the table and name model, optimizer and rank.
 std::string predictions_to_text(const std::string& words, const std::vector<PredictedStep>& steps,
                                 std::size_t width);
 
 // Returns a table of the collectives and step times of predicted steps, with a line that explains
-// the columns. `profile` is the source of the step times; null if they have none. Empty if there
-// are neither collectives nor times.
+// the columns. `profile` is the source of the step times; null if the steps have no times. Empty if
+// there are neither collectives nor times.
 std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profile* profile,
                             std::size_t width);
 

@@ -13,12 +13,12 @@ struct ExplainedGrid {
   std::string words;  // explains the columns
 };
 
-// Returns a row for each point that has ranks, and a column for each kind of collective that any of
-// them ran: "forward/recompute/backward" per step on each rank. No rows if no point has ranks.
+// Returns a row for each point that has ranks, and a column for each kind of collective that any
+// point ran: "forward/recompute/backward" per step on each rank. No rows if no point has ranks.
 ExplainedGrid ranks_grid(const PolicyComparison& comparison);
 
-// Returns the points whose plan keeps tensors on the host: how much, and the copies. No rows if
-// there are none.
+// Returns a row for each point whose plan keeps tensors on the host, with the bytes and the copies.
+// No rows if no plan does.
 ExplainedGrid host_grid(const PolicyComparison& comparison);
 
 }  // namespace rematch

@@ -50,7 +50,7 @@ std::string change_cell(const ComparedPoint& compared) {
   return peak && none ? format_change(none->count, peak->count) : kNotMeasured;
 }
 
-// Returns the ratio to the reference; for the reference itself its time.
+// Returns the ratio to the reference, or for the reference itself its time.
 std::string step_cell(const PointRecord& point) {
   if (!point.time) return kNotMeasured;
   if (point.time->ratio && point.policy != point.time->ratio->reference) {
@@ -75,7 +75,7 @@ std::string parity_cell(const PointRecord& point) {
 }
 
 // Returns the allocator's peaks over timed steps, which may run different kernels than the counted
-// ones.
+// steps.
 std::string timed_peaks(const PointRecord& point) {
   if (!point.time || !point.time->peak_allocated || !point.time->peak_reserved) return "";
   return "; timed steps: " + format_bytes(*point.time->peak_allocated) + " allocated, " +
@@ -110,8 +110,8 @@ table::Row row_of(const ComparedPoint& compared) {
   return row;
 }
 
-// Returns the attention kernel of the timed steps if it differs from that of the counted ones; else
-// "".
+// Returns the attention kernel of the timed steps if it differs from the attention kernel of the
+// counted steps; else "".
 std::string timed_attention(const Report& report) {
   for (const PointRecord& point : report.points) {
     if (!point.time || point.time->attention_backend.empty()) continue;
@@ -218,7 +218,7 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
   }
   if (report.points.empty()) text += "The report has no points.\n\n";
   for (const std::string& words : footer(report)) text += paragraph(words);
-  // Not wrapped, so that it can be copied.
+  // The command is not wrapped, so that it can be copied.
   if (!report.provenance.reproduce.empty()) {
     text += "Reproduce with: " + reproduce_line(report.provenance.reproduce, format) + "\n";
   }

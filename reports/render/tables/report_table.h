@@ -1,5 +1,5 @@
-// The comparison of a report's policies as a table: what each executed, its peak, its cost in time,
-// and a verdict in words. Every point has a row, including failed ones.
+// The comparison of a report's policies as a table. A row has the ops that a policy executed, its
+// peak, its cost in time, and a verdict in words. Every point has a row, including failed ones.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ std::string render_table(const Report& report, TableFormat format, std::size_t w
 table::Grid comparison_grid(const PolicyComparison& comparison);
 
 // Returns text such as "1 of 7 points did not finish: save_compute on_demand (oom at 90.0 MiB).";
-// empty if all did.
+// empty if all points finished.
 std::string failure_words(const PolicyComparison& comparison);
 
 // Returns text such as "AMD EPYC, 2 threads, LibTorch 2.11.0"; empty if nothing is known.
