@@ -25,8 +25,9 @@ struct Batch {
   std::vector<at::Tensor> tensors;
 };
 
-// Runs one block by calling `block(x)`. A caller can use this to apply another checkpointing scheme
-// to a model's blocks. `block` stays valid while the model lives and may be called repeatedly.
+// Runs one block by calling `block(x)`. A caller can set a wrapper to apply another checkpointing
+// scheme to a model's blocks. `block` stays valid while the model lives and may be called
+// repeatedly.
 using BlockWrapper = std::function<at::Tensor(
     const std::function<at::Tensor(const at::Tensor&)>& block, const at::Tensor& x)>;
 
@@ -67,8 +68,8 @@ class Model {
 // and constants, such as rotary tables.
 std::unique_ptr<Model> make_model(const ModelSpec& spec, at::Device device);
 
-// The source of training batches. It is deterministic: step i gives the same batch on every device,
-// in every process.
+// The source of training batches. The source is deterministic: step i gives the same batch on every
+// device, in every process.
 class DataSource {
  public:
   virtual ~DataSource() = default;

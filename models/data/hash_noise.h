@@ -15,9 +15,9 @@ constexpr std::uint64_t stream_counter(std::uint64_t seed, std::string_view stre
   return splitmix64(splitmix64(seed ^ fnv1a64(stream)) ^ static_cast<std::uint64_t>(step));
 }
 
-// Approximates a standard normal with mean 0 and variance 1, within +-4.9. It sums the eight 16-bit
-// lanes of two hashes and centres the sum, which is exact in float32. It then multiplies by sqrt(12
-// / 8) / 65536, rounded to float32.
+// Approximates a standard normal with mean 0 and variance 1, within +-4.9. Sums the eight 16-bit
+// lanes of two hashes and centres the sum, which is exact in float32. Then multiplies by sqrt(12 /
+// 8) / 65536, rounded to float32.
 constexpr float hash_to_normal(std::uint64_t counter) {
   constexpr float kScale = 0x1.3988e2p-16F;
   const std::uint64_t hashes[] = {splitmix64(counter), splitmix64(~counter)};

@@ -27,15 +27,15 @@ double score_scale(double query_dim) {
 }
 
 // DeepSeek's multi-head latent attention. Keys and values are made from one narrow latent, and all
-// heads share one rotated part of the keys. Value heads are narrower than query heads. They are
-// padded to the same width, so that one attention op suffices.
+// heads share one rotated part of the keys. Value heads are narrower than query heads. This layer
+// pads the values to the width of the queries, so that one attention op suffices.
 class LatentAttention {
  public:
   // Creates the parameters `name`.wq, .wkv_a, .kv_norm, .wkv_b and .wo.
   LatentAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
   // Opens scope "attention". x_TD has batch * tokens rows: all tokens of the first sequence, then
-  // those of the next.
+  // all tokens of the next.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:

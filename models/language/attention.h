@@ -16,8 +16,8 @@ class GroupedQueryAttention {
   GroupedQueryAttention(Parameters& parameters, const std::string& name, const ModelSpec& spec);
 
   // Opens scope "attention". x_TD has batch * tokens rows: all tokens of the first sequence, then
-  // those of the next. Under ulysses the sequences hold only this rank's tokens. Under sp x_TD has
-  // only this rank's share of the rows.
+  // all tokens of the next. Under ulysses the sequences hold only this rank's tokens. Under sp x_TD
+  // has only this rank's share of the rows.
   at::Tensor forward(const at::Tensor& x_TD, const RotaryTable& table) const;
 
  private:

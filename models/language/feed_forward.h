@@ -37,8 +37,8 @@ enum class ScoreApplied : std::uint8_t { kBeforeExperts, kAfterExperts };
 // A mixture of experts in place of a feed-forward. A router sends every token to k experts; one
 // shared expert sees all tokens. No token is dropped, and the host does not wait for the routing.
 // The k copies of each token are sorted by expert. Shapes and ops therefore never depend on the
-// data; only the ends of the experts' rows do. Source: torchtitan's models/common/moe.py, without
-// its load-balancing bias.
+// data. Only the positions where each expert's rows end depend on it. Source: torchtitan's
+// models/common/moe.py, without its load-balancing bias.
 //
 // Under ep a rank holds a share of the routed experts, and their number of rows depends on the
 // data. Under tp the shared expert is split, and every rank holds all routed experts. With sp each

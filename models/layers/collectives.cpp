@@ -21,8 +21,8 @@ at::Tensor reduced(const at::Tensor& x, const RankAxis& axis) {
 }
 // Collectives need each rank's rows to be contiguous. In a batch every rank has tokens of every
 // sequence, so rows must be reordered. The rows of a batch of one are in order, so no op copies
-// them. The copy is made by clone. Below autograd, `contiguous` is one op that may return its
-// argument, and then no tensor would own the bytes.
+// them. Otherwise `clone` copies the rows. Below autograd, `contiguous` is one op that may return
+// its argument, so no tensor would own the bytes.
 bool is_batched(const at::Tensor& x) { return x.dim() == 3; }
 at::Tensor batch_first(at::Tensor x, std::int64_t num_ranks) {  // [n B, S, D] -> [B, N, D]
   const std::int64_t batch = x.size(0) / num_ranks, tokens = x.size(1);

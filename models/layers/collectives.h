@@ -1,5 +1,5 @@
-// Differentiable collectives along one axis of a layout. On an axis of one rank each returns its
-// argument and runs no op.
+// Differentiable collectives along one axis of a layout. On an axis of one rank, each function
+// returns its argument and runs no op.
 //
 // Note [Gradients under a layout]
 // Ranks that hold the same result hold the same gradient of that result. Ranks that hold parts of a
@@ -24,14 +24,14 @@ at::Tensor reduce(at::Tensor x, const RankAxis& axis);
 // that are split by outputs.
 at::Tensor copy(at::Tensor x, const RankAxis& axis);
 
-// The next four functions work along the tokens, those of rank 0 first. Tokens are the rows of a
-// matrix, or dimension 1 of a batch of sequences [B, S, D]. gather() concatenates all ranks' rows.
-// In backward it sums the gradient over the ranks, and each rank keeps its rows.
+// The next four functions work along the tokens. The tokens of rank 0 come first. Tokens are the
+// rows of a matrix, or dimension 1 of a batch of sequences [B, S, D]. gather() concatenates all
+// ranks' rows. In backward it sums the gradient over the ranks, and each rank keeps its rows.
 at::Tensor gather(at::Tensor x, const RankAxis& axis);
 // Sums over the ranks, and each rank keeps its rows. Backward gathers the gradient.
 at::Tensor scatter(at::Tensor x, const RankAxis& axis);
 // Concatenates all ranks' rows for a computation that every rank repeats. The gradient is then the
-// same on all ranks, so in backward each rank keeps its rows of it.
+// same on all ranks, so in backward each rank keeps its rows of the gradient.
 at::Tensor gather_alike(at::Tensor x, const RankAxis& axis);
 // Copies this rank's rows of a tensor that is the same on all ranks. Backward gathers the gradient.
 at::Tensor own_rows(at::Tensor x, const RankAxis& axis);
@@ -47,7 +47,7 @@ at::Tensor tokens_to_heads(at::Tensor x, const RankAxis& axis);
 at::Tensor heads_to_tokens(at::Tensor x, const RankAxis& axis);
 
 // Gathers flat shards of parameters with one collective. In backward one collective averages the
-// gradients over the ranks and scatters them. Shards that need no gradient get none.
+// gradients over the ranks and scatters them. Shards that need no gradient get no gradient.
 std::vector<at::Tensor> gather_shards(const std::vector<at::Tensor>& shards, const RankAxis& axis);
 
 // enter() and leave() enclose a part whose linears are split over `axis`. If tokens are split too,

@@ -1,5 +1,5 @@
 // Counter-based pseudo-random integers: the same in every language and on every machine, and every
-// element is computed on its own. They are used for parameters and synthetic data; training never
+// element is computed on its own. Parameters and synthetic data use these integers; training never
 // draws from them.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Linear layers and dropout: their parameters and op streams. A linear without a bias is `t mm`,
 // with a bias `t addmm`. An adapted linear adds a low-rank adapter to a frozen weight (LoRA, Hu et
-// al. 2021). Dropout is one op, `native_dropout`. It draws from the device's default generator, so
-// a recompute must draw from the same state again.
+// al. 2021). Dropout is one op, `native_dropout`. The op draws from the device's default generator,
+// so a recompute must draw from the same state again.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace rematch {
 // The part of a linear that a rank of a tensor-parallel layout holds: all of it, a share of the
 // outputs (column-parallel), or a share of the inputs (row-parallel). For kByInputs the ranks'
 // results must be summed: see leave() in layers/collectives.h. kShared is a whole linear whose
-// outputs feed only this rank's heads, so its gradients are partial. Without tp the four are equal.
+// outputs feed only this rank's heads, so its gradients are partial. Without tp, all four kinds are
+// equal.
 enum class LinearSplit : std::uint8_t { kWhole, kByOutputs, kByInputs, kShared };
 
 struct Linear {
@@ -25,7 +26,7 @@ struct Linear {
 enum class Bias : bool { kNo, kYes };
 
 // Creates the parameters `name`.weight and, with Bias::kYes, `name`.bias. Values are uniform within
-// 1 / sqrt(inputs). The widths are those of the whole linear.
+// 1 / sqrt(inputs). The widths are the widths of the whole linear.
 Linear make_linear(Parameters& parameters, const std::string& name, std::int64_t inputs,
                    std::int64_t outputs, Bias bias, LinearSplit split = LinearSplit::kWhole);
 

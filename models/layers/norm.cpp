@@ -36,8 +36,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, O
   return at::mul(normalised, weight);
 }
 
-// Every rank's result depends on the sum of squares. Therefore copy() sums that sum's gradient over
-// the ranks in backward.
+// Every rank's result depends on the sum of squares. Therefore copy() sums the gradient of the sum
+// of squares over the ranks in backward.
 at::Tensor split_rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                           const RankAxis& axis) {
   const at::Tensor wide = x.to(at::kFloat);

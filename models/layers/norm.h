@@ -10,8 +10,8 @@ namespace rematch {
 
 // Returns x * rsqrt(mean(x^2, last dim) + eps) * weight. The ops are `pow mean add rsqrt mul mul`.
 // If x is bfloat16, the statistics are float32 and the product with the weight is bfloat16, as in
-// Llama 3. An undefined weight means no weight. With fused ops, `rematch::rms_norm` computes all
-// this and rounds the product once.
+// Llama 3. An undefined weight means no weight. With fused ops, `rematch::rms_norm` replaces these
+// ops and rounds the product once.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     Ops ops = Ops::kEager);
 

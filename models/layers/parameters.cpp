@@ -206,7 +206,8 @@ Weight Parameters::make(const std::string& name, at::IntArrayRef sizes, InitialV
 
 // Under fsdp the gradients are already means over the ranks of fsdp. Ranks of ulysses and ep have
 // different losses, so all gradients are averaged over those ranks. The exception is experts under
-// ep: their gradients already hold the sum over all ranks' rows, so they are only divided.
+// ep. Their gradients already hold the sum over all ranks' rows, so these gradients are only
+// divided.
 void Parameters::finish_gradients() const {
   std::vector<at::Tensor> all, not_experts, experts, partial;
   for (std::size_t i = 0; i < list_.size(); ++i) {

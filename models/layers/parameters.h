@@ -9,12 +9,11 @@
 // double and rounded to float32. If centre is 1, `amplitude` is 2^-3. So at most one rounding
 // happens. bfloat16 parameters hold that value rounded to nearest, ties to even.
 //
-// Note [Shards of parameters]
-// A rank holds the piece of a parameter that its layout assigns to it. tp and ep assign a part
-// along one dimension. fsdp assigns a flat piece of that part, ceil(elements / ranks) long and
-// padded with zeros. All pieces of a top-level scope ("embed", "blocks.3", "head") are gathered at
-// once at its start, so that a region around the scope's ops can gather them again. They are
-// dropped at its end.
+// Note [Shards of parameters] A rank holds the piece of a parameter that its layout assigns to it.
+// tp and ep assign a part along one dimension. fsdp assigns a flat piece of that part,
+// ceil(elements / ranks) long and padded with zeros. All pieces of a top-level scope ("embed",
+// "blocks.3", "head") are gathered at once at its start, so that a region around the scope's ops
+// can gather them again. The gathered pieces are dropped at the end of the scope.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -93,8 +92,8 @@ class ScopeWeights {
 };
 
 // The weights of a scope have values while this object lives. Without fsdp the weights always have
-// values, and this object runs no op. Under fsdp it runs one collective for the trained weights,
-// one for the frozen weights, and a view for each weight.
+// values, and this object runs no op. Under fsdp, this object runs one collective for the trained
+// weights, one for the frozen weights, and a view for each weight.
 class GatheredWeights {
  public:
   explicit GatheredWeights(const ScopeWeights& weights);
@@ -114,7 +113,8 @@ class Parameters {
   Parameters(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
 
   // Adds a leaf. The leaf requires grad unless weights are frozen. On meta it has no data;
-  // elsewhere its values come from the hash of its name. `sizes` are those of the whole parameter.
+  // elsewhere its values come from the hash of its name. `sizes` are the sizes of the whole
+  // parameter.
   Weight add(const std::string& name, at::IntArrayRef sizes, InitialValues values,
              const Held& held = {});
   // Adds a leaf that requires grad even if weights are frozen.

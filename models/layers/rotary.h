@@ -29,8 +29,8 @@ struct RotaryAxis {
 // Returns theta^(-2i / head_dim) for each pair i.
 std::vector<double> rotary_frequencies(std::int64_t head_dim, double theta);
 
-// Concatenates the pairs of the axes: all pairs of the first axis, then those of the next. All axes
-// have the same number of positions. On meta the table has no data.
+// Concatenates the pairs of the axes: all pairs of the first axis, then all pairs of the next. All
+// axes have the same number of positions. On meta the table has no data.
 RotaryTable make_rotary_table(const std::vector<RotaryAxis>& axes, at::Device device);
 
 // Makes a table for any other rule. angle(token, pair) returns the rotation of the pair at the
@@ -52,7 +52,7 @@ RotaryTable make_yarn_table(std::int64_t num_tokens, std::int64_t rope_dim, at::
 
 // Rotates x_BSHD in float32 and returns x's dtype. The ops are `view unbind mul mul sub mul mul add
 // stack view`. x must be contiguous within each head. With fused ops, `rematch::rope` replaces all
-// of them.
+// these ops.
 at::Tensor apply_rotary(const at::Tensor& x_BSHD, const RotaryTable& table, Ops ops = Ops::kEager);
 
 }  // namespace rematch

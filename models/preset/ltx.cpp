@@ -1,5 +1,5 @@
 // LTX-Video. Its VAE turns F frames into 1 + (F-1)/8 latent frames and divides height and width by
-// 32. It has no patches.
+// 32. LTX-Video has no patches.
 #include "models/preset/family.h"
 
 namespace rematch::preset {

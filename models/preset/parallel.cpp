@@ -13,7 +13,7 @@ namespace {
 using preset::Checked;
 using preset::Dimensions;
 
-// The axes, from the fastest-varying to the slowest-varying one: see Note [Ranks of a layout].
+// The axes, from the fastest-varying to the slowest-varying axis: see Note [Ranks of a layout].
 constexpr std::array<std::string_view, 4> kAxes = {"tp", "ulysses", "ep", "fsdp"};
 
 bool is_switch(const DimensionEntry& entry) { return entry.minimum == 0; }

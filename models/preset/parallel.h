@@ -8,10 +8,9 @@
 //   balanced_routing  every expert gets the same number of rows, regardless of the router's scores;
 //              for benchmarks
 //
-// Note [Ranks of a layout]
-// The world has fsdp x ep x ulysses x tp ranks. The position along tp varies fastest, that along
-// fsdp slowest. Ranks that differ only in tp or ulysses see the same batch. Other ranks see
-// different batches.
+// Note [Ranks of a layout] The world has fsdp x ep x ulysses x tp ranks. The position along tp
+// varies fastest, and the position along fsdp slowest. Ranks that differ only in tp or ulysses see
+// the same batch. Other ranks see different batches.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The names of scopes. They are a contract: models open their scopes by these names, and policies
-// match them. The table in models/README.md explains each name; a test compares the two.
+// The names of scopes. The names are a contract: models open their scopes by these names, and
+// policies match them. The table in models/README.md explains each name; a test compares the two.
 #pragma once
 
 #include <array>

@@ -9,8 +9,8 @@
 namespace rematch {
 
 // Is notified when scopes open and close on the thread on which it is installed. `index` is the
-// layer index of a block scope: `blocks.3` opens with name "blocks" and index 3. For other scopes
-// it is absent.
+// layer index of a block scope: `blocks.3` opens with name "blocks" and index 3. For other scopes,
+// `index` is absent.
 class ScopeListener {
  public:
   virtual ~ScopeListener() = default;

@@ -151,8 +151,8 @@ class VideoModel final : public Model {
   }
 
   // Interpolates from latents to noise at the flow time, and cuts the result into patches, whose
-  // values are ordered (c, y, x). Wan uses a convolution here. A linear over unfolded patches is
-  // equal to it, because the convolution's kernel is as large as its stride.
+  // values are ordered (c, y, x). Wan uses a convolution here. A linear over unfolded patches
+  // equals this convolution, because its kernel is as large as its stride.
   at::Tensor embed_video(const at::Tensor& latents, const at::Tensor& noise,
                          const at::Tensor& time_B) const {
     const Scope scope(scope_names::kPatch);
