@@ -37,15 +37,15 @@ AttentionBackend choose_backend(const at::Tensor& q, const Attention& how) {
   return AttentionBackend::kMath;
 }
 
-// Lays out the gradient as [batch, tokens, heads, head_dim] in memory. Every backend but cuDNN
-// makes it that way, and later ops clone or view depending on strides.
+// Lays out the gradient as [batch, tokens, heads, head_dim] in memory. Every backend except cuDNN
+// uses this layout, and later ops clone or view depending on strides.
 at::Tensor laid_out(const at::Tensor& grad_BHTD) {
   return grad_BHTD.transpose(1, 2).contiguous().transpose(1, 2);
 }
 
 // Stands for the generator's seed or offset, which kernels do not read without dropout. cuDNN's
-// backward needs it on q's device. The other backends need it on the CPU, as their forward returns
-// it.
+// backward needs this tensor on q's device. The other backends need it on the CPU, where their
+// forward returns it.
 at::Tensor no_philox(at::Device device = at::kCPU) {
   return at::empty({}, at::TensorOptions().dtype(at::kLong).device(device));
 }
@@ -72,8 +72,8 @@ std::optional<at::Tensor> efficient_bias(const at::Tensor& q, const at::Tensor& 
   return full_mask(how.mask, q, k);
 }
 
-// The memory-efficient kernel needs a key head for each query head, so this repeats each key head
-// for the query heads that share it.
+// The memory-efficient kernel needs a key head for each query head, so this function repeats each
+// key head for the query heads that share it.
 at::Tensor repeat_heads(const at::Tensor& x_BGTD, std::int64_t num_heads) {
   const std::int64_t groups = x_BGTD.size(1);
   if (groups == num_heads) return x_BGTD;

@@ -78,7 +78,8 @@ AttentionBackward math_attention_backward(const at::Tensor& grad_out, const at::
       scores_BHST(q, k, how).sub_(logsumexp.unsqueeze(-1)).exp_().view(grouped);
   const at::Tensor grad_rows = rows_of(grad_out, k);
   const at::Tensor grad_v = at::matmul(shares.transpose(2, 3), grad_rows);
-  // Gradient of softmax: each share times the excess of its gradient over the row's mean.
+  // The gradient of softmax: each probability times the difference of its gradient and the row's
+  // mean gradient, weighted by probability.
   const at::Tensor mean = (grad_rows * rows_of(out, k)).sum(-1, /*keepdim=*/true);
   at::Tensor grad_scores = at::matmul(grad_rows, wide(v).transpose(2, 3));
   grad_scores = grad_scores.sub_(mean).mul_(shares).mul_(scale_of(q, how));

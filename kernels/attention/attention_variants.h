@@ -1,5 +1,5 @@
-// The implementations of softmax(q k^T scale + mask) v. The ops choose one of them. Private to this
-// folder.
+// The implementations of softmax(q k^T scale + mask) v. The ops choose one implementation. Private
+// to this folder.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -18,17 +18,17 @@ enum class AttentionBackend : std::uint8_t { kFlash, kCudnn, kEfficient, kMath }
 std::string_view to_string(AttentionBackend backend);
 std::optional<AttentionBackend> attention_backend_from_string(std::string_view name);
 
-// Returns the backends that support the dtype on the device, the default first. Meta tensors run
-// nothing, so for them it returns the CPU's.
+// Returns the backends that support the dtype on the device, the default first. Kernels do not run
+// on meta tensors, so for device meta returns the backends of the CPU.
 std::vector<AttentionBackend> attention_backends(c10::DeviceType device, c10::ScalarType dtype);
 
 // Selects a backend. On CUDA, masked attention has no flash or cuDNN kernel. If kMath is selected,
-// masked attention runs the composed kernel. With any other backend it runs the memory-efficient
-// kernel.
+// masked attention runs the composed kernel. With any other backend, masked attention runs the
+// memory-efficient kernel.
 void use_attention_backend(AttentionBackend backend);
 
-// Returns the backend that the last use_attention_backend() call selected, or the one that LibTorch
-// has chosen since then.
+// Returns the backend that the last use_attention_backend() call selected, or the backend that
+// LibTorch has chosen since then.
 AttentionBackend attention_backend_in_use();
 
 // Leaves the choice to LibTorch: the first unmasked attention op on CUDA asks libtorch_attention().
@@ -36,9 +36,9 @@ AttentionBackend attention_backend_in_use();
 void let_libtorch_choose_attention();
 
 // Returns the backend that LibTorch's scaled_dot_product_attention would run on these CUDA tensors
-// if all backends were enabled. On sm_90 and sm_100 that is cuDNN, elsewhere flash, if the backend
-// supports the dtype and head width. In deterministic mode it is never cuDNN. Leaves all backends
-// enabled.
+// if all backends were enabled. On sm_90 and sm_100 this is cuDNN, and on other cards flash, if the
+// backend supports the dtype and head width. In deterministic mode, the result is never cuDNN.
+// Leaves all backends enabled.
 AttentionBackend libtorch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                     bool causal);
 

@@ -1,6 +1,6 @@
 // Functional collectives, each followed by its wait: `_c10d_functional::NAME wait_tensor` at the
-// dispatcher, on the process group registered under `group`. They have no gradients: models/layers
-// defines those.
+// dispatcher, on the process group registered under `group`. The collectives have no gradients:
+// models/layers defines the gradients.
 //
 // On meta the collectives need no group. A program that links this library can run a rank of any
 // world in one process.

@@ -1,7 +1,7 @@
-// A linear head and the cross-entropy of its logits as one op on every device. It works on chunks
-// of the vocabulary, so the logits of all classes never exist at once. The ops are
+// A linear head and the cross-entropy of its logits as one op on every device. The op works on
+// chunks of the vocabulary, so the logits of all classes never exist at once. The ops are
 // rematch::linear_cross_entropy and rematch::linear_cross_entropy_backward; backward computes the
-// logits again. It draws no random numbers and saves its inputs and one logsumexp per token.
+// logits again. The op draws no random numbers and saves its inputs and one logsumexp per token.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -10,9 +10,9 @@ namespace rematch::fused {
 
 // Mean over tokens of logsumexp(x W^T) - (x W^T)[target]. x_TD and weight_VD have one dtype:
 // float32, bfloat16 or float64. target_T is int64 in [0, V). The loss is a float32 scalar, or
-// float64 for float64. Logits have x's dtype, all later values the loss's. Differentiable once.
-// Throws c10::Error if shapes or dtypes do not fit, and on the CPU if a target is out of range. On
-// CUDA such a target makes the loss NaN.
+// float64 for float64. Logits have x's dtype, and all later values have the loss's dtype.
+// Differentiable once. Throws c10::Error if shapes or dtypes do not fit, and on the CPU if a target
+// is out of range. On CUDA such a target makes the loss NaN.
 at::Tensor linear_cross_entropy(const at::Tensor& x_TD, const at::Tensor& weight_VD,
                                 const at::Tensor& target_T);
 
@@ -22,7 +22,7 @@ namespace rematch::kernels {
 
 // Dense logits [rows, width] of the classes first, first + 1, ... For each row, `maximum` holds the
 // largest logit up to this chunk, and `sum` the sum of exp(logit - maximum). `target_logit` holds
-// the target's logit once its chunk was seen. The kernel updates all three. Their type is the one
+// the target's logit once its chunk was seen. The kernel updates all three. Their type is the type
 // in which sums are computed.
 struct LogitChunk {
   Element element;

@@ -1,5 +1,5 @@
 // Adaptive modulation as one op on every device: rematch::modulate and rematch::modulate_backward.
-// It draws no random numbers and saves only x and scale.
+// The op draws no random numbers and saves only x and scale.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -7,8 +7,8 @@
 namespace rematch::fused {
 
 // Returns x_BND * (1 + scale_B1D) + shift_B1D as `dtype`. x, shift and scale have one dtype:
-// float32, bfloat16 or float64. `dtype` is the same, or bfloat16 for float32. The result is
-// contiguous and rounded once. Differentiable once. Throws c10::Error if shapes or dtypes do not
+// float32, bfloat16 or float64. `dtype` is the same dtype, or bfloat16 if x is float32. The result
+// is contiguous and rounded once. Differentiable once. Throws c10::Error if shapes or dtypes do not
 // fit.
 at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
                     const at::Tensor& scale_B1D, c10::ScalarType dtype);
@@ -18,8 +18,8 @@ at::Tensor modulate(const at::Tensor& x_BND, const at::Tensor& shift_B1D,
 namespace rematch::kernels {
 
 // x and out are dense [batch, rows, width]. A table has one row of `width` elements per batch; its
-// stride is the distance between batches. `element` is the type of x and the tables; `out_element`
-// is the same, or kBFloat16 for kFloat32.
+// stride is the distance between batches. `element` is the type of x and the tables. `out_element`
+// is the same type, or kBFloat16 if `element` is kFloat32.
 struct Modulate {
   Element element, out_element;
   std::int64_t batch, rows, width;
@@ -31,7 +31,7 @@ struct Modulate {
 };
 
 // Gradients are dense. `partial` has room for 2 x batch x num_row_blocks(rows) x width sums: first
-// those of grad_shift, then those of grad_scale.
+// the sums of grad_shift, then the sums of grad_scale.
 struct ModulateBackward {
   Modulate forward;      // backward does not read shift and out
   const void* grad_out;  // dense; its elements have type out_element

@@ -18,7 +18,7 @@ struct RowSums {
   Sum products;
 };
 
-// Loads lanes, or sets all of them to `missing` if there is nothing to load.
+// Loads lanes, or sets all lanes to `missing` if there is nothing to load.
 template <int kCount, typename T>
 __device__ void load_or(SumOf<T> missing, const T* from, int first, SumOf<T> (&to)[kCount]) {
   if (from != nullptr) return load_lanes(from + first, to);
@@ -49,8 +49,8 @@ __global__ void rematch_rms_norm_forward(RmsNorm op) {
 }
 
 // How many blocks share the registers of one multiprocessor while a thread makes at most two
-// accesses per row. On an H100 two or three blocks took a quarter longer, and five took a twentieth
-// longer.
+// accesses per row. On an H100, kernels took a quarter longer with two or three blocks, and a
+// twentieth longer with five.
 inline constexpr int kBlocksOnProcessor = 4;
 
 // Uses the formulas of the CPU kernel: grad_x = r grad_y w - x r^3 mean(grad_y w x), and

@@ -1,5 +1,5 @@
-// RMSNorm as one op on every device: rematch::rms_norm and rematch::rms_norm_backward. It draws no
-// random numbers and saves only its inputs.
+// RMSNorm as one op on every device: rematch::rms_norm and rematch::rms_norm_backward. The op draws
+// no random numbers and saves only its inputs.
 #pragma once
 
 #include "kernels/op/kernel.h"

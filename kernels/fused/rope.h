@@ -1,5 +1,5 @@
-// Rotary position embedding as one op on every device: rematch::rope and rematch::rope_backward. It
-// draws no random numbers and saves only the table.
+// Rotary position embedding as one op on every device: rematch::rope and rematch::rope_backward.
+// The op draws no random numbers and saves only the table.
 #pragma once
 
 #include "kernels/op/kernel.h"
@@ -7,9 +7,9 @@
 namespace rematch::fused {
 
 // Rotates each pair (2i, 2i+1) of x_BSHD by its token's angle. cosine and sine are float32
-// constants, [S, 1, D / 2]; the angles may come from one axis or from a video's three. x is float32
-// or bfloat16, rotated in float32, or float64, rotated in float64. The result is contiguous.
-// Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
+// constants, [S, 1, D / 2]; the angles may come from one axis or from the three axes of a video. x
+// is float32 or bfloat16 and is rotated in float32, or x is float64 and is rotated in float64. The
+// result is contiguous. Differentiable once. Throws c10::Error if shapes or dtypes do not fit.
 at::Tensor rope(const at::Tensor& x_BSHD, const at::Tensor& cosine, const at::Tensor& sine);
 
 }  // namespace rematch::fused

@@ -1,5 +1,5 @@
 // The gate of SwiGLU as one op on every device: rematch::silu_mul and rematch::silu_mul_backward.
-// It draws no random numbers and saves only its inputs.
+// The op draws no random numbers and saves only its inputs.
 #pragma once
 
 #include "kernels/op/kernel.h"

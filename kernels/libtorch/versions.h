@@ -6,8 +6,8 @@
 // - 2.12: functional collectives take groups of any type, not strings. Meta kernels are boxed.
 // - 2.13: get_current_node() returns an intrusive_ptr. Callers write `auto`.
 // - 2.15: functional collectives take reductions of any type. Meta kernels are boxed.
-// - All: at::Context has different flags in each version. They are copied as bytes, up to the table
-//   that follows them.
+// - All: at::Context has different flags in each version. The flags are copied as bytes, up to the
+//   table that follows them.
 #pragma once
 
 #include <c10/core/DispatchKey.h>
@@ -31,7 +31,7 @@ constexpr bool kFakeIsBelowPython = c10::DispatchKey::Fake < c10::DispatchKey::P
 static_assert(kFakeIsBelowPython == (TORCH_VERSION_MINOR >= 13),
               "dispatch key Fake has another place among the keys than this version is known for");
 
-// From 2.13 on a Node is held by c10::intrusive_ptr, before by std::shared_ptr.
+// From 2.13 on, c10::intrusive_ptr holds a Node; before 2.13, std::shared_ptr does.
 using NodePointer = decltype(torch::autograd::Edge::function);
 
 template <class SomeNode>

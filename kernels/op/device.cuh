@@ -1,7 +1,7 @@
 // Shared by the CUDA kernels of fused ops: elements widened to the type of sums, and sums over a
 // block of threads. Sums have a fixed order, so that bits repeat. A kernel's name begins with
-// rematch_ and says what the kernel does, because activity records contain nothing else about it,
-// and kernel classes depend on it.
+// rematch_ and says what the kernel does, because activity records identify a kernel only by its
+// name, and kernel classes depend on the name.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -127,8 +127,8 @@ void with_lanes(bool wide, const Function& f) {
 
 // Combines values over all threads of the block and returns the result to every thread. All threads
 // must call this function. A row of threads combines the columns, then each thread combines the
-// row. This needs two barriers. The next call needs no third one, because it writes `row` only
-// after its first barrier.
+// row. One call needs two barriers. Consecutive calls need no barrier between them, because a call
+// writes `row` only after its first barrier.
 template <typename Value, typename Combine>
 __device__ Value block_reduce(Value value, const Combine& combine) {
   constexpr int kRow = 16;

@@ -17,8 +17,8 @@ namespace rematch::kernels {
 
 enum class Element : std::uint8_t { kFloat32, kBFloat16, kFloat64 };
 
-// The number of rows that share one partial sum for each column. It is fixed, so that bits do not
-// depend on the number of threads.
+// The number of rows that share one partial sum for each column. The number is fixed, so that bits
+// do not depend on the number of threads.
 inline constexpr std::int64_t kRowsInBlock = 32;
 
 inline std::int64_t num_row_blocks(std::int64_t rows) {

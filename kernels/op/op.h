@@ -29,7 +29,7 @@ struct Saved {
 struct Derivative {
   std::vector<at::Tensor> inputs;  // inputs that can have a gradient
   std::vector<at::Tensor> kept;    // tensors that the formula reads
-  // Returns the gradients of the inputs, in their order; undefined for an input without one.
+  // Returns the gradients of the inputs, in their order; undefined for an input without a gradient.
   std::function<std::vector<at::Tensor>(const Saved&)> formula;
   // True if the formula reads the op's first output. If false, as in most ops, backward does not
   // keep that output alive.
@@ -61,8 +61,8 @@ void launch(c10::Device device, const Arguments& arguments);
 // Throws c10::Error, which names the op, unless the dtype is float32, bfloat16 or float64.
 Element element_of(const at::Tensor& tensor, const char* op);
 
-// Returns `tensor` if elements of its last dimension are adjacent, otherwise a contiguous copy. On
-// meta it returns `tensor`.
+// Returns `tensor` if elements of its last dimension are adjacent, otherwise a contiguous copy.
+// Returns `tensor` itself on device meta.
 at::Tensor with_dense_rows(const at::Tensor& tensor);
 
 // The dtype in which elements of this type are summed.
@@ -71,7 +71,7 @@ at::ScalarType sum_dtype(at::ScalarType type);
 enum class Capability : std::uint8_t { kPortable, kAvx2, kAvx512 };
 
 // Returns the instruction set by the same rule as LibTorch's own kernels.
-// ATEN_CPU_CAPABILITY=default or =avx2 lowers it.
+// ATEN_CPU_CAPABILITY=default or =avx2 selects a lower instruction set.
 Capability capability();
 
 // Calls `kernel` with the device's current stream. Throws c10::Error if the kernel fails, or if the
