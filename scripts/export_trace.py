@@ -56,7 +56,7 @@ def export(arguments):
     with FakeTensorMode(allow_non_fake_inputs=True) if arguments.fake else contextlib.nullcontext():
         model, step = make()
         with as_with_data() if arguments.fake else contextlib.nullcontext():
-            step()  # keeps what only the first pass makes, such as caches and tables, out of the trace
+            step()  # tensors that only the first pass makes, such as caches and tables, must not be in the trace
             trace = record_trace(model, step, arguments.name)
     write(arguments.output, trace)
     step_type = trace["types"][0]

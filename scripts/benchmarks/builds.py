@@ -22,7 +22,7 @@ def chosen():
 
 
 def libtorch_folder(kind, release):
-    """Returns where scripts/setup unpacks LibTorch of a kind, such as ".libtorch-cuda"."""
+    """Returns the folder into which scripts/setup unpacks LibTorch of a kind, such as ".libtorch-cuda"."""
     return ROOT / (kind if release == default() else f"{kind}-{release}")
 
 

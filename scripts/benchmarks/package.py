@@ -13,7 +13,7 @@ from benchmarks.servers import ROOT, Failed, Server, version_of
 SERVER = ROOT / "tests" / "benchmarks" / "package_server.py"
 REMAT_VERSION = "0.2.2"
 OURS = ("whole_region", "on_demand")
-# The rivals at each level, which is what a layer keeps. `+generator`: random draws are repeated.
+# The rivals at each level. A level says what a layer keeps. `+generator`: random draws are repeated.
 RIVALS = {"full": ("checkpoint", "checkpoint+generator", "remat"), "attn_only": ("checkpoint", "remat"),
           "save_mm": ("checkpoint",), "attention": ("remat",), "feed_forward": ("remat",)}
 RIVALS_WITH_DROPOUT = {"full": ("checkpoint", "checkpoint+generator", "remat", "remat+generator"),
@@ -23,7 +23,7 @@ LEVELS = {"full": "nothing", "attn_only": "results of attention ops", "save_mm":
           "attention": "what the attention module saves", "feed_forward": "what the MLP saves"}
 NAMES = {"checkpoint": "torch.utils.checkpoint", "remat": "torch_remat", "whole_region": "rematch, whole_region",
          "on_demand": "rematch, on_demand"}
-# Limits of a step's time over the same step without checkpointing, where only dispatch takes time.
+# Limits of a step's time divided by the time of the same step without checkpointing, where only dispatch takes time.
 DISPATCH_BOUND, FULL_LIMIT, LIST_LIMIT = "dispatch-bound", 1.3, 1.35
 TURN_NANOSECONDS = 60e6
 
@@ -40,7 +40,7 @@ class Result:
     extra: Row  # None unless only dispatch takes time
     num_more_ops: int  # compared with no checkpointing
     bits_equal: bool
-    target: Row = None  # the step again, with the limit for steps in which only dispatch takes time
+    target: Row = None  # the same step, with the limit for steps in which only dispatch takes time
 
     @property
     def verdicts(self):
@@ -119,7 +119,8 @@ def result_of(model, level, way, times, counts, bits):
 
 
 def set_limits(found):
-    """A rival with different bits than the step without checkpointing sets no limit: it does not do the same work."""
+    """A rival with different bits than the step without checkpointing sets no limit, because it does not do the same
+    work."""
     rivals = [result for result in found if result.way not in OURS and result.bits_equal]
     for result in found:
         if result.way in OURS:

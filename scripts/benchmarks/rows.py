@@ -22,7 +22,7 @@ class Row:
 
     @property
     def verdict(self):
-        """Returns "" if there is no target. `open` means missed by less than the interval can decide."""
+        """Returns "" if there is no target. `open` means that the target is missed but lies within the interval."""
         if self.limit is None:
             return ""
         if self.holds(self.measured):
@@ -79,8 +79,8 @@ def nearest_to_its_limit(rows):
 
 
 def summary(rows_by_heading):
-    """Returns one line per group that has targets. It states how many rows met their targets, and the row closest to
-    its limit or furthest above it."""
+    """Returns one line per group that has targets. The line states how many rows met their targets, and which row is
+    closest to its limit or furthest above it."""
     lines = ["| | rows that met their target | the worst of them | target | measured (95 % interval) |",
              "| --- | --- | --- | --- | --- |"]
     for heading, rows in rows_by_heading.items():

@@ -50,7 +50,7 @@ def require_ours():
 
 
 class Server:
-    """One server process. It is idle unless asked."""
+    """One server process, which is idle between requests."""
 
     def __init__(self, words, model, threads, dimensions, policies):
         sizes = ",".join(f"{name}={value}" for name, value in dimensions.items())

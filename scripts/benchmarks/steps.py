@@ -20,7 +20,7 @@ SHAPES = [
       "batch": 1}),
 ]
 
-TURN_NANOSECONDS = 40e6  # time of a turn on the faster side: much longer than a wake-up of a process, shorter than a stall
+TURN_NANOSECONDS = 40e6  # time of a turn of the faster program: much longer than waking a process, shorter than a stall
 WARM_UP_STEPS = 3
 ROUNDS = 20
 

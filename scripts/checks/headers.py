@@ -45,8 +45,8 @@ def run(tree):
 
 
 def torch_flags(tree):
-    """Returns flags for the LibTorch that the configured build found, else for the one that scripts/setup unpacks;
-    [] if there is none."""
+    """Returns flags for the LibTorch that the configured build found, else for the LibTorch that scripts/setup unpacks;
+    [] if there is no LibTorch."""
     cache = tree.root / "build" / "dev" / "CMakeCache.txt"
     found = re.search(r"^LIBTORCH_ROOT:PATH=(.*)$", cache.read_text(), re.M) if cache.exists() else None
     include = (tree.root / (found[1] if found else ".libtorch")) / "torch" / "include"
@@ -76,7 +76,7 @@ class Precompiled:
 
     @functools.lru_cache(maxsize=None)
     def number_of(self, name):
-        """Returns the index of the first set that the header includes completely; None if there is none."""
+        """Returns the index of the first set that the header includes completely; None if there is no such set."""
         included = system_headers(self.tree, name)
         return next((number for number, headers in enumerate(COMMON) if included.issuperset(headers)), None)
 
@@ -101,8 +101,8 @@ class Precompiled:
 
 
 def chains_of(tree, names, kind_of):
-    """Groups the headers into as few chains as possible. In a chain each header includes the one before it, directly or
-    not, and is of the same kind. Each header is then preceded only by headers that it includes itself, so one
+    """Groups the headers into as few chains as possible. In a chain, each header includes the header before it,
+    directly or not, and has the same kind. Each header is then preceded only by headers that it includes itself, so one
     compilation checks the whole chain. Uses Fulkerson's reduction of Dilworth's theorem to matching."""
     before = {}
 

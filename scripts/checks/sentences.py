@@ -8,7 +8,7 @@ import tokenize
 
 CPP = (".h", ".cpp", ".cu", ".cuh")
 HASH = (".sh", ".cmake", "CMakeLists.txt")
-# A string with at least this many words, or a comment with that many, is a sentence or a part of one.
+# A string with at least this many words, or a comment with that many, is a sentence or a part of a sentence.
 MIN_WORDS_OF_STRING, MIN_WORDS_OF_COMMENT = 4, 2
 
 _CPP_TOKEN = re.compile(r'''//[^\n]*|/\*.*?\*/|R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+\'''', re.DOTALL)
@@ -20,7 +20,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[])")
 class _Comment:
     line: int
     column: int
-    is_alone: bool  # nothing but white space precedes it on its line
+    is_alone: bool  # only white space precedes the comment on its line
     text: str
 
 
@@ -135,8 +135,8 @@ def _is_docstring(node, text):
 
 
 def _joined(found):
-    """Returns (line, words) of whole comments. A comment alone on its line continues the one above it at the same column.
-    An empty comment ends a paragraph."""
+    """Returns (line, words) of whole comments. A comment alone on its line continues the comment above it at the same
+    column. An empty comment ends a paragraph."""
     joined, last = [], None
     for each in found:
         words = " ".join(each.text.split())

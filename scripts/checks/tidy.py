@@ -9,8 +9,8 @@ import shutil
 from checks.tree import find_tool, problems_of_each, run_command
 
 PARTS = ("policies/", "reports/", "models/scope/", "models/preset/")
-# Checks that run only with --deep: the analyzer, and checks for errors with C's macros and strings. They take more
-# than a third of the time.
+# Checks that run only with --deep: the analyzer, and checks for errors with C's macros and strings. These checks take
+# more than a third of the time.
 DEEP_CHECKS = ("clang-analyzer-*", "bugprone-assert-side-effect", "bugprone-multiple-statement-macro",
                "bugprone-not-null-terminated-result", "bugprone-stringview-nullptr", "bugprone-suspicious-string-compare")
 # Limits how far the analyzer explores a function. Clang's default is 225000.
@@ -40,8 +40,8 @@ def run(tree):
 
 
 def units_of(tree):
-    """Returns sources by the file that joins them into one compilation unit, as in CMake's unity builds. They share
-    their headers, which saves two thirds of the time. The sources are joined, not included, because the analyzer
+    """Returns sources by the file that joins them into one compilation unit, as in CMake's unity builds. Joined sources
+    share their headers, which saves two thirds of the time. The sources are joined, not included, because the analyzer
     skips functions outside the main file."""
     database = tree.root / "build" / "tidy" / "compile_commands.json"
     folder = tree.root / "build" / "tidy" / "units"

@@ -67,7 +67,7 @@ macro(rematch_choose_libtorch)
 endmacro()
 
 # Defines a cached path that follows its default until the user sets another path. An older build folder may not have
-# stored the default that it used. That default was the one for LibTorch's default version.
+# stored the default that it used. It then used the default for LibTorch's default version.
 macro(rematch_default_path variable default help)
   if(NOT DEFINED ${variable}_DEFAULT)
     string(REGEX REPLACE "-2\\.[0-9]+$" "" ${variable}_DEFAULT ${default})
@@ -163,7 +163,7 @@ function(rematch_target_defaults target)
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/rematch>)
   if(REMATCH_FUZZ)
-    # Only GCC's warnings are errors. The fuzzer needs clang, which has others.
+    # Only GCC's warnings are errors. The fuzzer needs clang, which has other warnings.
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link -Wno-error)
   endif()
   if(REMATCH_SANITIZE)
@@ -180,9 +180,10 @@ set(rematch_standard_headers <nlohmann/json.hpp> <algorithm> <array> <charconv> 
 set(rematch_torch_headers <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h> <torch/csrc/autograd/saved_variable.h>
     <torch/library.h>)
 
-# Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that name it share it, so
-# they must have the same OPTIONS and LINKS. It is compiled with -fPIC. Executables would get -fPIE, and one precompiled
-# header cannot serve both. It can serve code with different optimization levels.
+# Makes `target` use the precompiled header `name`, which consists of HEADERS. All targets that name the header share
+# it, so they must have the same OPTIONS and LINKS. The header is compiled with -fPIC, also for executables, which CMake
+# would compile with -fPIE, because one precompiled header cannot serve both. It can serve code with different
+# optimization levels.
 function(rematch_share_pch target name)
   cmake_parse_arguments(arg "" "" "OPTIONS;LINKS;HEADERS" ${ARGN})
   if(NOT TARGET ${name})
@@ -220,8 +221,8 @@ function(rematch_use_torch_test_pch target)
       ${CMAKE_SOURCE_DIR}/tests/support/catch.h)
 endfunction()
 
-# Joins several sources to one unit, which reads their headers once. So names in the anonymous namespaces of a target
-# must differ.
+# Joins several sources into one unit, which reads their headers once. Names in the anonymous namespaces of a target
+# must therefore differ.
 function(rematch_use_unity target sources_of_unit)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${REMATCH_UNITY} UNITY_BUILD_BATCH_SIZE ${sources_of_unit})
 endfunction()
@@ -371,8 +372,8 @@ function(rematch_register_tests name timeout)
   endforeach()
 endfunction()
 
-# Returns the labels of the source's test cases: `unit` for those without a tag. The source is read when the build is
-# configured, and again when it changes.
+# Returns the labels of the source's test cases: `unit` for test cases without a tag. The source is read when the build
+# is configured, and again when it changes.
 function(rematch_labels_of variable source)
   file(READ ${source} text)
   # CMake would take brackets and semicolons for lists of matches.

@@ -77,8 +77,8 @@ def add_policy(rng, case, drawer, catalogue, family):
 
 
 def draw_front_point(rng, case, family):
-    """Draws a front point, mostly with the run's own schedule and optimizer, because only then do the front's
-    figures apply to the run."""
+    """Draws a front point, mostly with the run's own schedule and optimizer, because the front's figures apply only to
+    such runs."""
     flags = {"--device": rng.choice(DEVICES)}
     schedule = case.flags["--schedule"]
     if schedule == "both" or rng.random() < 0.2:

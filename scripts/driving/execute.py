@@ -23,7 +23,7 @@ class Outcome:
     pairs: int = 0  # plans under both schedules
 
     def kinds(self):
-        """Returns the kinds of failure. An exit code counts only if no other failure explains it."""
+        """Returns the kinds of failure. The exit code counts as a failure only if no other failure explains it."""
         found = {failure.split(":")[0] for failure in self.failures}
         return found - {"exit code"} or found
 

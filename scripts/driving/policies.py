@@ -7,7 +7,7 @@ from driving.tool import Failed
 
 # A system's spelling has one upper-case letter for each value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
-# Selectors that match no op of these models, or that are another name of one.
+# Selectors that match no op of these models, or that use another name of such an op.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
            "aten._scaled_dot_product_efficient_attention.default", "torch.ops.aten.mm.default",
            "_c10d_functional::reduce_scatter_tensor")
@@ -113,7 +113,7 @@ class Catalogue:
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """Returns a value for the letter: the argument, or the part of it, that our policy takes in its place."""
+        """Returns a value for the letter: the argument of our policy, or the part of it, that the letter stands for."""
         if policy and "{" + letter + "}" in policy:
             name = policy.split("(")[0]
             arguments = PARTS.get((name, letter)) or self.arguments(name)

@@ -18,7 +18,7 @@ def judge_refusal(done):
 
 
 def judge_ending(done, *allowed):
-    """Requires exit code 0, or one of those allowed."""
+    """Requires exit code 0 or another allowed code."""
     if done.code is None:
         return [f"hung: {done.err}"]
     found = [f"crash: {word!r} on stderr" for word in TRACES_OF_A_CRASH if word in done.err]
@@ -43,7 +43,7 @@ def judge_report(report, case, plans, front_figures):
 
 
 def judge_reference(points, case):
-    """Requires that the reference exists, and that `none` keeps everything."""
+    """Requires that the reference exists, and that policy `none` keeps everything."""
     reference = case.flags.get("--reference", "none")
     of_reference = [point for point in points if point["policy"] == reference]
     found = [] if of_reference else [f"reference: {reference} is not there"]
@@ -53,7 +53,7 @@ def judge_reference(points, case):
 
 
 def judge_presence(points, case, plans):
-    """Requires that every requested point exists once. A plan may equal one that a policy requests too."""
+    """Requires that every requested point exists once. A requested plan may equal the plan of a requested policy."""
     reference = case.flags.get("--reference", "none")
     least = len(case.policies) + (reference not in case.policies)
     schedules = collections.defaultdict(list)
@@ -102,7 +102,8 @@ def judge_parity(parity, steps):
 
 
 def judge_front(point, figures):
-    """Requires that the search's figures, from the step simulator, equal the run's, from the engine."""
+    """Requires that the figures of the search, from the step simulator, equal the figures of the run, from the
+    engine."""
     for key in ("peak_allocated_bytes", "after_forward_bytes"):
         if point["memory"][key] != figures["predicted_" + key]:
             yield f"{key} {point['memory'][key]}, but the front predicts {figures['predicted_' + key]}"

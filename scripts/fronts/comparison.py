@@ -167,7 +167,7 @@ def priced(model, step, trace, profile, offers, num_points):
 
 
 def our_point(model, step, trace, point, before):
-    """Returns the point with its peak when it runs, which must be the predicted peak."""
+    """Returns the point with its measured peak, which must be the predicted peak."""
     predicted = point["predicted_peak_allocated_bytes"]
     if not point["plan"]["regions"]:
         return Point(point["policy"], predicted, point["predicted_step_time_ns"])

@@ -12,7 +12,7 @@ DEAR_CLASSES = ("matmul", "attention_forward")
 SMALL_UNITS = 1000
 
 
-# In a compiled graph dropout is three ops: draw a mask, scale it, multiply.
+# In a compiled graph, dropout is three ops: one draws a mask, one scales the mask, and one multiplies.
 DROPOUT = "aten::native_dropout"
 
 

@@ -80,7 +80,7 @@ def counted_step(model, step):
 @contextlib.contextmanager
 def within_budget(step, budget):
     """Returns the step as torch.compile runs it, with each graph interpreted, and the ops that the partitioner
-    repeats. These are counted after one run."""
+    repeats. The repeated ops are counted after one run."""
     recomputed = Counter()
 
     def partition(joint, inputs, **keywords):
@@ -90,8 +90,8 @@ def within_budget(step, budget):
         return parts
 
     def run():
-        # Without as_with_data() transformers would mask a compiled batch differently. It would then also repeat keys
-        # and values.
+        # Without as_with_data() transformers would mask a compiled batch differently. transformers would then also
+        # repeat keys and values.
         with torch._functorch.config.patch(activation_memory_budget=budget), as_with_data():
             return compiled()
 

@@ -1,5 +1,5 @@
-"""Every choice of regions that torch_remat offers for the modules of a layer: each is saved or recomputed. Declares to
-torch_remat the modules whose output is read by plain ops of the layer."""
+"""Every choice of regions that torch_remat offers for the modules of a layer: each module is saved or recomputed.
+Declares to torch_remat the modules whose output is read by plain ops of the layer."""
 
 import contextlib
 import functools
@@ -7,7 +7,8 @@ import itertools
 
 # A larger number of choices would take minutes per model, so modules without parameters are left out first.
 MAX_CHOICES = 6
-# Modules that are never worth saving. A layer may call one several times, and names of regions must be unique.
+# Modules that are never worth saving. A layer may call such a module several times, and names of regions must be
+# unique.
 NEVER_REGIONS = ("Dropout", "Identity")
 
 
@@ -68,7 +69,7 @@ def rematerialized(torch_remat, layers, names, saved, hooks):
 
 def remat_offers(torch_remat, blocks, hooks):
     """Yields (family, name, function that applies it) for every subset of saved modules, first in every layer and then
-    in every second layer. `hooks` replay random draws. torch_remat leaves this to its users."""
+    in every second layer. `hooks` replay random draws, which torch_remat leaves to its users."""
     every = [layer for of_list in blocks.values() for layer in of_list]
     second = [layer for of_list in blocks.values() for layer in of_list[::2]]
     names = choices(every)

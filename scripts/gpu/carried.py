@@ -1,4 +1,4 @@
-"""Packs what a machine with a GPU needs: it has no network, no compiler and no git history."""
+"""Packs the files that a machine with a GPU needs. The machine has no network, no compiler and no git history."""
 
 import json
 import shutil
@@ -104,7 +104,8 @@ def has_passed(verdict):
 
 
 def unpacked(programs):
-    """Returns the folder of carried programs. A packed file is unpacked beside it once."""
+    """Returns the folder of carried programs. If the programs are in a packed file, unpacks the file once, into a
+    folder beside it."""
     path = Path(programs).resolve()
     if path.is_dir():
         return path

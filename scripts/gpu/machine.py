@@ -75,12 +75,12 @@ class Machine:
         return carried.read_text(encoding="utf-8").strip() if carried and carried.exists() else builds.chosen()
 
     def expected(self, question):
-        """Returns what the question's command reported on the dry device, if that was packed."""
+        """Returns the report that the question's command wrote on the dry device, if the report was packed."""
         path = report_file((self.programs or Path("/nowhere")) / "dry", question.name)
         return None if self.dry or not path.exists() else json.loads(path.read_text())
 
     def has_driver(self):
-        """Checks several places, because some containers show a driver neither under /proc nor on the PATH."""
+        """Checks several places, because in some containers the driver is neither under /proc nor on the PATH."""
         if self.dry or Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi"):
             return True
         try:
@@ -162,7 +162,7 @@ class Machine:
 
     def filled(self, command, question, out, seconds=None):
         """Returns the words with placeholders filled. {report} is the question's own report, {report:NAME} another
-        question's. {seconds} and {timeout} stop a program before it is killed, so that it writes what it has."""
+        question's. {seconds} and {timeout} stop a program before it is killed, so that it writes its results so far."""
         seconds = max(1, int(seconds or question.limit()) - SECONDS_TO_WRITE)
         values = {"report": str(report_file(out, question.name)), "out": str(out), "python": self.python,
                   "timeout": f"{seconds}s", "seconds": str(seconds),

@@ -69,8 +69,8 @@ def attention(q, k, v, causal):
 
 
 def choose_attention_call(settings):
-    """Chooses how attention() calls the kernel, and returns a description. For grouped heads it may have to call
-    the op itself."""
+    """Chooses how attention() calls the kernel, and returns a description. For grouped heads, attention() may have to
+    call the op itself."""
     global direct_attention
     dimensions, backend = settings["dimensions"], settings["attention_backend"]
     if backend not in DIRECT or settings["device"] != "cuda":
@@ -241,7 +241,7 @@ class GraphNotes:
     def note(self, graph):
         names = []
         for node in graph.nodes:
-            if node.op == "call_function":  # an op may be an argument of one that keeps the generator's state
+            if node.op == "call_function":  # an op may be an argument of another op that keeps the generator's state
                 ops = [argument for argument in node.args if isinstance(argument, torch._ops.OpOverload)]
                 names += map(str, [node.target, *ops])
         matmuls = tuple(str(op) for op in MATMUL)
@@ -384,7 +384,7 @@ class Rivals:
             gc.collect()
             self.device.begin_peak()
         except RuntimeError:
-            pass  # is_lost() reports this
+            pass  # is_lost() reports this failure
 
     def measured(self, rival):
         is_first = key_of(rival) not in self.calls

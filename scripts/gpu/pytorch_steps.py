@@ -32,7 +32,7 @@ TURN_SECONDS = 180
 MAX_CHILDREN = 6
 POLL_SECONDS = 0.2
 STDERR_LINES = 3
-CRASH = "Fatal Python error"  # first line of faulthandler's output; the lines after it say where
+CRASH = "Fatal Python error"  # first line of faulthandler's output; the lines after it show where the program was
 
 
 def settings_of(report):
@@ -54,7 +54,7 @@ def policies_of(report):
 
 
 def ours(report):
-    """Returns what is compared: for each point its step time, how the time was measured, and its peaks."""
+    """Returns the figures to compare: for each point its step time, how the time was measured, and its peaks."""
     of_time = ("step_median_ns", "samples_ns", "attention_backend", "repeatable_bits", "peak_allocated_bytes",
                "peak_reserved_bytes")
     of_memory = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_bytes")

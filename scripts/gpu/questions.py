@@ -37,12 +37,12 @@ class Question:
     depends: list = field(default_factory=list)  # repository paths whose change reopens the question
     kind: str = None  # kind of card; None: any
     run: str = ""  # group of questions that analysis planned for one run on a GPU
-    always: bool = False  # every run asks it, answered or not
+    always: bool = False  # every run asks the question, answered or not
     judge: str = None  # name of a verdict; None: the exit codes decide
     ok_codes: tuple = (0,)
     quote: str = None  # pattern; the text after it in a line of the output is a finding
     refuse: str = None  # pattern; a matching line of the output fails the question
-    needs: list = field(default_factory=list)  # questions whose report this one reads
+    needs: list = field(default_factory=list)  # questions whose reports this question reads
     programs: list = field(default_factory=list)  # must be on the PATH
     torch: bool = False  # needs a Python that can use the device, with the torch of the programs
     gpu: bool = True
@@ -174,8 +174,8 @@ def cost(questions, workers):
 
 
 def choose(questions, seconds, workers, reports=()):
-    """Returns the most valuable questions that fit, the most valuable first. If a question needs another one's
-    report, that question must be chosen before it, or its report must be in `reports`."""
+    """Returns the most valuable questions that fit, the most valuable first. If a question needs another question's
+    report, the other question must be chosen before it, or the report must be in `reports`."""
     chosen, known = [], set(reports)
     for question in sorted(questions, key=lambda question: -question.value):
         if set(question.needs) - known or cost([*chosen, question], workers) > seconds:

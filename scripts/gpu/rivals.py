@@ -6,7 +6,7 @@ import statistics
 
 # Our step may take at most this many times the rival's.
 MAX_RATIO = 1.0
-# Losses of one model differ only by rounding: bfloat16 keeps 8 bits, and a mean over tokens is closer.
+# Losses of one model differ only by rounding: bfloat16 keeps 8 bits, and a mean over tokens has a smaller error.
 MAX_LOSS_DIFFERENCE = 0.02
 MEBIBYTE = 1 << 20
 NAMES = {"eager": "PyTorch eager", "compile": "torch.compile"}
@@ -45,7 +45,7 @@ def measured_of(report, variant, policy):
 
 
 def our_peak(point, key):
-    """Returns the peak of the timed steps. Older reports only have that of the exact pass, with another attention
+    """Returns the peak of the timed steps. Older reports only have the peak of the exact pass, with another attention
     kernel."""
     for part in ("time", "memory"):
         found = (point.get(part) or {}).get(key)
@@ -94,8 +94,8 @@ def compare(report, point):
 
 
 def wrong_losses(report):
-    """Returns the rivals whose first loss differs from that of the others. All rivals start from the same parameters, so
-    their first losses must agree."""
+    """Returns the rivals whose first loss differs from the first loss of the others. All rivals start from the same
+    parameters, so their first losses must agree."""
     known = [(rival, float(rival["first_loss"])) for rival in rivals_of(report) if rival.get("first_loss") is not None]
     if not known:
         return []

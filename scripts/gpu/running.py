@@ -89,7 +89,7 @@ class Run:
                 self.statuses[question.name] = "passed"
 
     def result_before(self, question):
-        """Returns what an earlier call left for the same source; an empty result if there is none."""
+        """Returns the result of an earlier call for the same source, or an empty result."""
         try:
             before = json.loads((self.out / f"{question.name}.json").read_text())
         except (OSError, ValueError):
@@ -104,8 +104,8 @@ class Run:
                 self.finish(question, {**self.blank(question), "status": "skipped", "problems": [reason]})
 
     def next_batch(self):
-        """Returns the most valuable question that still fits. If it is about values, returns all chosen questions
-        about values. On the dry device, which has no times, returns all chosen questions."""
+        """Returns the most valuable question that still fits. If this question is about values, returns all chosen
+        questions about values. On the dry device, which has no times, returns all chosen questions."""
         chosen = self.chosen()
         if not chosen:
             return []
@@ -125,8 +125,8 @@ class Run:
         return float("inf") if self.machine.dry else self.left()
 
     def limit(self, question):
-        """Returns the seconds that a question may take. On the dry device that is all remaining time, because
-        estimates are for a GPU."""
+        """Returns the seconds that a question may take. On the dry device, a question may take all remaining time,
+        because estimates are for a GPU."""
         return max(1, self.left() if self.machine.dry else min(question.limit(), self.left()))
 
     def reports(self):
@@ -207,7 +207,8 @@ class Run:
         return merged
 
     def run_in_time(self, words, environment, seconds):
-        """Returns (exit code, or None if it took too long; output). Processes that it started end with it."""
+        """Returns (exit code, or None if it took too long; output). Processes that the command started are ended
+        too."""
         process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, errors="replace",
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.processes.add(process)
@@ -268,7 +269,8 @@ def write(path, result):
 
 
 def last_words(done):
-    """Returns why a command failed, if it said so. Drops LibTorch's stack traces, which are longer than the reason."""
+    """Returns why a command failed, if the command printed a reason. Drops LibTorch's stack traces, which are longer
+    than the reason."""
     said = STACK_TRACE.sub("", done["tail"])
     return [f"exit code {done['exit_code']}, after"] + [line for line in said.splitlines() if line.strip()][-LAST_LINES:]
 

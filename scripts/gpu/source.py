@@ -41,7 +41,7 @@ def from_programs(folder):
 
 
 def found(asked, repository, programs=None):
-    """Returns the source from what was packed, else from git, else an unknown source."""
+    """Returns the source that was packed, else the source from git, else an unknown source."""
     if programs and (programs / OPEN_FILE).exists():
         return from_programs(programs)
     return from_git(asked, repository) if repository.has_history() else Source()

@@ -41,7 +41,8 @@ def points(report):
 
 
 def end_of(point):
-    """Returns how a point ended. A front's point says so under `measured`, which is null if it was not run."""
+    """Returns how a point ended. A front's point has the status under `measured`, which is null if the point was not
+    run."""
     return (point["measured"] if "measured" in point else point) or {"status": None}
 
 
@@ -58,7 +59,7 @@ def without(report, late):
 
 
 def without_slowdowns(report):
-    """Returns the report without slowdowns. Its question ran beside others, which slowed all of its steps."""
+    """Returns the report without slowdowns, because its question ran beside other questions, which slowed its steps."""
     made = [{**point, "kernels": {**point["kernels"], "slowdown_ratio": None}} if point.get("kernels") else point
             for point in report.get("points", [])]
     return {**report, "points": made} if made else report
@@ -111,8 +112,8 @@ def wrong_peak(point):
 
 
 def point_problems(report, results=("ok",)):
-    """Returns what every verdict must reject. These are a point without a result, bits that differ from the
-    reference's, ops that differ from the plan's, and a peak that differs from the predicted one."""
+    """Returns the problems that every verdict must reject: a point without a result, bits that differ from the
+    reference's bits, ops that differ from the plan's ops, and a peak that differs from the predicted peak."""
     problems = []
     for name, point in points(report):
         wrong = []
@@ -177,8 +178,8 @@ def judge_counts(report):
 
 
 def judge_steps(report):
-    """Reports peaks beside their predictions, kernels and times. Out of memory is a result here. Crashes, wrong
-    counts, different bits and different peaks are problems."""
+    """Reports peaks with their predictions, and kernels and times. Running out of memory is a valid result. Crashes,
+    wrong counts, different bits and different peaks are problems."""
     findings, problems = [], point_problems(report, results=("ok", "oom"))
     for name, point in points(report):
         memory, time = point["memory"] or {}, point["time"] or {}
@@ -200,7 +201,7 @@ SAME_ON_DRY = ("peak_requested_bytes", "workspace_bytes")
 
 
 def against_dry(report, expected):
-    """Compares the report with that of the same command on the dry device. Returns (findings, problems)."""
+    """Compares the report with the report of the same command on the dry device. Returns (findings, problems)."""
     dry = dict(points(expected))
     findings, problems = [], []
     for name, point in points(report):
@@ -246,7 +247,7 @@ TIME_PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_requested_byt
 
 
 def judge_times(report):
-    """Reports step times and the allocator's peaks of the timed steps. Out of memory is a result."""
+    """Reports step times and the allocator's peaks of the timed steps. Running out of memory is a valid result."""
     findings, problems = [], []
     timed = 0
     for name, point in points(report):
@@ -267,7 +268,7 @@ def judge_times(report):
 
 
 def judge_overhead(report):
-    """Reports the ratio as a finding. It is not judged, because its target is for a CPU."""
+    """Reports the ratio as a finding. The ratio is not judged, because its target is for a CPU."""
     findings, problems = judge_times(report)
     ratios = [point for _, point in points(report) if point["policy"] != "none" and (point["time"] or {}).get("step_ratio")]
     if not is_dry(report) and not ratios:

@@ -21,7 +21,7 @@ class BrowserError(Exception):
 
 
 def find_browser():
-    """Returns the path of Chromium. Installs Debian's package if there is none and the user is root."""
+    """Returns the path of Chromium. Installs Debian's package if Chromium is missing and the user is root."""
     found = installed()
     if found:
         return found
@@ -101,7 +101,7 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, method):
-        """Waits for the event. It and the events before it stay in `events`."""
+        """Waits for the event. The event and all earlier events stay in `events`."""
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self.receive())
 

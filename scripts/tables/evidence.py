@@ -98,7 +98,7 @@ def size_of(model, dimensions):
 
 
 def points_of_report(question, report):
-    """Returns the report's points; none for the dry device, whose times mean nothing."""
+    """Returns the report's points. Returns no points for the dry device, whose times mean nothing."""
     if (report["environment"].get("device") or "").startswith("dry "):
         return []
     return [point_of(question, report, entry) for entry in report["points"]
@@ -159,7 +159,7 @@ def add_points_of_lost_reports(evidence):
 
 
 def points_of_pytorch(evidence):
-    """Returns our step times, which a report of PyTorch lists next to its own."""
+    """Returns our step times, which a report of PyTorch lists next to PyTorch's step times."""
     for question, report in evidence.pytorch.items():
         settings = report["settings"]
         for entry in report["rematch"]:
@@ -213,7 +213,7 @@ def points_of_tails(evidence):
 
 
 def merge(points, new):
-    """Merges a point from several sources. A later source fills what earlier ones left open."""
+    """Merges a point from several sources. A later source fills the fields that earlier sources left open."""
     old = points.setdefault(new.key(), new)
     old.status = new.status if old.step_ns is None else old.status
     if new.question not in (old.question, *old.also):

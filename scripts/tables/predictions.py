@@ -42,7 +42,7 @@ def measured_policies(points, profile, card):
 
 
 def write_all(program, results, evidence):
-    """Writes FILE into the folder of every card that has a profile. Returns the paths."""
+    """Writes a file named FILE into the folder of every card that has a profile. Returns the paths."""
     written = []
     for folder in sorted(path for path in pathlib.Path(results).iterdir() if path.is_dir()):
         entries = []

@@ -168,7 +168,7 @@ def rivals_table(evidence):
 
 
 def ended(rival):
-    """Returns why it failed, short enough for a cell. Its report has the whole reason."""
+    """Returns why the rival failed, short enough for a cell. The rival's report has the whole reason."""
     if rival["status"] in ("ok", "oom"):
         return {"ok": "ok", "oom": "out of memory"}[rival["status"]]
     reason = re.sub(r"[|\s]+", " ", rival["reason"] or "")
@@ -251,7 +251,8 @@ LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def questions(evidence):
-    """Tabulates what was asked, and the verdict. The code is a commit; older verdicts have the hash of their tree."""
+    """Tabulates what was asked, and the verdict. The column `code` has a commit; older verdicts have the hash of their
+    tree."""
     columns = ["question", "what it asks", "result", "code"]
     rows = {}
     for question, verdict in evidence.verdicts.items():
@@ -278,7 +279,7 @@ WAN_ATTENTION = ("cudnn", "flash", "efficient", "math", None)
 
 
 def published_wan(evidence):
-    """Tabulates the published run of Wan 1.3B and ours, at both sizes that the published run may have had."""
+    """Tabulates the published run of Wan 1.3B and our run, at both sizes that the published run may have had."""
     runs = [(size, ops) for size in WAN_SIZES for ops in ("eager", "fused")]
     columns = ["FastVideo PR 1410", "published", *(f"{size} tokens, {ops} ops" for size, ops in runs)]
     points = [point for point in in_order(evidence.points)
