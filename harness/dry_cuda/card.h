@@ -1,4 +1,4 @@
-// The properties of the made-up devices that a program may query: figures of the card that
+// The properties of the dry devices that a program may query. They are figures of the card that
 // DRY_CUDA_CARD names.
 #pragma once
 

@@ -1,8 +1,8 @@
-// Stand-in for libcupti. It delivers what the stand-in runtime recorded, in CUPTI's own records and
-// with its buffer protocol. Like CUPTI, it links a launch to the caller's external id only while
-// the launching call is traced. That call is cudaLaunchKernel for the program's kernels and the
-// driver's cuLaunchKernelEx for kernels of libraries. It loses or withholds a record only if a test
-// plants that fault.
+// Stand-in for libcupti. The stand-in delivers what the stand-in runtime recorded, in CUPTI's own
+// records and with its buffer protocol. Like CUPTI, it links a launch to the caller's external id
+// only while the launching call is traced. The launching call is cudaLaunchKernel for the program's
+// kernels and the driver's cuLaunchKernelEx for kernels of libraries. The stand-in loses or
+// withholds a record only if a test plants that fault.
 #include <cupti.h>
 
 #include <bitset>

@@ -53,11 +53,11 @@ uint64_t dry_cuda_clock_ns(void);
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
 
-// After `calls_before` calls of `function`, makes the next one return `code` without any effect.
+// After `calls_before` calls of `function`, makes the next call return `code` without any effect.
 // Later calls work as usual. Examples: ("cudaMalloc", 0, 2) or ("cublasCreate_v2", 0, 3).
 //
 // Three names are not functions; they damage CUPTI's record of a kernel. Kernels count from the
-// first one that is recorded, and any code except 0 works:
+// first recorded kernel, and any code except 0 works:
 //   cupti.lost_record        the record does not exist
 //   cupti.withheld_record    only a forced flush delivers the record
 //   cupti.unfinished_record  like a withheld record, and without an end

@@ -152,7 +152,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute which, 
   return cudaSuccess;
 }
 
-// Register counts and occupancy are guesses. The real ones are in the device code, which the
+// Register counts and occupancy are guesses. The real figures are in the device code, which the
 // stand-in does not read.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   constexpr int kRegisters = 32;

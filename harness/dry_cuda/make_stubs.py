@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Library: (prefix of imports that carry no version, the code for "not supported", exported functions). The last item
-# lists patterns of functions that its stand-in exports in addition to the imported ones.
+# lists patterns of functions that its stand-in exports in addition to the imported functions.
 LIBRARIES = {
     "libcudart.so.13": (None, 801, ["cuda*", "__cuda*"]),
     "libcublas.so.13": (None, 15, ["cublas*"]),

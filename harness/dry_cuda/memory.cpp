@@ -54,7 +54,7 @@ Variables& variables() {
   return *made;
 }
 
-// Never destroyed, because some destructors of static objects free device memory.
+// This object is never destroyed, because some destructors of static objects free device memory.
 Memory& memory() {
   static Memory* const made = new Memory;
   return *made;
@@ -89,12 +89,13 @@ Place place_of(const void* address) {
           found->first + found->second.bytes - number_of(address)};
 }
 
-// Address of the next allocation. Each allocation lies above all earlier ones, as with a driver.
-// LibTorch's allocator makes some choices by address; increasing addresses make them reproducible.
+// Address of the next allocation. Each allocation lies above all earlier allocations, as with a
+// real driver. LibTorch's allocator makes some choices by address; increasing addresses make them
+// reproducible.
 std::uintptr_t next_address = std::uintptr_t{1} << 45;
 
 // Maps twice the bytes, with the second half readable and writable. Returns null if the system has
-// no such addresses.
+// no free addresses.
 char* map_pages(std::size_t mapped_bytes) {
   void* const wanted = reinterpret_cast<void*>(next_address);
   void* const pages =

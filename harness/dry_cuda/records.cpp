@@ -57,7 +57,7 @@ void plant_from_environment(std::vector<Failure>& failures) {
   }
 }
 
-// Never destroyed, because some destructors of static objects free device memory.
+// This object is never destroyed, because some destructors of static objects free device memory.
 Log& log() {
   static Log* const made = [] {
     auto* fresh = new Log;

@@ -32,8 +32,8 @@ int missing_driver_function() {
   return dry_cuda_missing("a function of the driver", cudaErrorNotSupported);
 }
 
-// Returns the function of libcuda's stand-in. LibTorch looks up all driver functions it may call at
-// once, so a missing one gets a placeholder.
+// Returns the function of libcuda's stand-in. LibTorch looks up all driver functions that it may
+// call at once, so a missing function gets a placeholder.
 void* driver_function(const char* name) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void* const made_up = driver == nullptr ? nullptr : dlsym(driver, name);

@@ -22,7 +22,7 @@ mkdir -p "$folder"
 "$rematch" gate "$folder/gate.json" --reference "$folder/gate.json" --loss bitwise --max-peak-bytes 64MiB
 
 # Check the number of recomputed attentions. The model has 8 blocks, so four steps of full recompute
-# 32. attn_only promises to recompute none.
+# 32. attn_only promises to recompute no attention.
 "$rematch" gate "$folder/gate.json" --policy full --expect recompute.attention_forward=32
 "$rematch" gate "$folder/gate.json" --policy attn_only --expect recompute.attention_forward=0
 

@@ -28,7 +28,7 @@ std::chrono::steady_clock::time_point now_on(c10::Device device);
 
 // Records an event with a time stamp in the stream, which must be a GPU's.
 c10::Event timed_event(c10::Stream stream);
-// Returns the same for the current stream of the device.
+// Records such an event in the current stream of the device.
 c10::Event timed_event(c10::Device device);
 
 // Returns the time between two timed events. The device must have run both.

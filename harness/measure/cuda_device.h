@@ -26,8 +26,8 @@ struct CudaDevice {
 // Returns whether this program is linked with CUDA.
 bool linked_with_cuda();
 
-// Returns whether the program's CUDA is the dry device, which runs no kernels. Values, losses and
-// times mean nothing there.
+// Returns whether the program's CUDA is the dry device, which runs no kernels. On the dry device,
+// values, losses and times mean nothing.
 bool on_dry_device();
 
 std::optional<CudaDevice> cuda_device(int index = 0);

@@ -14,7 +14,7 @@ namespace rematch {
 
 class FreshResults {
  public:
-  // Calls `visit` with each such result that has a storage. `stack` ends with the op's results.
+  // Calls `visit` with each fresh result that has a storage. `stack` ends with the op's results.
   void visit(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
              const std::function<void(const at::Tensor&)>& visit);
 

@@ -17,8 +17,7 @@ namespace rematch {
 
 // The functions of NVIDIA's management library (NVML) that are used here, as a table. The driver's
 // library or a test fills the table. The functions are declared here because no package of LibTorch
-// or CUDA contains NVML's header. Names, numbers and structs are those of NVML's published
-// interface.
+// or CUDA contains NVML's header. Names, numbers and structs come from NVML's published interface.
 
 struct NvmlDevice;  // opaque
 
@@ -103,7 +102,7 @@ class GpuMonitor {
   NvmlFunctions functions_;
   NvmlDevice* device_;  // handle of the whole GPU
   NvmlDevice* instance_ =
-      nullptr;  // handle of the MIG instance, if the device is one and NVML knows it
+      nullptr;  // handle of the MIG instance, if the device is a MIG instance that NVML knows
   std::optional<unsigned> gpu_instance_;
   std::string pci_bus_id_;
 };
@@ -134,8 +133,8 @@ std::vector<std::string> throttle_reason_names(std::uint64_t mask);
 inline constexpr const char* kCuptiLibrary = "libcupti.so.13";
 
 // Returns the version of the CUPTI that would count kernels, such as "13.0.1". The last number is
-// the update. Absent if the library is missing. Only asks the library for its version, so it needs
-// no driver and disturbs no measurement.
+// the update. Absent if the library is missing. This function only asks the library for its
+// version, so it needs no driver and disturbs no measurement.
 std::optional<std::string> cupti_version(const char* library = kCuptiLibrary);
 
 }  // namespace rematch

@@ -1,5 +1,5 @@
 // Reads a GPU's state while a step runs. A reading between two steps would show an idle GPU, whose
-// clocks and throttle reasons are not those of the step. This class does not measure times.
+// clocks and throttle reasons differ from those during the step. This class does not measure times.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ class GpuSampler {
   GpuSampler& operator=(const GpuSampler&) = delete;
 
   // Starts a thread that takes readings. The first readings follow one another closely, so that a
-  // short step gets several. Throws std::logic_error if the sampler is running.
+  // short step gets several readings. Throws std::logic_error if the sampler is running.
   void start();
 
   // Asks the thread to end, without waiting for a reading in progress, which may take longer than a
@@ -38,8 +38,8 @@ class GpuSampler {
   // after the step's work has been launched. Then synchronize the device and call stop().
   void request_stop();
 
-  // Waits for the last reading. Returns all readings since start(), at least one. Rethrows what a
-  // reading threw. Throws std::logic_error if the sampler is not running.
+  // Waits for the last reading. Returns all readings since start(), at least one. Rethrows an
+  // exception of a reading. Throws std::logic_error if the sampler is not running.
   std::vector<GpuReading> stop();
 
  private:

@@ -8,9 +8,9 @@
 
 namespace rematch {
 
-// Registers the hooks while it lives. A tensor has only one such hook. If the program has set a
-// hook, which may step an optimizer and drop the gradient, that hook is called after ours and
-// restored afterwards.
+// Registers the hooks while it lives. A tensor has only one such hook. The program may have set a
+// hook, for example to step an optimizer and drop the gradient. The program's hook is called after
+// this one and restored at the end.
 class GradientHooks {
  public:
   using Observer = std::function<void(const at::Tensor& parameter)>;

@@ -1,6 +1,7 @@
 // Counting allocators: the exact bytes of the process's tensors, by tag, on the CPU and on meta. On
-// meta a tensor has no data, so a step of a model of any size takes milliseconds. Op for op, meta
-// allocates what the CPU would. Only the CPU also counts what kernels allocate inside.
+// meta a tensor has no data, so a step of a model of any size takes milliseconds. Each op allocates
+// the same bytes on meta as on the CPU. On the CPU, bytes that kernels allocate internally are
+// counted too.
 #pragma once
 
 #include <array>
@@ -32,8 +33,8 @@ enum class MemoryTag : std::uint8_t {
 };
 inline constexpr int kNumMemoryTags = 8;
 
-// Thrown if the machine has no memory left for a tensor. This is a result of a measurement, not a
-// fault of the program.
+// Thrown if the machine has no memory left for a tensor. Running out of memory is a result of a
+// measurement, not a fault of the program.
 struct OutOfMemory : std::runtime_error {
   OutOfMemory(const std::string& message, Bytes requested_bytes, Bytes alive_bytes)
       : std::runtime_error(message), requested(requested_bytes), alive(alive_bytes) {}
@@ -62,8 +63,8 @@ void install_counting_allocators(std::int64_t round = 1);
 bool counting_allocators_installed();
 
 // Counts allocations while it lives, then restores the previous allocators. Has no effect if the
-// counting allocators are installed. Figures exclude what was allocated before, so they are useful
-// only for differences and for tags. Use one guard at a time.
+// counting allocators are installed. Figures exclude earlier allocations, so they are useful only
+// for differences and for tags. Use one guard at a time.
 class CountingGuard {
  public:
   CountingGuard();
@@ -84,13 +85,13 @@ void limit_cpu_memory(std::optional<Bytes> limit);
 MemorySample current_cpu_memory();
 MemorySample current_meta_memory();
 
-// Most bytes alive since the last reset. This includes peaks between op boundaries, so it counts
-// what kernels allocate inside.
+// Most bytes alive since the last reset. Includes peaks between op boundaries, so memory that
+// kernels allocate internally counts.
 Bytes peak_cpu_memory();
 Bytes peak_meta_memory();
 void reset_memory_peaks();
 
-// Moves a storage's bytes from tag `from` to `to`. Returns the number of bytes moved. This is 0 if
+// Moves a storage's bytes from tag `from` to `to`. Returns the number of bytes moved. Returns 0 if
 // the allocation carries another tag or did not come from these allocators.
 Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag from, MemoryTag to);
 // Moves a storage's bytes from any tag to `to`. Returns the number of bytes moved.
@@ -100,7 +101,8 @@ Bytes retag_storage(const c10::StorageImpl& storage, MemoryTag to);
 // while no other thread allocates.
 void forget_memory_tags();
 
-// While it lives, sets the tag of what this thread allocates. Without a guard the tag is kOther.
+// While this guard lives, it sets the tag of the memory that this thread allocates. Without a
+// guard, the tag is kOther.
 class MemoryTagGuard {
  public:
   explicit MemoryTagGuard(MemoryTag tag);

@@ -35,8 +35,8 @@ struct StepSamples {
   Bytes after_forward;
 };
 
-// The maximum number of samples. A plot cannot show more. Each kept sample is the highest of a run
-// of consecutive boundaries.
+// The maximum number of samples. A plot cannot show more samples. Each kept sample is the highest
+// of a run of consecutive boundaries.
 inline constexpr std::size_t kMaxTimelineSamples = 512;
 
 MemoryRecord summarize(const StepSamples& samples);

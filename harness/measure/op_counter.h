@@ -22,7 +22,7 @@ class OpCounter final : public OpObserver {
   void executed(const c10::OperatorHandle& op, Phase phase,
                 const torch::jit::Stack& stack) override;
 
-  // The counts so far, as the totals of `counted_steps` steps.
+  // Returns the counts so far, as the totals of `counted_steps` steps.
   CountsRecord record(int counted_steps) const;
 
  private:

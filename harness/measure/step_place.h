@@ -12,8 +12,8 @@
 
 namespace rematch {
 
-// Used by one thread at a time: first by the thread of forward, then by the threads of backward's
-// engine.
+// One thread at a time may use this object: first the thread of forward, then the threads of
+// backward's engine.
 class StepPlace final : private ScopeListener {
  public:
   void begin_step();
@@ -26,8 +26,8 @@ class StepPlace final : private ScopeListener {
   // forward.
   const std::vector<std::string>& names() const { return names_; }
 
-  // Observes scopes while it lives, and forwards them to the previous listener. Construct it after
-  // the Recording, so that it is destroyed first.
+  // Observes scopes while this object lives, and forwards them to the previous listener. Construct
+  // it after the Recording, so that it is destroyed first.
   class Listening {
    public:
     explicit Listening(StepPlace& place);

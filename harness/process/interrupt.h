@@ -11,9 +11,8 @@
 
 namespace rematch {
 
-// While it lives, the given signals set a flag instead of ending the process. The running work
-// polls the flag. A guard may be inside another one: the flag is cleared when the outermost guard
-// is made.
+// While this guard lives, the given signals set a flag instead of ending the process. The running
+// work polls the flag. Guards may nest; making the outermost guard clears the flag.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::initializer_list<int> signals = {SIGINT, SIGTERM});
@@ -28,7 +27,7 @@ class InterruptGuard {
   std::vector<struct sigaction> previous_;  // the action of each signal before this guard
 };
 
-// Thrown by work that the user interrupted. Carries the signal to main(), which says what is kept
+// Thrown by work that the user interrupted. Carries the signal to main(), which prints what is kept
 // of the work and exits with 128 + signal.
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal_number, std::string remains = "nothing is kept");

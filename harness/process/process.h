@@ -82,12 +82,12 @@ struct ChildResult {
 ChildResult run_child(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 // Fills `result` from a child that has ended. `before` is the memory of the machine when the child
-// began. Reads `end` of `result`, which the code that ended the child has set. Leaves `elapsed`
+// began. Reads `end` of `result`; the code that ended the child must have set it. Leaves `elapsed`
 // unchanged.
 void take_end(const Child& child, const MachineMemory& before, ChildResult& result);
 
-// Returns whether a child may have been killed because memory ran out. This is so in three cases:
-// the system killed some process for that reason while the child ran, the child held half of the
+// Returns whether a child may have been killed because memory ran out. Returns true in three cases:
+// the system killed some process for lack of memory while the child ran, the child held half of the
 // memory, or the total is unknown. Otherwise the kill had another reason. Pure.
 bool is_memory_short(const MachineMemory& before, const MachineMemory& after, Bytes peak_resident);
 

@@ -7,8 +7,8 @@
 namespace rematch {
 
 // Opens /dev/null in place of a closed stdin, stdout or stderr. Otherwise the next file or pipe
-// that the process opens gets the number of that stream. Reads find nothing. Writes fail, as they
-// would on a closed stream. Call this first in main().
+// that the process opens gets the number of that stream. A read from such a stream finds nothing. A
+// write fails, as on a closed stream. Call this first in main().
 inline void open_missing_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // open() returns the lowest free number, and all lower numbers are in use by now.

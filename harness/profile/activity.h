@@ -63,7 +63,7 @@ struct Activity {
 };
 
 // Marks, on the launching thread, the op call to which launches belong, and the region and phase of
-// that call.
+// the op call.
 class LaunchMarker {
  public:
   virtual ~LaunchMarker() = default;
@@ -89,12 +89,12 @@ struct ActivityError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Records what a CUDA device does while it lives. Uses CUPTI in programs linked with CUDA; other
-// programs cannot record (no_activity.cpp). Recording costs time and device memory, so times and
-// peaks are measured without it.
+// Records what a CUDA device does while this object lives. Uses CUPTI in programs linked with CUDA;
+// other programs cannot record (no_activity.cpp). Recording costs time and device memory, so times
+// and peaks are measured without it.
 class ActivityRecorder : public LaunchMarker {
  public:
-  // Drops what was recorded so far. Synchronize the device first. Mark nothing during the call.
+  // Drops all records so far. Synchronize the device first. Mark nothing during the call.
   virtual void discard() = 0;
 
   // Stops recording and returns the records. Lost records are counted. Call this once, after

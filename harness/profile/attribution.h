@@ -59,8 +59,8 @@ struct KernelUse {
   // Copies that the plan's offload started. They run in parallel to kernels, so no phase includes
   // their time.
   TransferTotals offload;
-  // Copies and memsets for which there is no explanation: they were not started by an op call, by
-  // offload, or while a step's input was made.
+  // Copies and memsets of unknown origin. They were not started by an op call, by offload, or while
+  // a step's input was made.
   TransferTotals unattributed_transfers;
 
   std::int64_t dropped = 0;
@@ -85,14 +85,14 @@ struct KernelUse {
 KernelUse attribute(const Activity& activity, const std::vector<OpCall>& calls,
                     AttentionKernels attention = AttentionKernels::kFused);
 
-// Compares the matmuls and attention ops that were executed with those that launched a kernel of
-// their class. If the numbers differ, returns a line that names the phase, the class and both
-// numbers. Absent if all agree. `executed` is what the op counter saw in the same steps.
+// Compares the number of executed matmuls and attention ops with the number that launched a kernel
+// of their class. If the numbers differ, returns a line that names the phase, the class and both
+// numbers. Absent if all numbers agree. `executed` has the op counter's figures of the same steps.
 std::optional<std::string> disagreement(
     const KernelUse& use, const std::array<std::map<OpClass, std::int64_t>, kNumPhases>& executed);
 
-// Builds a point's kernel record from the attributed activity of its steps. `executed` is what the
-// op counter saw in the same steps. If the two disagree, the record is marked invalid.
+// Builds a point's kernel record from the attributed activity of its steps. `executed` has the op
+// counter's figures of the same steps. If the two disagree, the record is marked invalid.
 KernelRecord kernel_record(const KernelUse& use, const CountsRecord& executed);
 
 // Returns the kernel times of one step, by phase and by class of the launching op.

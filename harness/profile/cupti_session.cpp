@@ -22,8 +22,8 @@ constexpr std::array kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTI
                                CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
                                CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
 
-// External ids are recorded only for calls that are traced. Enabling a kind traces all of its calls
-// and overrides earlier settings of single calls.
+// CUPTI records external ids only for calls that are traced. Enabling a kind traces all of its
+// calls and overrides earlier settings of single calls.
 struct Calls {
   CUpti_ActivityKind kind;
   CUpti_CallbackDomain domain;
@@ -37,7 +37,7 @@ const Calls kCalls[] = {{CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_AP
 
 // The calls to trace. Tracing all calls would cost a record for every query of a library. The calls
 // are recognized by name, because CUDA 13 uses different launch calls than CUDA 12, and libraries
-// use the driver's.
+// use the driver's launch calls.
 bool gives_work(std::string_view call) {
   const auto has = [call](std::string_view word) { return call.find(word) != call.npos; };
   return has("Launch") || has("Memcpy") || has("Memset");
@@ -51,7 +51,8 @@ bool launches_kernel(std::string_view call) {
   return has("Launch") && !has("Host") && !has("Graph");
 }
 
-// The callback of the subscriber. CUPTI requires one, but nothing is enabled that would call it.
+// The callback of the subscriber. CUPTI requires a callback, but this session enables nothing that
+// would call it.
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 std::string advice_for(CUptiResult result) {
@@ -259,8 +260,8 @@ void CuptiSession::discard() {
   recorder_->counted_from = std::chrono::nanoseconds(static_cast<std::int64_t>(now));
 }
 
-// The first flush returns buffers whose records have all ended. CUPTI withholds a buffer that has
-// an unfinished record of any thread. A second, forced flush returns these buffers too.
+// The first flush returns buffers whose records have all ended. CUPTI withholds every buffer that
+// has an unfinished record. A second, forced flush returns these buffers too.
 Activity CuptiSession::finish() {
   recorder_->check(recorder_->functions.flush_all(0), "to hand over its records");
   recorder_->check(recorder_->functions.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),

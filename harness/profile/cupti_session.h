@@ -28,7 +28,7 @@ class CuptiSession final : public ActivityRecorder {
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  // Links to the op call everything that the calling thread launches until end(). Calls nest.
+  // Links everything that the calling thread launches until end() to the op call. Calls nest.
   void begin(std::uint64_t op_call, const std::string& name) override;
   void end() override;
 

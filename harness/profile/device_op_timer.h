@@ -14,11 +14,11 @@ namespace rematch {
 
 // Records an event before and after each op of the current stream, while an OpModeGuard installs
 // this mode. Autograd runs backward of a GPU on a thread of its own, so a BackwardThreadsGuard must
-// install it too. An op's time is the time between its two events. It includes a wait for the host
-// if the device had nothing to do, so an op that is shorter than its launch looks longer than it
-// is.
+// install the mode too. An op's time is the time between its two events. It includes a wait for the
+// host if the device had nothing to do, so an op that is shorter than its launch looks longer than
+// it is.
 //
-// A list holds zeros until finish(). Only one thread at a time may run ops.
+// A list of times holds zeros until finish(). Only one thread at a time may run ops.
 class DeviceOpTimer final : public OpMode {
  public:
   using Duration = Profile::Duration;

@@ -21,8 +21,8 @@ namespace {
 // The allocator usually behaves the same in every step. A second step shows whether it does.
 constexpr int kWeighedSteps = 2;
 
-// Appends the duration of each step's phases. Nothing else observes the steps that this listener
-// times.
+// Appends the duration of each step's phases. No other observer is active in the steps that this
+// listener times.
 class PhaseClock final : public StepListener {
  public:
   // `steps` must outlive this object.
@@ -59,8 +59,8 @@ class ListedStep final : public StepListener {
 };
 
 // The steps that measure a profile, one after another. A step is timed as a whole, timed or
-// recorded op by op, or measured for temporaries. Each step does only one of these, so that none
-// disturbs another.
+// recorded op by op, or measured for temporaries. Each step does only one of these, so that no
+// measurement disturbs another.
 class ProfiledTraining {
  public:
   ProfiledTraining(const Trace& trace, const TrainingSettings& settings, int num_steps)
@@ -141,7 +141,9 @@ void ProfiledTraining::weigh_ops() {
 void ProfiledTraining::record_kernels() {
   const std::unique_ptr<ActivityRecorder> activity = record_activity();
   StepListener nobody;
-  step(nobody);  // so that the counted steps exclude what the first recorded step loads
+  // a warm-up, so that the counted steps exclude kernels and libraries that the first recorded step
+  // loads
+  step(nobody);
   synchronize(device_);
   activity->discard();
   OpCallRecorder recorder({activity.get()});
@@ -154,7 +156,7 @@ void ProfiledTraining::record_kernels() {
   steps_.watched = times_of_steps(activity->finish(), recorder.calls(), trace_, num_steps_);
 }
 
-// Adds the facts on which the times depend besides the model. LibTorch may have chosen the
+// Adds the other facts on which the times depend, besides the model. LibTorch may have chosen the
 // attention kernel.
 void ProfiledTraining::note_kernels(Profile& profile) const {
   profile.attention_backend = to_string(attention_backend_in_use());

@@ -23,8 +23,8 @@ struct Rule {
 };
 
 // Kernel names come from CUDA 12 and 13 builds of PyTorch, cuBLAS, cuDNN, FlashAttention and NCCL.
-// Our own kernels need a pattern only if they do not have an op's name. nvcc's lambdas do not
-// demangle, so patterns also match a kernel's template arguments. nvjet is cuBLAS since 12.8.
+// A kernel of this project needs a pattern only if it does not have an op's name. nvcc's lambdas do
+// not demangle, so patterns also match a kernel's template arguments. nvjet is cuBLAS since 12.8.
 // triton_tem_ are template kernels, nearly always matmuls. jagged_ are elementwise kernels from a
 // namespace named fbgemm.
 const std::vector<Rule>& rules() {
@@ -108,8 +108,8 @@ bool fits(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// A kernel named rematch_NAME_... gets the class of op rematch::NAME. A new op is therefore
-// classified in one place only.
+// A kernel named rematch_NAME_... gets the class of op rematch::NAME. A new op therefore needs a
+// class in one place only.
 std::optional<KernelClass> class_of_own_kernel(std::string_view name) {
   constexpr std::string_view kStart = "rematch_";
   const std::size_t start = name.find(kStart);

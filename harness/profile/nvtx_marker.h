@@ -12,11 +12,11 @@
 namespace rematch {
 
 struct NvtxFunctions {
-  // These two open and close a range of the calling thread.
+  // These two functions open and close a range of the calling thread.
   void (*push)(const char* name) = nullptr;
   void (*pop)() = nullptr;
-  // These two open and close a range of the process. Such a range may end on another thread and
-  // does not nest.
+  // These two functions open and close a range of the process. Such a range may end on another
+  // thread and does not nest.
   std::uint64_t (*start)(const char* name) = nullptr;
   void (*end)(std::uint64_t range) = nullptr;
 };

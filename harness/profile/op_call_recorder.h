@@ -34,7 +34,7 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   void begin_batch();
   void end_batch();
   void forward_done() { place_.forward_done(); }
-  // Begins a phase of the step and ends the previous one. Call this on the step's thread.
+  // Begins a phase of the step and ends the previous phase. Call this on the step's thread.
   void begin_phase(Phase phase);
   void end_phase();
   StepPlace& place() { return place_; }
@@ -63,9 +63,9 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   int step_ = -1;
 };
 
-// Records the bytes that each op's kernels allocate and free before the op returns: the allocator's
-// peak while the op runs, above the bytes at its boundaries. This class does not depend on steps or
-// traces.
+// Records the bytes that each op's kernels allocate and free before the op returns. They are the
+// allocator's peak while the op runs, minus the bytes at the op's boundaries. This class does not
+// depend on steps or traces.
 //
 // Appends ops to the list that is set, while an OpObserverGuard installs this observer. Without a
 // list, ops are ignored. Only one op may run at a time, because the allocator's peak is the

@@ -1,4 +1,4 @@
-// Matches the ops of a measured step with those of the model's trace. Figures measured op by op
+// Matches the ops of a measured step with the ops of the model's trace. Figures measured op by op
 // apply to the trace only if both have the same ops. No LibTorch.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Shows progress on stderr. On a terminal it shows a bar with an estimate, elsewhere one line per
-// finished part.
+// Shows progress on stderr. On a terminal, shows a bar with an estimate. Elsewhere, prints one line
+// per finished part.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ class Progress {
 
   int num_parts_;
   int finished_ = 0;
-  int num_reused_ = 0;  // number of reused parts; they count in finished_ too
+  int num_reused_ = 0;  // number of reused parts; finished_ counts them too
   bool bar_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
@@ -43,8 +43,8 @@ class Progress {
 // Returns a bar such as "[######..................]". A `total` of 0 shows as complete. Pure.
 std::string progress_bar(std::int64_t done, std::int64_t total);
 
-// Words on stderr about long work. They appear after two seconds. On a terminal they are redrawn in
-// place. Elsewhere a line is printed each time the elapsed time has doubled.
+// Words on stderr about long work. The words appear after two seconds. On a terminal, they are
+// redrawn in place. Elsewhere, a line is printed each time the elapsed time has doubled.
 class LateWords {
  public:
   explicit LateWords(std::chrono::nanoseconds redraw_every);
@@ -78,7 +78,7 @@ class ElapsedProgress {
   ElapsedProgress(std::string what, std::string hint)
       : what_(std::move(what)), hint_(std::move(hint)) {}
 
-  // The computation may call this as often as it likes.
+  // The computation may call poll() as often as it likes.
   void poll();
   // Clears the terminal's line for other output. A later poll() draws again.
   void clear() { words_.clear(); }

@@ -49,7 +49,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 // Returns the line at `index`, or "no more collectives" for a rank that has fewer lines than
-// another one.
+// another rank.
 std::string line_or_end(const std::vector<std::string>& lines, std::size_t index) {
   return index < lines.size() ? lines[index] : "no more collectives";
 }
@@ -148,8 +148,8 @@ void CollectiveLog::list(const c10::OperatorHandle& op, Phase phase,
   num_ops_ = 0;
 }
 
-// Returns an empty text for an input made outside the step. Returns an empty text also for lists,
-// whose members have different origins.
+// Returns an empty text for an input made outside the step, and for a list, because its members
+// have different origins.
 std::string CollectiveLog::origin_of(const c10::IValue& input) const {
   if (!input.isTensor() || !input.toTensor().has_storage()) return {};
   const auto found = makings_.find(input.toTensor().storage().unsafeGetStorageImpl());

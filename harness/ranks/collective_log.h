@@ -1,15 +1,14 @@
 // Records the collectives that a rank really executes. Collectives are counted, with their bytes,
-// by kind, phase and group. They are also listed step by step, so that ranks notice if they do not
-// run the same ones.
+// by kind, phase and group. They are also listed step by step, so that ranks detect that they run
+// different collectives.
 //
-// Note [Which collectives pair]
-// Backends pair the calls of a group only by their order. If one rank makes two calls in a
-// different order than the others, and their shapes are equal, the values are wrong and no error is
-// raised. So each call is listed with its group, kind, dtype, shape, phase and region, and with the
-// op that made its input. That op is given with its distance: the number of ops since then or, if
-// another collective came between, the number of collectives. The lines must be equal on all ranks.
-// Rows of an exchange may differ, because routing does. The number of ops may differ too, except
-// where the distance counts ops.
+// Note [Which collectives pair] Backends pair the calls of a group only by their order. If one rank
+// makes two calls in a different order than the others, and their shapes are equal, the values are
+// wrong and no error is raised. So each call is listed with its group, kind, dtype, shape, phase
+// and region, and with the op that made its input. The line also has the distance to this op: the
+// number of ops since then or, if another collective came between, the number of collectives. The
+// lines must be equal on all ranks. Two things may differ: the rows of an exchange, because routing
+// differs, and the number of ops, except where a distance counts ops.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -35,7 +34,7 @@ class CollectiveLog final : public OpObserver {
  public:
   // Counts by the kind's name, which to_string(CollectiveKind) returns.
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
-  // The bytes of a collective are those of its input or its output on this rank, whichever is
+  // The bytes of a collective are the bytes of its input or its output on this rank, whichever is
   // larger.
   struct Totals {
     Counts executed;

@@ -25,7 +25,7 @@ using namespace std::string_literals;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollInterval{20};
-// Time for the other ranks to report what they saw, after the first rank has failed.
+// After the first rank has failed, the other ranks have this time to report what they saw.
 constexpr milliseconds kGraceToTell{300};
 // Time between SIGTERM and SIGKILL. It is short enough that all ranks have ended within a second.
 constexpr milliseconds kGraceAfterSigterm{500};
@@ -83,16 +83,16 @@ class LocalRanks {
     for (const RankPlace& place : places) {
       std::vector<std::string> environment = environment_of(place);
       environment.push_back(board_.variable(static_cast<int>(children_.size())));
-      // When ranks end, c10d logs warnings with stack traces. They would hide the last lines that a
-      // rank printed.
+      // When ranks end, c10d logs warnings with stack traces. These warnings would hide the last
+      // lines that a rank printed.
       if (std::getenv(kLogLevel) == nullptr) environment.push_back(kLogLevel + "=ERROR"s);
       children_.push_back(std::make_unique<Child>(command(place.rank), environment));
       states_.emplace_back().rank = place.rank;
     }
   }
 
-  // Polls all ranks for an interval. Once the launcher has sent a signal, it is itself the reason
-  // why ranks end, so later ends are not recorded.
+  // Polls all ranks for an interval. Once the launcher has sent a signal, ranks end because of the
+  // signal, so later ends are not recorded.
   void watch() {
     wait_for_any(children_);
     for (std::size_t index = 0; index < children_.size(); ++index) {
@@ -164,7 +164,7 @@ bool one_ended_badly(const std::vector<RankState>& states) {
   });
 }
 
-// Polls the ranks until all have ended or the job must be given up.
+// Polls the ranks until all have ended or the job must be stopped.
 LaunchResult::End watch_job(LocalRanks& local, LaunchExchange& exchange,
                             Clock::time_point give_up_at) {
   std::optional<Clock::time_point> told_by;

@@ -1,5 +1,5 @@
-// Exchanges, through a job's store, what its launchers know about each other's ranks. Also decides
-// which rank is to blame if the job fails.
+// Exchanges, through a job's store, what the job's launchers know about each other's ranks. Also
+// decides which rank is to blame if the job fails.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -34,12 +34,12 @@ struct Blame {
 };
 
 // Returns the rank that failed first. A rank ended by a signal is preferred, because no other rank
-// caused that. Ranks that lost a connection come last. If all ranks that ended had lost a
-// connection, and others still run, returns the running rank that is furthest behind, because it
-// hangs. Absent if no rank failed. Pure.
+// caused that. Ranks that lost a connection come last. If every rank that ended had lost a
+// connection, and other ranks still run, returns the running rank that is furthest behind, because
+// that rank hangs. Absent if no rank failed. Pure.
 std::optional<Blame> blame_of_failure(const std::vector<RankState>& ranks);
 
-// Returns the running rank that is furthest behind. Absent if all are equally far. Pure.
+// Returns the running rank that is furthest behind. Absent if all ranks are equally far. Pure.
 std::optional<Blame> blame_of_delay(const std::vector<RankState>& ranks);
 
 class LaunchExchange {
@@ -47,7 +47,7 @@ class LaunchExchange {
   // Covers the `world` ranks of a job. Each rank has a key of its own in the store.
   LaunchExchange(c10::intrusive_ptr<c10d::Store> store, int world);
 
-  // Publishes the states of the local ranks and reads those of all ranks. Does so periodically or,
+  // Publishes the states of the local ranks and reads the states of all ranks, periodically or,
   // with `at_once`, immediately. Costs nothing if all ranks are local.
   void exchange(const std::vector<RankState>& here, bool at_once);
   // The states, one per rank. A rank that was never heard from counts as not started. A rank that
@@ -71,7 +71,7 @@ class LaunchExchange {
   bool has_lost_store_ = false;
 };
 
-// These two write a state as one line, and read it back.
+// These two functions write a state as one line, and read it back.
 std::string text_of(const RankState& state);
 RankState state_of(const std::string& text);
 

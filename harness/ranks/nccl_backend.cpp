@@ -10,7 +10,7 @@
 namespace rematch {
 namespace {
 
-// Collectives stay asynchronous: waiting for one blocks the stream, not the thread.
+// Collectives stay asynchronous: waiting for a collective blocks the stream, not the thread.
 using NotedNccl = NotedBackend<c10d::ProcessGroupNCCL>;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The NCCL backend. It is separate from the other backends (backends.h), so that a build without
-// NCCL includes no header of c10d for it.
+// NCCL does not include c10d's NCCL header.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -13,7 +13,7 @@ namespace rematch {
 struct GroupPlace;
 
 // Makes an NCCL backend on the place's GPU, which becomes the thread's current device. Throws
-// RanksError if there is no such GPU or this build has no NCCL.
+// RanksError if the machine lacks this GPU or the build lacks NCCL.
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const GroupPlace& place);
 
 }  // namespace rematch

@@ -98,15 +98,15 @@ class NotedBackend : public Base {
   }
 
  protected:
-  // Returns the work object of a started collective. Called for a caller's collective and for one
-  // that another form started.
+  // Returns the work object of a started collective. Called for a caller's collective, and for a
+  // collective that another form started.
   virtual StartedWork started(const char* /*collective*/, StartedWork work) { return work; }
 
   RankNotes& notes() { return *notes_; }
 
  private:
-  // A backend may implement one form of a collective by another. The inner form does not count as a
-  // call.
+  // A backend may implement one form of a collective by calling another form. The inner form does
+  // not count as a call.
   template <class Start>
   StartedWork run(const char* collective, Start start) {
     if (!is_inside_) notes_->call();

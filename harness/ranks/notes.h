@@ -17,15 +17,15 @@ struct RankNote {
   bool joined = false;     // whether the rank has met the other ranks
   std::int64_t step = 0;   // number of the step begun last, from 1
   std::int64_t calls = 0;  // number of collectives begun
-  // Whether a collective failed. As far as the rank knows, it then did not fail by itself.
+  // Whether a collective failed. If so, the rank assumes that another rank failed first.
   bool lost_others = false;
   std::optional<std::chrono::nanoseconds> failed_at;  // time on the machine's steady clock
 };
 
 struct RankSlot;  // in memory that several processes share
 
-// The notes of one rank. If a launcher started this process, they are in the launcher's memory.
-// Otherwise they are in this process's memory.
+// The notes of one rank. If a launcher started this process, the notes are in the launcher's
+// memory. Otherwise they are in this process's memory.
 class RankNotes {
  public:
   RankNotes();

@@ -36,7 +36,7 @@ using EnvironmentReader = std::function<const char*(const char* name)>;
 std::optional<RankPlace> rank_place_from_environment(const EnvironmentReader& read);
 std::optional<RankPlace> rank_place_from_environment();  // reads this process's environment
 
-// Returns the variables that the function above reads, as "NAME=value".
+// Returns the variables that rank_place_from_environment() reads, as "NAME=value".
 std::vector<std::string> environment_of(const RankPlace& place);
 
 // An error between ranks: one line that names the rank.

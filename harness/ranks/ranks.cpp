@@ -23,7 +23,7 @@ namespace {
 using BackendType = c10d::ProcessGroup::BackendType;
 using std::chrono::milliseconds;
 
-// How often a waiting rank checks whether another one has failed.
+// The interval at which a waiting rank checks whether another rank has failed.
 constexpr milliseconds kSlice{200};
 constexpr std::size_t kLongestQuoted = 80;
 
@@ -43,9 +43,9 @@ std::string members_of(const RankGroup& group) {
   return text;
 }
 
-// Gloo may write to the connection of a failed rank. With SIGPIPE ignored, as in Python, this
-// becomes an error of the collective. Otherwise the signal would end this rank, and it would seem
-// to have failed first.
+// Gloo may write to the connection of a failed rank. With SIGPIPE ignored, as in Python, such a
+// write becomes an error of the collective. Otherwise the signal would end this rank, and this rank
+// would seem to have failed first.
 void ignore_closed_connections() { std::signal(SIGPIPE, SIG_IGN); }
 
 // Returns the index of `rank` in the group. Throws RanksError unless the group contains `rank`, and
@@ -75,8 +75,8 @@ struct DeviceBackend {
 
 }  // namespace
 
-// Registers c10d process groups by name while it lives. It owns them, because c10d's registry holds
-// only weak references.
+// Registers c10d process groups by name while this object lives. Owns the groups, because c10d's
+// registry holds only weak references.
 struct RegisteredGroups {
   RegisteredGroups() = default;
   ~RegisteredGroups() {
@@ -87,7 +87,7 @@ struct RegisteredGroups {
   RegisteredGroups(const RegisteredGroups&) = delete;
   RegisteredGroups& operator=(const RegisteredGroups&) = delete;
 
-  // The first backend is the default one.
+  // The first backend is the default backend.
   void add(const std::string& name, const c10::intrusive_ptr<c10d::Store>& store, int rank,
            int size, const std::vector<DeviceBackend>& backends) {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);

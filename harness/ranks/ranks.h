@@ -1,5 +1,5 @@
 // One rank of a job: its process groups, under the names that models use in collectives, and what
-// all ranks agree on before and between steps. Does not start processes, which launch.h does. Does
+// all ranks agree on before and between steps. Does not start processes; launch.h starts them. Does
 // not depend on how a model is sharded.
 //
 //   if (const auto place = rematch::rank_place_from_environment()) {
@@ -31,9 +31,9 @@ struct RanksOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };
 
-// Used by one thread. Every rank must call the functions below with the same names in the same
-// order. All functions throw RanksError if a rank fails or does not arrive within the timeout, or
-// if the store at which the ranks meet is gone.
+// Only one thread may use this object. Every rank must call the functions below with the same names
+// in the same order. All functions throw RanksError if a rank fails or does not arrive within the
+// timeout, or if the store at which the ranks meet is gone.
 class Ranks {
  public:
   // Waits for all ranks, then creates and registers the groups. From then on the process ignores
@@ -78,8 +78,8 @@ class Ranks {
 struct RegisteredGroups;
 
 // Groups of any size in this process alone, which acts as rank `rank`. The process allocates,
-// computes and calls what that rank would. Values are finite but wrong. For CPU and CUDA tensors;
-// prediction on meta tensors needs no group.
+// computes and calls the same as that rank would. Values are finite but wrong. For CPU and CUDA
+// tensors; prediction on meta tensors needs no group.
 class PretendedRanks {
  public:
   PretendedRanks(int rank, const std::vector<RankGroup>& groups);

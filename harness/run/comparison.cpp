@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-// For a device whose times mean nothing. Keeps only the allocator's peaks of the timed steps.
+// Keeps only the allocator's peaks of the timed steps. Used for a device whose times mean nothing.
 PointRecord without_times(PointRecord point) {
   if (!point.time) return point;
   TimeRecord kept;
@@ -68,7 +68,8 @@ class ComparisonRun {
     const int num_points = static_cast<int>(variants_.size());
     return num_points + num_repeats() + (has_times() ? num_timed_parts(num_points) : 0);
   }
-  // If all points share one process, their rounds count as one part and the control as another.
+  // If all points share one process, their rounds count as one part of the progress, and the
+  // control as another.
   int num_timed_parts(int num_points) const {
     return settings_.in_process ? 2 : settings_.rounds.most * (num_points + 1);
   }
@@ -173,8 +174,8 @@ std::optional<PointRecord> ComparisonRun::skipped_point(const Variant& variant) 
   return point;
 }
 
-// Chooses the policy that the user asked for. Chooses full if the point of that policy did not end
-// ok.
+// Chooses the policy that the user asked for. Chooses policy `full` if the point of that policy did
+// not end ok.
 void ComparisonRun::choose_reference() {
   const auto find = [this](const std::string& policy) -> std::optional<std::size_t> {
     for (std::size_t index = 0; index < points_.size(); ++index) {

@@ -29,8 +29,8 @@ struct ComparisonSettings {
   // the control. Points must not be on several ranks.
   bool in_process = false;
   ChildRule children;
-  // Points with a larger predicted peak are skipped. The reason is that when memory runs out, the
-  // system may kill a process other than the one that asked for memory.
+  // Points with a larger predicted peak are skipped. When memory runs out, the system may kill a
+  // process other than the one that asked for memory.
   std::optional<AvailableMemory> limit;
   std::string how_to_lift_limit;  // text appended to the reason of a skip, such as "--force
                                   // measures it anyway"

@@ -5,14 +5,14 @@
 
 namespace rematch {
 
-// Compares as many steps as both points have. Keeps what the point's own run recorded about missing
-// gradients. `reference` need not have ended ok: its steps are compared up to its last one.
+// Compares as many steps as both points have. Keeps the point's own record of missing gradients.
+// `reference` need not have ended ok: its steps are compared up to its last one.
 ParityRecord compare_steps(const PointRecord& point, const PointRecord& reference);
 
-// Drops most hashes of single gradients, because they would make up most of a report. Keeps those
-// of the first two steps, so that a gate between two reports can name the tensor that differs. If
-// the point's gradients equal the reference's, drops all of them, because the reference keeps the
-// same hashes.
+// Drops most hashes of single gradients, because they would make up most of a report. Keeps the
+// hashes of the first two steps, so that a gate between two reports can name the tensor that
+// differs. If the point's gradients equal the reference's, drops all hashes, because the reference
+// keeps the same hashes.
 void thin_gradient_hashes(PointRecord& point);
 
 }  // namespace rematch

@@ -128,7 +128,7 @@ EffectRecord effect_of(const NamedPlan& named, const std::string& hash, const Ex
   return effect;
 }
 
-// Backward runs two matmuls of the same size for each one of forward.
+// Backward runs two matmuls of the same size for each matmul of forward.
 std::int64_t flops_without_recompute(const Trace& trace) {
   std::int64_t flops = 0;
   for (const TracedOp& op : trace.ops) flops += 3 * op.flops;

@@ -1,4 +1,4 @@
-// The variants of one command: each policy under each schedule. They are resolved, checked and
+// The variants of one command: each policy under each schedule. Variants are resolved, checked and
 // predicted on meta before anything runs.
 #pragma once
 
@@ -58,7 +58,7 @@ struct Variant {
       warnings;           // warnings about the plan's policy; empty for plans from files
   Prediction prediction;  // prediction from the engine's step on meta
   // Op counts of one step, filled if `simulate` is set. The counts of forward and backward follow
-  // from trace and plan, those of the optimizer from the step on meta.
+  // from trace and plan. The optimizer's counts come from the step on meta.
   CountsRecord predicted_counts;
   std::int64_t step_flops = 0;  // flops of matmul and attention, including recompute
   std::int64_t recomputed_step_flops = 0;
@@ -66,10 +66,12 @@ struct Variant {
 
 // Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
 // and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
-// under the same name. Returns Rejected for what resolve() rejects and for a plan that was made for
-// another model. Throws std::invalid_argument for unusable data. Installs the counting allocators.
+// under the same name. Returns Rejected for a policy that resolve() rejects, and for a plan that
+// was made for another model. Throws std::invalid_argument for unusable data. Installs the counting
+// allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// Does the same with `trace`, the trace of the settings' model with unrounded sizes.
+// Like the function above, but takes `trace`, the trace of the settings' model with unrounded
+// sizes.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
                                                            const Trace& trace);
 

@@ -20,11 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxAttempts = 2;  // if the reason for the failure may not be the model
+constexpr int kMaxAttempts = 2;  // attempts, if the reason for a failure may not be the model
 constexpr int kMaxWaits = 60;    // waits for space on a full disk; each lasts one heartbeat
 constexpr int kUsageCode = 2;    // the same arguments would be rejected again
 constexpr int kOkCode = 0;
-// A run needs two seconds to stop its own children. Schedulers kill after five to thirty.
+// A run needs two seconds to stop its own children. Schedulers kill a job five to thirty seconds
+// after the signal.
 constexpr std::chrono::seconds kGraceToStop{4};
 constexpr std::size_t kLongestReason = 400;
 
@@ -109,7 +110,8 @@ MeasureEnd ChildMeasurer::measure_again_and_again(const PlannedComparison& compa
     if (const auto* stopped = std::get_if<MeasureEnd>(&ended)) {
       try {
         claim.end(ClaimState::kFree);
-      } catch (const FileError&) {  // other workers will notice that this worker is silent
+        // if heartbeats fail, other workers will notice that this worker is silent
+      } catch (const FileError&) {
       }
       return *stopped;
     }
@@ -184,8 +186,8 @@ std::variant<int, MeasureEnd> ChildMeasurer::run_child(const PlannedComparison& 
     child.stop(kGraceToStop);
     return MeasureEnd::kSuperseded;
   }
-  // The signal may arrive just when the child ends. The exit code shows whether the run was stopped
-  // and its points are kept.
+  // The signal may arrive just when the child ends. The exit code shows whether the run was
+  // stopped. Its points are then kept.
   const bool was_signalled = WIFEXITED(child.status()) && WEXITSTATUS(child.status()) > 128;
   if (is_told() && was_signalled) return MeasureEnd::kStopped;
   return child.status();

@@ -1,5 +1,5 @@
 // Measures a comparison in a child process, `rematch run`, in a folder of the claim's generation.
-// Meanwhile writes heartbeats to the claim. At the end writes to the claim how the comparison
+// Meanwhile, writes heartbeats to the claim. At the end, writes to the claim how the comparison
 // ended.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The text of a claim. It says who made the claim, then has one line for each heartbeat, then says
-// how the claim ended. Pure.
+// The text of a claim. The text says who made the claim, then has one line for each heartbeat, then
+// says how the claim ended. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct ClaimHolder {
 };
 
 enum class ClaimState : std::uint8_t {
-  kFree,     // nobody holds it, or its worker gave it back
+  kFree,     // no worker holds the comparison, or its worker gave it back
   kHeld,     // its worker has been seen to write heartbeats
   kUnsure,   // its worker is silent, but has not been observed for long enough
   kStale,    // its worker was silent for too long, or its process is gone
   kDone,     // its report exists
-  kFailed,   // it ended without a report
-  kSkipped,  // it did not fit on the card where it was tried
+  kFailed,   // the comparison ended without a report
+  kSkipped,  // the comparison did not fit on the card where it was tried
 };
 
 struct ClaimText {
@@ -38,10 +38,10 @@ struct ClaimText {
   int num_beats = 0;
   std::optional<ClaimState>
       end;             // free, done, failed or skipped; absent if the claim has not ended
-  std::string reason;  // why it failed or was skipped
+  std::string reason;  // why the comparison failed or was skipped
 };
 
-// These three return whole lines, each with a final " ".
+// These three functions return whole lines, each with a final " ".
 std::string holder_line(const ClaimHolder& holder);
 std::string beat_line();
 std::string end_line(ClaimState end, const std::string& reason);

@@ -11,7 +11,7 @@ bool HeldClaim::beat() {
   try {
     folder_->append_to_claim(name(), beat_line());
   } catch (const FileError&) {
-    return false;  // the worst consequence is that another worker measures the comparison again
+    return false;  // errors are ignored: at worst, another worker measures the comparison again
   }
   return true;
 }
@@ -20,7 +20,8 @@ bool HeldClaim::is_superseded() const {
   try {
     return folder_->has_claim(claim_name(comparison_, generation_ + 1));
   } catch (const FileError&) {
-    return false;  // it is unknown, so assume that no other worker has taken it
+    // the folder cannot be read, so assume that no other worker has taken the comparison
+    return false;
   }
 }
 

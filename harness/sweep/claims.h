@@ -38,8 +38,8 @@ struct ClaimRule {
   // The comparison may be the reason why its workers die.
   int most_lost_starts = 10;
 
-  // Six heartbeats may be missed before a claim is stale, because attributes of files on NFS are up
-  // to a minute old.
+  // A worker may miss six heartbeats before its claim is stale, because attributes of files on NFS
+  // are up to a minute old.
   std::chrono::milliseconds beat_every() const { return stale_after / 6; }
 };
 
@@ -57,8 +57,8 @@ class HeldClaim {
   // long.
   bool is_superseded() const;
 
-  // Publishes the finished report of this generation as the comparison's report, unless there is
-  // already one. Throws FileError; the call may be repeated.
+  // Publishes the finished report of this generation as the comparison's report, unless the
+  // comparison already has a report. Throws FileError; the call may be repeated.
   void finish(const std::string& report_path);
   // Ends the claim without a report, as free, failed or skipped. Throws FileError; the call may be
   // repeated.
@@ -96,7 +96,7 @@ class Claims {
   // another worker was faster, or if the comparison is done or given up. Throws FileError.
   std::optional<HeldClaim> take(const std::string& comparison);
   // Takes the next generation of a failed comparison, regardless of how often its workers vanished.
-  // Absent in the same cases as take(), and throws the same.
+  // Returns nothing in the same cases as take(), and throws the same errors.
   std::optional<HeldClaim> retry(const std::string& comparison);
 
  private:

@@ -12,11 +12,11 @@ namespace {
 constexpr std::chrono::seconds kSignalBeforeLimit{60};
 constexpr std::chrono::seconds kSignalMayBeEarly{60};
 
-// Note [A task of a job array]
-// The script after its header. Each line handles something that Slurm does.
+// Note [A task of a job array] This is the script after its header. Each line handles one behaviour
+// of Slurm.
 // - TERM comes with scancel, requeue and preemption. Slurm restarts preempted tasks itself, and a
 //   user's scancel must be final. So a script that received TERM never requeues itself.
-// - If only its step is ended, in the grace time of a preemption, the worker returns 143.
+// - If Slurm ends only the step, in the grace time of a preemption, the worker returns 143.
 // - Slurm does not restart a task that reached its limit. The array's id with the task's index
 //   names only this task. SLURM_JOB_ID of the last task names the whole array.
 // - A waiting shell returns when a trap runs, with 138 for USR1, so it waits again.
@@ -137,8 +137,8 @@ std::chrono::minutes slurm_minutes(const std::string& text) {
     parts.push_back(*part);
     start = end + 1;
   }
-  // If days are given, hours follow. Otherwise a single number, or the first of two numbers, means
-  // minutes.
+  // If the limit has days, hours follow. Otherwise a single number, or the first of two numbers,
+  // means minutes.
   const bool starts_with_hours = dash != std::string::npos || parts.size() == 3;
   const std::int64_t hours = starts_with_hours ? parts[0] : 0;
   const std::size_t place = starts_with_hours ? 1 : 0;

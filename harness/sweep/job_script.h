@@ -9,17 +9,18 @@
 namespace rematch {
 
 struct JobScript {
-  std::string program;  // path of rematch, as the job's nodes see it
-  std::string folder;   // path of the sweep's folder, as the job's nodes see it
+  std::string program;  // path of rematch on the job's nodes
+  std::string folder;   // path of the sweep's folder on the job's nodes
   std::string name;     // name of the job
   int num_workers = 1;
   // The following fields are only for Slurm.
   std::chrono::minutes time{};  // time limit of one task
   std::string
-      gres;  // Slurm's generic resources, such as "gpu:h100:1"; if empty, none are requested
+      gres;  // Slurm's generic resources, such as "gpu:h100:1"; if empty, the script requests none
   int num_cpus = 8;                  // number per task
   std::vector<std::string> options;  // "partition=gpu"
-  std::string prefix;                // words before the program, such as a container's or srun
+  // words before the program, such as srun or a container's command
+  std::string prefix;
 };
 
 // Returns the part of a task's time limit that a worker may use. Slurm's warning signal may come up

@@ -30,7 +30,7 @@ constexpr double kSecondsAnOp = 5e-6;     // minimum time to launch, replay or c
 constexpr double kCpuStartSeconds = 0.3;  // time to start a child process, including its model
 constexpr double kCudaStartSeconds =
     4;  // time to start a child process, including a CUDA context and libraries
-constexpr int kExactPasses = 2;  // one pass for parity and counts, one for memory
+constexpr int kExactPasses = 2;  // one pass for parity and counts, and one pass for memory
 constexpr int kWarmUpSteps = 2;
 
 int first_number(const std::string& text, std::size_t start, int otherwise) {
@@ -95,8 +95,7 @@ std::variant<ComparisonPrediction, Rejected> predict_comparison(const PlannedCom
       predicted.least_peak = std::min(predicted.least_peak.value_or(peak), peak);
       predicted.most_peak = std::max(predicted.most_peak.value_or(peak), peak);
       add_arm(step, num_children);
-      // The reference runs several more times: as its repeats, and as the control with which it is
-      // compared.
+      // The reference runs several more times: for its repeats, and as the A/A control.
       if (name == comparison.policies.front() && schedule == schedules.front()) {
         add_arm(step, run.num_rounds + comparison.num_repeats);
       }

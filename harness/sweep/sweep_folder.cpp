@@ -117,8 +117,8 @@ std::optional<std::string> DiskSweepFolder::read_claim(const std::string& name) 
 }
 
 // Links the claim when possible. A worker killed between creating a claim and writing its name
-// would hold the claim for the whole stale time, because nobody could tell that its process is
-// gone.
+// would hold the claim for the whole stale time, because other workers could not detect that its
+// process is gone.
 bool DiskSweepFolder::create_claim(const std::string& name, std::string_view text) {
   const std::string path = claim_path(name);
   if (const auto made = link_named_claim(folder_ + "/claims", path, text)) return *made;

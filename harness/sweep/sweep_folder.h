@@ -1,6 +1,6 @@
-// The few operations on a common folder that workers of a sweep use to agree. No file is locked,
-// replaced or removed. Claims are created once and grow; reports are linked once. This code does
-// not depend on the contents of the files.
+// The few operations by which workers of a sweep coordinate through a common folder. No file is
+// locked, replaced or removed. Claims are created once and grow; reports are linked once. This code
+// does not depend on the contents of the files.
 #pragma once
 
 #include <optional>
@@ -33,8 +33,8 @@ class SweepFolder {
   virtual bool has_claim(const std::string& name) = 0;
 
   virtual bool has_report(const std::string& name) = 0;
-  // Publishes the finished file at `path` as the report called `name`. If there is already such a
-  // report, keeps it and returns false.
+  // Publishes the finished file at `path` as the report called `name`. If a report of this name
+  // exists, keeps it and returns false.
   virtual bool link_report(const std::string& path, const std::string& name) = 0;
 };
 

@@ -43,7 +43,7 @@ std::string host_name() {
 }
 
 // Returns the name of the machine and process namespace. Process ids are comparable only between
-// processes for which this name is equal.
+// processes with the same name.
 std::string machine_name() {
   std::error_code none;
   const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", none);

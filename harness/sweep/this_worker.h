@@ -1,5 +1,5 @@
-// This process as a worker of a sweep: how it is identified, whether other workers' processes live,
-// and the signals that it receives.
+// This process as a worker of a sweep: its identity, whether other workers' processes live, and the
+// signals that it receives.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ namespace rematch {
 // job array.
 ClaimHolder this_worker(const std::string& plan);
 
-// Returns whether the holder's process ran on this very machine and has ended. Returns false if
-// that is unknown.
+// Returns whether the holder's process is known to have ended. Only processes of this machine can
+// be checked; returns false for any other.
 bool is_process_gone(const ClaimHolder& holder);
 
 // The system's monotonic clock.

@@ -62,8 +62,8 @@ class Work {
  private:
   using Why = WorkEnd::Why;
 
-  // Looks at the folder once and acts on what it finds. If there is nothing more to do, returns the
-  // reason.
+  // Looks at the folder once and acts on what it finds. Returns the reason to stop if no work is
+  // left.
   std::optional<Why> round() {
     if (const auto why = told()) return why;
     const bool has_looked = look_unless_fresh();
@@ -109,8 +109,8 @@ class Work {
     if (end == MeasureEnd::kSomePointsFailed) ++num_with_failures_;
   }
 
-  // Reuses a recent look, because a look takes longer if there are more claims. If another worker
-  // has taken a comparison since, creating its claim fails.
+  // Reuses a recent look, because a look takes longer with more claims. If another worker has taken
+  // a comparison since that look, creating its claim fails.
   bool look_unless_fresh() {
     const auto now = surroundings_.now();
     if (last_look_ && now - *last_look_ < limits_.look_every) return false;
@@ -128,7 +128,7 @@ class Work {
     }
   }
 
-  // If this or another worker has started the comparison since, its generation is later, and it is
+  // If a worker has started the comparison again, its generation is later, and the comparison is
   // not retried.
   bool is_to_retry(std::size_t item) const {
     return has_looked_once_ && failed_before_[item] > 0 &&
@@ -192,7 +192,8 @@ class Work {
   std::vector<const Judgement*> judged_;  // one state per item; look() updates the states
   std::vector<std::size_t> order_;
   bool has_looked_once_ = false;
-  std::vector<int> failed_before_;  // for each item, the generation that had failed; 0 if none had
+  // for each item, the generation that had failed before; 0 if none had failed
+  std::vector<int> failed_before_;
   std::set<std::size_t> tried_again_;
   std::optional<std::chrono::nanoseconds> last_look_;
   int num_measured_ = 0;

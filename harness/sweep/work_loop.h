@@ -1,6 +1,6 @@
 // The loop of a worker. It takes the longest free comparison that fits into the worker's time,
-// measures it, and looks for the next, until none is left. Any number of workers run this loop at
-// once. They know each other only through the claims.
+// measures it, and looks for the next, until no comparison is left. Any number of workers run this
+// loop at once. Workers know each other only through the claims.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ struct WorkItem {
   std::string comparison;  // id of the comparison
   std::optional<std::chrono::milliseconds>
       predicted;          // predicted time; if absent, the comparison fits while any time is left
-  bool fits_card = true;  // whether it fits this worker's card
+  bool fits_card = true;  // whether the comparison fits this worker's card
 };
 
-// How a comparison that this worker held has ended. The worker's claim says the same.
+// How a comparison that this worker held has ended. The worker writes the same to the claim.
 enum class MeasureEnd : std::uint8_t {
   kOk,
   kSomePointsFailed,
@@ -40,7 +40,7 @@ class Measurer {
   Measurer& operator=(const Measurer&) = delete;
 
   // Returns an object to hold while measuring, if comparisons would disturb each other. Null if
-  // another worker of this machine holds it.
+  // another worker of this machine holds the object.
   virtual std::shared_ptr<void> turn() = 0;
   // Measures a comparison. Writes heartbeats and the claim's end. Throws FileError if the end
   // cannot be written.
@@ -67,7 +67,7 @@ struct WorkEnd {
   enum class Why : std::uint8_t { kNothingLeft, kInOtherHands, kDeadline, kStopped };
   Why why = Why::kNothingLeft;
   int num_measured = 0;  // comparisons measured by this worker, with any result
-  int num_failures = 0;  // failures among these, plus comparisons that other workers failed
+  int num_failures = 0;  // failed comparisons of this worker and of other workers
   int num_left =
       0;  // comparisons that other workers hold, or that are too long for the remaining time
 };

@@ -30,7 +30,7 @@ class BackwardAsWithData final : public OpMode {
     c10::OperatorHandle on_meta;
     c10::OperatorHandle with_data;
   };
-  std::vector<Pair> in_place_;  // the first pair is the one that adds two gradients
+  std::vector<Pair> in_place_;  // the first pair adds two gradients
   Pair reshape_;
 };
 

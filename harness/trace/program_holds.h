@@ -1,4 +1,4 @@
-// Finds out when the program frees what its ops made. A storage is held if its reference count
+// Finds out when the program frees the results of its ops. A storage is held if its reference count
 // exceeds the references that the tracer holds in autograd's place. Independent of the device.
 #pragma once
 
@@ -55,8 +55,8 @@ class NodeScopes {
   // last scope.
   void enter(ScopeId scope);
 
-  // Call this in backward, on the thread that runs the node. Accumulators of gradients have no
-  // number of their own. An accumulator belongs to the node from which it got its gradient.
+  // Call this in backward, on the thread that runs the node. Accumulators of gradients have no such
+  // number. An accumulator belongs to the node that made its gradient.
   std::optional<ScopeId> scope_at_work();
 
  private:

@@ -89,7 +89,8 @@ void add_ops(const Observations& seen, Trace& trace) {
       if (recorded.side_effect) op.writes.emplace_back(value.storage);
       const bool is_aside = !recorded.side_effect && record.storages[value.storage].outside;
       if (is_aside)
-        op.overwrites.emplace_back(value.storage);  // the region gives it scratch memory
+        // in a replay, the region gives the op scratch memory
+        op.overwrites.emplace_back(value.storage);
     }
     for (std::size_t j = 0; j < recorded.num_outputs; ++j) {
       const OptionalIndex value = record.outputs[recorded.first_output + j];

@@ -88,7 +88,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
-    note_replay_only_ops(/*num_left=*/1);  // the recorder may have put some before the op
+    // the recorder may have inserted its own ops before the op
+    note_replay_only_ops(/*num_left=*/1);
     observations_.ops.push_back(
         {.scope = innermost_scope(), .draws_random = draws, .group = std::move(group)});
     note_kept_by_recorder(num_ops() - 1);
@@ -184,8 +185,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
 
   OpId num_ops() const { return OpId(observations_.record.ops.size()); }
 
-  // Excludes gradients that existed before backward. The difference may be negative: a program may
-  // drop a gradient at once, such as an optimizer that runs in backward.
+  // Excludes gradients that existed before backward. The difference may be negative, because a
+  // program may drop a gradient at once. An optimizer that runs in backward does so.
   BackwardBytes bytes_made() {
     BackwardBytes made = bytes_alive();
     made.gradients = std::max(Bytes{}, made.gradients - gradients_before_);
@@ -237,8 +238,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     observations_.backward.push_back(std::move(event));
   }
 
-  // Backward reads the final content of the storage, unless a version counter shows autograd a
-  // write.
+  // Backward reads the final content of the storage, unless autograd sees a write by the version
+  // counter.
   void note_last_version(PackId pack) {
     std::int32_t& version = observations_.packs[pack].version;
     const RecordedStorage& storage = observations_.record.storages[storage_of(pack).index];
@@ -261,7 +262,8 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     });
   }
 
-  // Call this before a scope opens or closes, because these ops belong to the scope that is open.
+  // Call this before a scope opens or closes, because ops that ran so far belong to the scope that
+  // is open.
   void note_replay_only_ops(std::size_t num_left = 0) {
     while (observations_.ops.size() + num_left < observations_.record.ops.size()) {
       observations_.ops.push_back({.scope = innermost_scope()});
@@ -269,8 +271,9 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     }
   }
 
-  // Notes references that belong to the recorder and not to the program. One kind is constants,
-  // until an op writes to them. The other is tensors that no op made, on a storage that an op made.
+  // Notes references that belong to the recorder and not to the program. Two kinds of values have
+  // such references: constants, until an op writes to them, and tensors that no op made, on a
+  // storage that an op made.
   void note_kept_by_recorder(OpId id) {
     const Record& record = observations_.record;
     const RecordedOp& op = record.ops[static_cast<std::size_t>(id.index)];

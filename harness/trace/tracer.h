@@ -13,14 +13,14 @@ namespace rematch {
 
 // Runs `loss()` and its backward once, without checkpointing, on the device of its tensors. On meta
 // this takes milliseconds for any size. The caller fills in model, dimensions, dtype and
-// parameter_bytes. Backward events carry bytes. On the CPU and on meta these come from counting
-// allocators (harness/measure/memory.h); without these allocators they are 0. On an accelerator
-// they are the bytes of ops' results (backward_holds.h). The caller clears the gradients that the
-// run leaves behind.
+// parameter_bytes. Backward events carry bytes. On the CPU and on meta, the bytes come from
+// counting allocators (harness/measure/memory.h), and are 0 without them. On an accelerator, they
+// count the results of ops (backward_holds.h). The caller clears the gradients that the run leaves
+// behind.
 Trace record_trace(const std::function<at::Tensor()>& loss);
 
-// Does the same for a caller that runs forward and backward itself, each once and on this thread.
-// Run forward before end_forward(), and the backward of its loss before finish().
+// Like the function above, for a caller that runs forward and backward itself, each once and on
+// this thread. Run forward before end_forward(), and the backward of its loss before finish().
 class TraceSession {
  public:
   class Tracer;

@@ -1,5 +1,5 @@
 // Checks whether the device that a user names can be used on this machine and by this build, and
-// says why not.
+// returns the reason if not.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -41,8 +41,8 @@ std::variant<std::string, Rejected> usable_attention(std::string_view name,
 
 // Returns the name in a point's identity for the way in which CUDA's allocator gets memory from the
 // driver, such as "cuda_caching". `asked_for` is "caching" (fixed segments), "expandable" (segments
-// that grow), or empty. If it is empty, `configuration` decides, which is the value of LibTorch's
-// variable. Rejects another word, and a word for another device. Pure.
+// that grow), or empty. If `asked_for` is empty, `configuration` decides, the value of LibTorch's
+// variable. Rejects any other word, and any word for a device other than CUDA. Pure.
 std::variant<std::string, Rejected> allocator_of(std::string_view device,
                                                  std::string_view asked_for,
                                                  std::string_view configuration);
@@ -51,7 +51,7 @@ std::variant<std::string, Rejected> allocator_of(std::string_view device,
 void use_allocator(const std::string& allocator);
 
 // The variable that configures LibTorch's allocator, and its value. The variable is
-// PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only that one is set.
+// PYTORCH_CUDA_ALLOC_CONF, or PYTORCH_ALLOC_CONF if only PYTORCH_ALLOC_CONF is set.
 const char* allocator_variable();
 std::string allocator_configuration();
 

@@ -17,8 +17,8 @@ namespace rematch {
 namespace {
 
 // LibTorch rejects matmuls in deterministic mode without this variable, because cuBLAS repeats its
-// bits only with a workspace of fixed size. If it is set, each matmul reads it again, so other
-// modes leave it unset.
+// bits only with a workspace of fixed size. If the variable is set, every matmul reads it again, so
+// other modes leave it unset.
 constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
 
 void prepare_cuda(at::Device device, Determinism determinism) {

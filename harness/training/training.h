@@ -1,5 +1,5 @@
-// One training process: a model, its data and its optimizer. It runs steps under a plan. A pass
-// observes a step through a StepListener. The step itself is the same in all passes.
+// One training process: a model, its data and its optimizer. A training runs steps under a plan. A
+// pass observes a step through a StepListener. The step itself is the same in all passes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -58,8 +58,8 @@ class Training {
 
   // Runs forward, loss, backward and optimizer on the data of step `index`. Gradients are cleared
   // afterwards. With a layout, ranks that have different data take turns at the source's batches,
-  // and sums of gradients over ranks count as part of the optimizer. Returns the loss with the
-  // remainder of its graph after backward, because a detach would be an op of the step.
+  // and sums of gradients over ranks count as part of the optimizer. Returns the loss with what is
+  // left of its graph after backward, because a detach would be an op of the step.
   at::Tensor step(std::int64_t index, StepListener& listener);
 
   // Makes this rank's input of step `index`. Making the input is not part of the step: no observer
@@ -106,7 +106,7 @@ struct LossNotFinite : std::runtime_error {
 // Throws LossNotFinite, which names the step, if the loss is not finite.
 void require_finite(double loss, std::int64_t step);
 
-// The position of a pass over a point. It is part of the reason if the point fails.
+// The position of a pass over a point. If the point fails, its reason names this position.
 struct PassPosition {
   std::string pass = "building the model";
   std::int64_t step = -1;

@@ -1,5 +1,5 @@
 // Names of NCCL 2.28: only those that LibTorch's NCCL backend header uses and nccl.cpp implements.
-// That backend depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
+// The backend depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
 #pragma once
 
 #include <climits>

@@ -31,7 +31,7 @@ std::string last_line(const std::string& text) {
   return text.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
 }
 
-// A point is not retried if nobody knows which rank failed and how.
+// A point is not retried if it is unknown which rank failed and how.
 void describe_bad_end(const RanksOutcome& outcome, std::chrono::milliseconds limit, int attempt,
                       PointRecord& record) {
   if (outcome.culprit) {

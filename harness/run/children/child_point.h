@@ -42,7 +42,8 @@ std::vector<PointRecord> measure_turns_in_child(const TurnsRequest& request, con
                                                 const SayRetry& say_retry);
 
 // Returns whether the child was killed while memory was free, or took too long. Both may be
-// accidents, and a single one would cost the whole comparison its reference. Pure.
+// accidents, and without a retry a single accident could make the comparison lose its reference.
+// Pure.
 bool deserves_retry(const ChildResult& result);
 
 // Fills the status of a point whose child left no result after this many attempts. Pure.

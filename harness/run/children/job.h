@@ -1,5 +1,5 @@
 // This process's part in a point that several ranks measure together: its rank, its process groups,
-// and what the ranks agree on. A process that measures alone pays no cost here.
+// and the agreements between the ranks. A process that measures alone pays no cost here.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -40,10 +40,10 @@ class Job {
   int rank() const { return rank_; }
   // The request's model, with this rank filled in.
   ModelSpec spec() const { return spec_; }
-  // The request's device. With several GPUs, it is this rank's GPU.
+  // The request's device. With several GPUs, this is the rank's own GPU.
   c10::Device device() const { return device_; }
 
-  // Tells the launcher the current step, so that it can name a rank that hangs.
+  // Tells the launcher the current step, so that the launcher can name a rank that hangs.
   void begin_step(std::int64_t step);
   // Throws RanksError, which names ranks and calls, unless the step of every rank issued the
   // collectives that `log` lists.

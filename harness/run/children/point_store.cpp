@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kKeyLetters = 12;
 constexpr std::size_t kPolicyLetters = 40;
 
-// A different program may measure something else under the same key. Its build date or copy date
-// does not reveal a difference, so the hashes are compared.
+// A different program may measure something else under the same key. The date of the program's file
+// does not reveal a difference, so the hashes of programs are compared.
 bool is_same_program(const Provenance& left, const Provenance& right) {
   return left.program_sha256 && left.program_sha256 == right.program_sha256;
 }

@@ -16,7 +16,7 @@ namespace rematch {
 // The outcome of one request on all ranks.
 struct RanksOutcome {
   LaunchResult::End end = LaunchResult::End::kWell;
-  std::string message;  // names the rank that failed
+  std::string message;  // the error, which names the rank that failed
   // How the process of the failed rank ended. If no rank is behind the others, how some rank's
   // process ended. Absent if the failed rank's command is gone.
   std::optional<ChildResult> culprit;
@@ -42,8 +42,8 @@ class SpawnedRanks final : public RankProcesses {
   Launcher launcher_;
 };
 
-// The command of rank 0, among the commands of a job. It decides what is measured and in which
-// order. It sends each request to the other commands, which run follow_rank_0(). Once another
+// The command of rank 0, among the commands of a job. This command decides what is measured and in
+// which order. It sends each request to the other commands, which run follow_rank_0(). Once another
 // command or the store is gone, every later request fails at once.
 class LeadingCommand final : public RankProcesses {
  public:

@@ -53,7 +53,7 @@ void add_steps(std::size_t rank, const std::vector<StepRecord>& steps, PointReco
 }
 
 // If ranks have different batches, the loss of a step is the mean over the batches, as a trainer
-// logs it. Ranks that share a batch have one loss. Each rank's own loss bits are kept among the
+// logs it. Ranks that share a batch have one loss. The loss bits of each rank are kept among the
 // hashes.
 void average_losses(const std::vector<PointRecord>& ranks, PointRecord& merged) {
   ModelSpec spec;

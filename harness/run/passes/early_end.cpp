@@ -22,8 +22,8 @@ class EarlyEnd {
       : record_(record), position_(position), device_(device) {}
 
   void explain(const std::exception_ptr& failure) {
-    // The listener of backward is not told about recompute, but the engine knows whether a
-    // recomputed op threw.
+    // A step's listener is not notified of recompute, but the engine knows whether a recomputed op
+    // threw.
     in_recompute_ = take_recompute_failure();
     try {
       std::rethrow_exception(failure);
@@ -63,8 +63,7 @@ class EarlyEnd {
     record_.memory->peak_allocated = DeviceMemory(device_).peak();
   }
 
-  // Handles allocators and libraries that have no error type of their own for running out of
-  // memory.
+  // Handles allocators and libraries that have no special error type for running out of memory.
   void is_error(const std::string& what) {
     if (speaks_of_memory(what)) {
       is_out_of_memory("out of memory: " + what, requested_bytes(what));

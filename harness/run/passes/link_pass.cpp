@@ -25,8 +25,8 @@ namespace {
 
 constexpr const char* kLayoutKey = "links_of_layout";
 constexpr Bytes kMinOnLink{1024};
-// Measuring up to this size takes seconds on a CPU. A block's gather is larger; its time is
-// extrapolated along a line.
+// Measuring up to this size takes seconds on a CPU. A gather of a block may be larger. Its time is
+// then extrapolated linearly.
 constexpr Bytes kMaxOnLink{64 << 20};
 constexpr std::int64_t kLinkGrowth = 4;
 constexpr int kWarmUpCalls = 2;

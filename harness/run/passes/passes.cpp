@@ -24,8 +24,8 @@
 namespace rematch {
 namespace {
 
-// Counts the executed ops. With several ranks, compares each step's collectives with those of the
-// other ranks.
+// Counts the executed ops. With several ranks, compares each step's collectives with the
+// collectives of the other ranks.
 RanksRecord::Counts counting_pass(Training& training, Job& job, std::int64_t first_step,
                                   int num_steps, PassPosition& position, PointRecord& record) {
   position = {"counting", -1, {}};

@@ -1,5 +1,6 @@
-// The passes over one point in this process. They run one after another, so that none disturbs
-// another. They fill a PointRecord. If a pass ends early, the record's status and reason say why.
+// The passes over one point in this process. The passes run one after another, so that no pass
+// disturbs another. They fill a PointRecord. If a pass ends early, the record's status and reason
+// say why.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,10 +28,10 @@ PointRecord run_passes(const PointRequest& request);
 
 // Runs the time passes of several points of one model alternately, in this process. Returns a
 // record for each arm of the request, with its times summarized over the rounds. An arm that ends
-// early takes no part in later rounds. Call this before the first tensor is made.
+// early is not run in later rounds. Call this before the first tensor is made.
 std::vector<PointRecord> run_turns(const TurnsRequest& request);
 
-// Runs the parity pass. It records the exact bits of each step's loss, gradients, parameters and
+// Runs the parity pass. Records the exact bits of each step's loss, gradients, parameters and
 // generators, from step 0 on. Also records whether every parameter has a gradient. Throws
 // LossNotFinite.
 void parity_pass(Training& training, Job& job, int num_steps, PassPosition& position,
@@ -73,8 +74,9 @@ void copy_time_pass(Training& training, at::Device device, std::int64_t first_st
 
 // Runs the kernel pass on a GPU: records which kernels the steps really ran, from the device's own
 // activity records. Fills the point's kernels and the times of its op classes, or the reason why
-// there are none. Missing or inconsistent activity records do not fail the point, because the other
-// measurements stand. Counts at least two steps, to compare one with the other.
+// kernels are missing. Missing or inconsistent activity records do not fail the point, because the
+// other measurements stand. Counts at least two steps, so that steps can be compared with each
+// other.
 void kernel_pass(Training& training, at::Device device, std::int64_t first_step, int num_steps,
                  PointRecord& record);
 

@@ -109,7 +109,7 @@ int warm_up_by(const WarmUp& rule, Training& training, at::Device device, std::i
   return num_steps;
 }
 
-// Returns the number of the step after the last timed one.
+// Returns the number of the step after the last timed step.
 std::int64_t time_steps(Training& training, const Job& job, const StepsToTime& steps,
                         PassPosition& position, PointRecord& record) {
   const at::Device device = job.device();

@@ -38,7 +38,7 @@ class Turns {
   }
 
  private:
-  // A model that does not fit ends every arm in the same way.
+  // If the model does not fit, every arm ends in the same way.
   void build_training() {
     PointRecord built = records_.front();
     run_to_early_end(position_, job_.device(), built, [&] {

@@ -15,14 +15,14 @@
 namespace rematch {
 
 // Returns the maximum memory that tensors on a device of this machine can use. A run is rejected if
-// every point needs more. On the CPU the limit is what RAM and control groups leave. On CUDA it is
-// what the driver and the context leave of the card. Absent on meta, which allocates nothing, and
-// if the memory is unknown.
+// every point needs more. On the CPU, the limit is the memory available within RAM and control
+// groups. On CUDA, it is the card's memory minus the memory of the driver and the context. Absent
+// on meta, which allocates nothing, and if the memory is unknown.
 std::optional<AvailableMemory> available_memory_of(const std::string& device);
 
-// Returns the memory that tensors usually get. On CUDA this also excludes what gaps of the
-// allocator usually take: see Note [What is reserved of a card]. A larger point seldom fits. Used
-// for profiles, where running out of memory is not a result.
+// Returns the memory that tensors usually get. On CUDA, this also excludes the memory that the
+// allocator usually loses to gaps: see Note [What is reserved of a card]. A larger point seldom
+// fits. Used for profiles, where running out of memory is not a result.
 std::optional<AvailableMemory> usual_memory_of(const std::string& device);
 
 // Returns a text such as "the predicted peak is 112 GiB; available on this machine: 20.9 GiB".

@@ -15,15 +15,16 @@ namespace rematch {
 // measured, also adds the predicted peak and the dead saves.
 void add_prediction(const Variant& variant, int num_steps, PointRecord& point);
 
-// Requires the executed op counts to equal the predicted ones. A difference means that the plan,
+// Requires the executed op counts to equal the predicted counts. A difference means that the plan,
 // the engine or the prediction is wrong, and makes an ok point invalid. Fills the point's effect,
-// which must be present if its counts are.
+// which must be present if its counts are present.
 void check_counts(const Variant& variant, int num_steps, PointRecord& point);
 
 // Adds the flop rate that the step time implies, and its share of the card's peak. Marks the point
 // invalid if its device cannot reach the rate. Has no effect on a point without a step time. Model
-// flops utilization (MFU) is that of PaLM's appendix B (Chowdhery et al. 2022, arXiv 2204.02311):
-// flops of forward and backward without recompute, divided by what the card could do in that time.
+// flops utilization (MFU) is defined as in PaLM's appendix B (Chowdhery et al. 2022, arXiv
+// 2204.02311): flops of forward and backward without recompute, divided by the flops that the card
+// could do in that time.
 void add_flops(const Variant& variant, const Environment& environment, PointRecord& point);
 
 // Returns the matmul flops per second of the device at its highest clock with every unit busy. The

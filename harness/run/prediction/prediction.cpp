@@ -27,7 +27,7 @@ TrainingSettings meta_settings(const ModelSpec& spec, const OptimizerChoice& opt
 }
 
 // Lists the collectives that run after backward, because a trace does not include those ops. On
-// meta they need no process group.
+// meta, collectives need no process group.
 class IssuedCollectives final : public OpObserver {
  public:
   void about_to_run(const c10::OperatorHandle& op, Phase /*phase*/,

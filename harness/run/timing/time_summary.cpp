@@ -55,8 +55,8 @@ int count_outliers(const Rounds& rounds) {
   return static_cast<int>(outliers);
 }
 
-// Keeps the worst value over the rounds. Retries and repeats are summed, and the clock is the
-// median over the rounds.
+// Combines the device's states of the rounds. Sums retries and repeats, takes the median clock, and
+// keeps the worst of every other value.
 std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>& rounds) {
   std::optional<DeviceStateRecord> all;
   std::vector<double> clocks;
@@ -84,8 +84,8 @@ std::optional<DeviceStateRecord> summarize_states(const std::vector<TimedRound>&
   return all;
 }
 
-// Reasons outside the step that slow a GPU down. The power limit is excluded: at full load it is
-// always reached, and it is a property of the device.
+// Reasons outside the step that slow a GPU down. The power limit is excluded, because it is a
+// property of the device and is always reached at full load.
 constexpr std::array<std::string_view, 4> kSlowdowns = {
     "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"};
 

@@ -15,8 +15,8 @@ namespace rematch {
 // the steps.
 using TimedRound = TimeRecord;
 
-// Fills all fields but the ratio. `rounds` must be in the order in which they ran, and must not be
-// empty.
+// Fills all fields except the ratio. `rounds` must be in the order in which they ran, and must not
+// be empty.
 TimeRecord summarize_rounds(const std::vector<TimedRound>& rounds);
 
 // Returns whether the GPU was slowed down or used by others during the round. Another attempt may
@@ -28,7 +28,7 @@ bool is_disturbed(const TimedRound& round);
 StepRatioRecord ratio_to(const std::string& reference_policy, const TimeRecord& time,
                          const TimeRecord& reference, double floor);
 
-// Returns the samples in nanoseconds, as the statistics functions take them.
+// Returns the samples in nanoseconds, in the form that the statistics functions take.
 Rounds rounds_of(const TimeRecord& time);
 
 }  // namespace rematch

@@ -18,7 +18,7 @@ int repeats_of(const TimeRecord& time) {
   return time.device_state ? time.device_state->round_repeats.value_or(0) : 0;
 }
 
-// Returns a random name that differs from that of any other start of this or any other command.
+// Returns a random name. No other start of this or another command has the same name.
 std::string name_of_start() {
   std::random_device bits;
   std::uniform_int_distribution<int> digit(0, 15);
@@ -246,7 +246,7 @@ std::optional<Estimate> TimedArms::control() const {
                       rounds_of(summarize_rounds(reference->rounds)));
 }
 
-// Returns the arm of a point, or null if it was not timed.
+// Returns the arm of a point, or null if the point was not timed.
 const Arm* TimedArms::arm_of(std::size_t point, bool control) const {
   for (const Arm& arm : arms_) {
     if (arm.point == point && arm.control == control && !arm.rounds.empty()) return &arm;

@@ -1,7 +1,7 @@
 // Times the points of a comparison that are ok, and the reference once more as the A/A control.
 // Arms take turns round by round, and a restarted run finds finished rounds on disk. With
-// in_process all points share one process, and the control has its own. Does not handle counts,
-// bytes and bits.
+// in_process, all points share one process, and the control has a separate process. Does not handle
+// counts, bytes and bits.
 #pragma once
 
 #include <cstddef>

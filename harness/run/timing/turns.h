@@ -23,8 +23,8 @@ struct RoundRule {
   int most = 8;
   double precision = 0.02;
   // A round in which the GPU was throttled or shared is measured again, at most this many times.
-  // The last attempt is kept in any case. More attempts would seldom help: cooling down takes
-  // longer than a round, and another process usually stays.
+  // The last attempt is always kept. More attempts would seldom help: cooling down takes longer
+  // than a round, and another process usually stays.
   int most_repeats = 2;
 };
 
