@@ -80,8 +80,8 @@ class LossArms {
  private:
   Steps steps_of(const PointRecord& point) const;
 
-  std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;  // keyed by the
-                                                                               // point's key
+  // keyed by the point's key
+  std::unordered_map<std::string, std::vector<const RepeatRecord*>> repeats_;
   std::unordered_map<std::string, const PointRecord*> with_hashes_;  // keyed by training_label()
 };
 

@@ -51,8 +51,8 @@ struct Environment {
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;
   std::optional<int> memory_clock_mhz;
-  std::optional<int> other_processes;  // number of other processes that used the device when this
-                                       // run began
+  // number of other processes that used the device when this run began
+  std::optional<int> other_processes;
   std::optional<std::string> cpu_governor;
   std::optional<std::string> hostname;
   std::map<std::string, std::string> variables;  // allow-listed, such as "OMP_NUM_THREADS"

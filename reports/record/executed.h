@@ -63,10 +63,10 @@ struct KernelRecord {
   // transfers.
   std::optional<TransferRecord> offload_copies;
   std::optional<TransferRecord> unattributed_transfers;
-  std::optional<double> slowdown_ratio;  // step time with counting, divided by step time without
-                                         // counting
-  std::string note;                      // a remark on usable figures; may be empty
-  std::string invalid;                   // why the figures must not be used; empty if usable
+  // step time with counting, divided by step time without counting
+  std::optional<double> slowdown_ratio;
+  std::string note;     // a remark on usable figures; may be empty
+  std::string invalid;  // why the figures must not be used; empty if usable
   bool is_usable() const { return invalid.empty() && counted_steps > 0; }
   bool operator==(const KernelRecord&) const = default;
 };

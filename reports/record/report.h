@@ -115,8 +115,8 @@ struct ReportSource {
 struct Report {
   Provenance provenance;
   std::vector<PointRecord> points;
-  std::vector<PlannedPoint> planned;  // the points that all shards planned; empty if the run was
-                                      // not split
+  // the points that all shards planned; empty if the run was not split
+  std::vector<PlannedPoint> planned;
   // Filled in a merged report whose points come from more than one command. `provenance` then holds
   // what these commands have in common.
   std::vector<ReportSource> sources;

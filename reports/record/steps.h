@@ -52,10 +52,10 @@ struct ParityRecord {
   std::optional<bool> gradient_bits_equal;
   std::optional<bool> parameter_hash_equal;
   std::optional<bool> generator_hash_equal;
-  std::optional<int> first_different_step;           // counted from 0
-  std::string first_different_tensor;                // "loss", "blocks.0.attention.wq.weight"
-  std::optional<bool> every_parameter_has_gradient;  // whether every parameter got a nonzero
-                                                     // gradient in the first step
+  std::optional<int> first_different_step;  // counted from 0
+  std::string first_different_tensor;       // "loss", "blocks.0.attention.wq.weight"
+  // whether every parameter got a nonzero gradient in the first step
+  std::optional<bool> every_parameter_has_gradient;
   std::string first_parameter_without_gradient;
   bool operator==(const ParityRecord&) const = default;
 };

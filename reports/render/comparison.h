@@ -20,9 +20,9 @@ struct ComparedPoint {
   const PointRecord* full = nullptr;         // with the same schedule; null if absent
   std::vector<const RepeatRecord*> repeats;  // runs of this point that finished
   Verdict verdict;
-  std::string schedule;      // empty if the policy occurs once, so its name suffices
-  bool is_on_front = false;  // no other point is as good in both peak and time and better in one of
-                             // the two
+  std::string schedule;  // empty if the policy occurs once, so its name suffices
+  // no other point is as good in both peak and time and better in one of the two
+  bool is_on_front = false;
   // True if another finished point has no higher peak and is faster by more than the noise of both.
   bool is_dominated = false;
 

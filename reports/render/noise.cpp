@@ -30,8 +30,8 @@ constexpr std::array<Finding, 6> kFindings = {
 struct Findings {
   std::vector<std::string> names;             // points whose times cannot be trusted
   std::map<std::string, int> num_by_quality;  // "noisy"
-  double worst_spread = 0;                    // spread of one process's steps, relative to their
-                                              // median
+  // spread of one process's steps, relative to their median
+  double worst_spread = 0;
   std::size_t num_ratios = 0;
   std::size_t num_unsure = 0;
   std::int64_t num_outliers = 0;

@@ -15,8 +15,8 @@ namespace rematch::chart {
 
 // A plan on the plane. Positions are in bytes and nanoseconds.
 struct Spot {
-  std::optional<Position> predicted;  // drawn as a hollow marker, with a line to the measured
-                                      // marker
+  // drawn as a hollow marker, with a line to the measured marker
+  std::optional<Position> predicted;
   std::optional<Position> measured;
   std::optional<std::array<double, 2>> interval;  // interval of the measured step time
   MarkerKind kind = MarkerKind::kCircle;
