@@ -77,6 +77,19 @@ struct Exported {
   std::vector<std::string> hints;
 };
 
+// Throws UsageError for the plan of a model of rematch. Its modules and ops are in no trainer, so a
+// Python file of it would raise Mismatch at the first step.
+// `why` says why no mode of the target does, if it has modes.
+void require_own_model(const ExportFlags& flags, const Plan& plan, const std::string& why = "") {
+  if (!is_preset(plan.model)) return;
+  throw UsageError(
+      why + (why.empty() ? "" : "; ") + "the plan was made for " + plan.model +
+      ", a model of rematch whose modules and ops no trainer has; trace your own model "
+      "with rematch.trace() of the Python package, and make the plan with --trace" +
+      (!why.empty() ? "; or let rematch search --for " + flags.target + " choose one of its modes"
+                    : ""));
+}
+
 Exported as_file(const ExportFlags& flags, const CallPlace& place, const Trace& trace,
                  const Plan& plan, const TorchRegions& regions) {
   return {torch_file(trace, plan, regions, place, module_name(flags.output)), {}};
@@ -89,6 +102,7 @@ Exported for_system(const ExportFlags& flags, const Trace& trace, const Plan& pl
   if (auto* text = std::get_if<std::string>(&lines)) return {std::move(*text), {}};
   const std::string why = std::get<Rejected>(lines).message;
   if (plan.regions.empty()) throw UsageError(why);
+  require_own_model(flags, plan, why);
   const CallPlace* place = find_call_place(flags.target);
   const auto regions = torch_regions(trace, plan, Schedule::kWholeRegion);
   const auto* rejected = std::get_if<Rejected>(&regions);
@@ -120,9 +134,11 @@ ExitCode run(const ExportFlags& flags) {
   const Schedule schedule = setting ? setting->schedule : Schedule::kWholeRegion;
   Exported exported;
   if (flags.target == kTorch) {
+    require_own_model(flags, plan);
     exported = as_file(flags, *find_call_place(kTorch), trace, plan,
                        require(torch_regions(trace, plan, schedule)));
   } else if (flags.target == kRemat) {
+    require_own_model(flags, plan);
     exported.text = remat_file(trace, plan, require(remat_modules(trace, plan, schedule)),
                                *find_call_place(kRemat), module_name(flags.output));
   } else {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <sstream>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files/output.h"
@@ -63,6 +64,13 @@ std::string to_text() {
   return "Policies\n" + aligned(policies) + "\nModels\n" + aligned(models);
 }
 
+const TrainingSystem* system_of(const SystemEntry& entry) {
+  for (const TrainingSystem& system : training_systems()) {
+    if (system.name == entry.system) return &system;
+  }
+  return nullptr;
+}
+
 Json systems_to_json() {
   Json rows = Json::array();
   for (const SystemEntry& entry : system_entries()) {
@@ -70,9 +78,34 @@ Json systems_to_json() {
     row["policy"] = entry.stands_for.empty() ? Json(nullptr) : Json(entry.stands_for);
     row["description"] = entry.description;
     row["trap"] = entry.trap.text.empty() ? Json(nullptr) : Json(entry.trap.text);
+    row["schedule"] = to_string(usual_schedule(entry.spelling));
+    row["configuration"] = entry.configuration.empty() ? Json(nullptr) : Json(entry.configuration);
+    row["versions"] = entry.versions.empty() ? Json(nullptr) : Json(entry.versions);
+    const TrainingSystem* system = system_of(entry);
+    row["where"] = system == nullptr ? Json(nullptr) : Json(system->where);
+    row["source"] = system == nullptr ? Json(nullptr) : Json(system->source);
     rows.push_back(row);
   }
   return rows;
+}
+
+// Returns the configuration's lines below "to write:". {S} stands for a list.
+std::string configuration_text(std::string_view pattern, std::size_t indent) {
+  std::string text(pattern);
+  for (std::size_t at = text.find(';'); at != std::string::npos; at = text.find(';', at)) {
+    const bool is_list = at >= 2 && text[at - 2] == '{';
+    if (is_list) {
+      text.erase(at, text.find('}', at) - at);
+    } else {
+      ++at;
+    }
+  }
+  std::string lines = std::string(indent, ' ') + "to write:\n";
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.append(indent + 2, ' ').append(line).append("\n");
+  }
+  return lines;
 }
 
 // Lists one block per system: the system's mode, rematch's name for it, what the mode does, and
@@ -82,15 +115,25 @@ std::string systems_to_text() {
   std::string_view system;
   for (const SystemEntry& entry : system_entries()) {
     if (entry.system != system) {
-      text.append(text.empty() ? "" : "\n").append(entry.system).append("\n");
+      std::string head(entry.system);
+      if (const TrainingSystem* known = system_of(entry)) {
+        head.append(": ").append(known->where).append("; ").append(known->source);
+      }
+      text += (text.empty() ? "" : "\n") + indented(head, 0);
       system = entry.system;
     }
     text.append("  ").append(entry.spelling).append("\n");
     constexpr std::size_t kIndent = 6;
     std::string meaning(entry.stands_for.empty() ? "refused" : entry.stands_for);
     text += indented(meaning.append(": ").append(entry.description), kIndent);
-    if (!entry.trap.text.empty())
+    if (!entry.versions.empty())
+      text += indented("versions: " + std::string(entry.versions), kIndent);
+    if (!entry.configuration.empty()) {
+      text += configuration_text(entry.configuration, kIndent);
+    }
+    if (!entry.trap.text.empty()) {
       text += indented("trap: " + std::string(entry.trap.text), kIndent);
+    }
   }
   return text + "\nAn upper-case letter stands for a value; {N} marks where it is used.\n";
 }

@@ -48,7 +48,9 @@ std::variant<std::string, Rejected> usable_device(std::string_view name) {
   if (name == "cpu" || name == "meta") return std::string(name);
   const std::optional<int> index = cuda_index(name);
   if (!index) {
-    return Rejected{"unknown device '" + std::string(name) + "'" + did_you_mean(name, kDevices)};
+    const std::string advice =
+        name == "gpu" ? "; did you mean 'cuda'?" : did_you_mean(name, kDevices);
+    return Rejected{"unknown device '" + std::string(name) + "'" + advice};
   }
   const int num_devices = num_cuda_devices();
   if (name == kDry && !on_dry_device()) return cannot_use(name, "this program is not linked to it");

@@ -29,7 +29,9 @@ Checked parse_part(std::string_view part, Dimensions& layout) {
   const std::string name(part.substr(0, equals));
   const DimensionEntry* entry = preset::find_entry(layout_entries(), name);
   if (entry == nullptr) {
-    return Rejected{"layout has an unknown part '" + name + "'" +
+    const bool is_planned = name == "cp" || name == "pp" || name == "dp";
+    return Rejected{(is_planned ? "layout part '" + name + "' is not supported"
+                                : "layout has an unknown part '" + name + "'") +
                     did_you_mean(name, preset::names_of(layout_entries()))};
   }
   if (layout.contains(name)) return Rejected{"layout: " + name + " appears twice"};

@@ -165,6 +165,20 @@ int edit_distance(std::string_view left, std::string_view right) {
   return current.back();
 }
 
+namespace {
+
+// Returns whether two short words differ in letters, not in their number or order: "cp" and "tp",
+// "gpu" and "cpu". Each is then more likely a word of its own than a misspelling of the other.
+bool is_another_short_word(std::string typed, std::string candidate) {
+  constexpr std::size_t kMaxLetters = 4;
+  if (typed.size() != candidate.size() || typed.size() > kMaxLetters) return false;
+  std::sort(typed.begin(), typed.end());
+  std::sort(candidate.begin(), candidate.end());
+  return typed != candidate;
+}
+
+}  // namespace
+
 std::optional<std::string> nearest_name(std::string_view text,
                                         const std::vector<std::string_view>& known) {
   const std::string typed = lower_case(text);
@@ -173,6 +187,7 @@ std::optional<std::string> nearest_name(std::string_view text,
   for (const std::string_view name : known) {
     const std::string candidate = lower_case(name);
     int distance = edit_distance(typed, candidate);
+    if (is_another_short_word(typed, candidate)) continue;
     const int allowed = std::max(1, static_cast<int>(std::max(typed.size(), candidate.size())) / 3);
     // A prefix of a name ranks below any typing mistake, but above no suggestion.
     if (distance > allowed) {

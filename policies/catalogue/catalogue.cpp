@@ -102,7 +102,11 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
   return Rejected{unknown(text, call->name)};
 }
 
-std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
+namespace {
+
+// Collects refused modes in `refused`, or rejects the list because of them if it is null.
+std::variant<std::vector<Policy>, Rejected> parse_list(std::string_view text,
+                                                       std::vector<RefusedPolicy>* refused) {
   const auto parts = split_at_commas(text);
   if (!parts) return Rejected{"the brackets of " + in_quotes(text) + " are unbalanced"};
   std::vector<Policy> policies;
@@ -112,7 +116,11 @@ std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text
                       " has an empty entry; write names with one comma between them"};
     }
     auto parsed = parse_policy(part);
-    if (const auto* rejected = std::get_if<Rejected>(&parsed)) return *rejected;
+    if (const auto* rejected = std::get_if<Rejected>(&parsed)) {
+      if (refused == nullptr || !is_refused_mode(part)) return *rejected;
+      refused->push_back({std::string(part), rejected->message});
+      continue;
+    }
     Policy& policy = std::get<Policy>(parsed);
     if (std::any_of(policies.begin(), policies.end(),
                     [&](const Policy& other) { return other.name == policy.name; })) {
@@ -121,6 +129,17 @@ std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text
     policies.push_back(std::move(policy));
   }
   return policies;
+}
+
+}  // namespace
+
+std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text) {
+  return parse_list(text, nullptr);
+}
+
+std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
+                                                           std::vector<RefusedPolicy>& refused) {
+  return parse_list(text, &refused);
 }
 
 }  // namespace rematch

@@ -43,8 +43,18 @@ const std::vector<CatalogueEntry>& catalogue();
 // suggests the nearest known one.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
+// A policy that was asked for, and why the model cannot have it.
+struct RefusedPolicy {
+  std::string name;
+  std::string reason;
+};
+
 // Parses a comma-separated list. Commas inside brackets do not split. Rejects duplicates and empty
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
+
+// Does the same, but collects modes of other systems that no policy here equals in `refused`.
+std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
+                                                           std::vector<RefusedPolicy>& refused);
 
 }  // namespace rematch

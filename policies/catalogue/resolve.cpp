@@ -10,6 +10,7 @@
 #include "policies/catalogue/place_regions.h"
 #include "policies/catalogue/region_types.h"
 #include "policies/catalogue/settle_offloads.h"
+#include "policies/catalogue/systems.h"
 #include "policies/catalogue/treat_ops.h"
 #include "policies/catalogue/warnings.h"
 
@@ -100,7 +101,17 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
 Resolver::Resolver(const Trace& trace)
     : trace_(trace), index_(trace), trace_sha256_(rematch::trace_sha256(trace)) {}
 
+// The traps of a system's mode often say which other mode does what was meant.
 std::variant<Plan, Rejected> Resolver::resolve(const Policy& policy, NoEffect no_effect) const {
+  auto plan = try_resolve(policy, no_effect);
+  auto* rejected = std::get_if<Rejected>(&plan);
+  if (const std::string_view trap = trap_of(policy.name); rejected != nullptr && !trap.empty()) {
+    rejected->message.append("; ").append(trap);
+  }
+  return plan;
+}
+
+std::variant<Plan, Rejected> Resolver::try_resolve(const Policy& policy, NoEffect no_effect) const {
   const auto placed = place_regions(policy, trace_);
   if (const auto* rejected = std::get_if<Rejected>(&placed)) return *rejected;
   const auto& regions = std::get<std::vector<PlacedRegion>>(placed);

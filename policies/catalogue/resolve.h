@@ -32,6 +32,8 @@ class Resolver {
   const std::string& trace_sha256() const { return trace_sha256_; }
 
  private:
+  std::variant<Plan, Rejected> try_resolve(const Policy& policy, NoEffect no_effect) const;
+
   const Trace& trace_;
   TraceIndex index_;
   std::string trace_sha256_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
@@ -16,9 +17,10 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
-// Converts Python's True and False, which YAML files and command lines use, to true and false.
+// Converts the words of Python, which YAML files and command lines use, to small letters.
 std::string_view without_capital(std::string_view value) {
   if (value == "True") return "true";
+  if (value == "None") return "none";
   return value == "False" ? "false" : value;
 }
 
@@ -101,22 +103,72 @@ std::optional<std::string> short_modalities(const Call& typed) {
   return std::string(name) + (arguments.empty() ? "" : "(" + arguments + ")");
 }
 
+// Names of systems that have another name in the table.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"torchtitan", "titan"}, {"transformers", "huggingface"}, {"megatron-lm", "megatron"}};
+
+// Returns the call under the system's name in the table. Returns nullopt if it has that name.
+std::optional<std::string> under_table_name(std::string_view text) {
+  for (const auto& [other, name] : kOtherNames) {
+    const bool is_other = text.starts_with(other) && text.size() > other.size() &&
+                          (text[other.size()] == ':' || text[other.size()] == '(');
+    if (is_other) return std::string(name) + std::string(text.substr(other.size()));
+  }
+  return std::nullopt;
+}
+
 std::string_view system_of(const Call& call) { return call.name.substr(0, call.name.find(':')); }
 
-// Rejects a call whose system is known but whose mode is not. Looks for similar modes by comparing
-// only the text after the system's name.
+bool is_known_mode(std::string_view text) {
+  const std::optional<Call> call = parse_call(text);
+  const auto entries = system_entries();
+  return call && std::any_of(entries.begin(), entries.end(), [&](const SystemEntry& entry) {
+           return captures(entry.spelling, *call).has_value();
+         });
+}
+
+// Returns the names and values of a spelling, without placeholders and numbers.
+std::vector<std::string_view> words_of(std::string_view spelling) {
+  std::vector<std::string_view> words;
+  while (!spelling.empty()) {
+    const std::size_t end = std::min(spelling.find_first_of(":(),=[] "), spelling.size());
+    const std::string_view word = spelling.substr(0, end);
+    const bool is_number = word.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!word.empty() && !is_number && !is_placeholder(word)) words.push_back(word);
+    spelling.remove_prefix(std::min(end + 1, spelling.size()));
+  }
+  return words;
+}
+
+// Returns the known mode that differs from `text` by one misspelled word. A mode that is only
+// similar means something else.
+std::optional<std::string> without_misspelling(std::string_view text,
+                                               const std::vector<std::string_view>& known) {
+  std::vector<std::string_view> misspelled;
+  for (const std::string_view word : words_of(text)) {
+    if (std::find(known.begin(), known.end(), word) == known.end()) misspelled.push_back(word);
+  }
+  if (misspelled.size() != 1) return std::nullopt;
+  const auto nearest = nearest_name(misspelled.front(), known);
+  if (!nearest) return std::nullopt;
+  std::string mode = filled_in(text, misspelled.front(), *nearest);
+  return is_known_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
+}
+
+// Rejects a call whose system is known but whose mode is not.
 std::optional<Rejected> no_such_mode(std::string_view text, const Call& call) {
   const std::string system(system_of(call));
-  std::vector<std::string_view> modes;
+  std::vector<std::string_view> words;
   std::string known;
   for (const SystemEntry& entry : system_entries()) {
     if (system_of(*parse_call(entry.spelling)) != system) continue;
-    modes.push_back(entry.spelling.substr(system.size()));
+    const auto more = words_of(entry.spelling);
+    words.insert(words.end(), more.begin(), more.end());
     known.append(known.empty() ? "; known: " : ", ").append(entry.spelling);
   }
-  if (modes.empty()) return std::nullopt;
-  const auto nearest = nearest_name(text.substr(system.size()), modes);
-  if (nearest) known = "; did you mean '" + system + *nearest + "'?";
+  if (words.empty()) return std::nullopt;
+  const auto nearest = without_misspelling(text, words);
+  if (nearest) known = "; did you mean '" + *nearest + "'?";
   return Rejected{system + " has no mode " + in_quotes(text) + known};
 }
 
@@ -154,6 +206,7 @@ std::vector<std::string_view> systems_with(std::string_view policy_name) {
 }
 
 bool is_mode_of_system(std::string_view policy) {
+  if (const auto renamed = under_table_name(policy)) return is_mode_of_system(*renamed);
   const std::optional<Call> call = parse_call(trimmed(policy));
   if (!call) return false;
   for (const CatalogueEntry& entry : catalogue()) {
@@ -175,13 +228,49 @@ std::string_view schedule_note(std::string_view policy, Schedule schedule) {
 }
 
 std::optional<std::string> nearest_spelling(std::string_view text) {
-  std::vector<std::string_view> known;
-  for (const SystemEntry& entry : system_entries()) known.push_back(entry.spelling);
-  return nearest_name(text, known);
+  const std::optional<Call> call = parse_call(text);
+  if (!call) return std::nullopt;
+  std::vector<std::string_view> systems;
+  for (const SystemEntry& entry : system_entries()) {
+    systems.push_back(system_of(*parse_call(entry.spelling)));
+  }
+  const std::string_view typed = system_of(*call);
+  const auto nearest = nearest_name(typed, systems);
+  if (!nearest) return std::nullopt;
+  std::string mode = *nearest + std::string(text.substr(typed.size()));
+  return is_known_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
+}
+
+std::string_view trap_of(std::string_view spelling) {
+  const auto mode = filled_mode(spelling);
+  return mode ? mode->entry->trap.text : "";
+}
+
+bool is_refused_mode(std::string_view spelling) {
+  const auto mode = filled_mode(spelling);
+  return mode && mode->entry->stands_for.empty();
+}
+
+std::optional<FilledMode> filled_mode(std::string_view text) {
+  if (const auto renamed = under_table_name(text)) return filled_mode(*renamed);
+  const std::optional<Call> call = parse_call(trimmed(text));
+  if (!call) return std::nullopt;
+  for (const SystemEntry& entry : system_entries()) {
+    if (const auto captured = captures(entry.spelling, *call)) {
+      return FilledMode{&entry, std::string(text),
+                        filled_configuration(entry.configuration, *captured)};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call) {
+  if (const auto renamed = under_table_name(text)) {
+    auto parsed = parse_system_spelling(*renamed, *parse_call(*renamed));
+    if (parsed && std::holds_alternative<Policy>(*parsed)) std::get<Policy>(*parsed).name = text;
+    return parsed;
+  }
   if (const auto in_short = short_modalities(call)) {
     if (auto parsed = parse_system_spelling(*in_short, *parse_call(*in_short))) {
       if (auto* policy = std::get_if<Policy>(&*parsed)) policy->name = text;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "policies/catalogue/call.h"
 #include "policies/plan/plan.h"
 #include "policies/plan/policy.h"
+#include "policies/trace/trace.h"
 
 namespace rematch {
 
@@ -46,7 +48,48 @@ struct SystemEntry {
   std::string_view description;  // what the mode does in its system, in one line
   Trap trap;
   EarlyStop early_stop = EarlyStop::kAsInPolicy;
+  // The lines that the user writes for the mode, at the place that TrainingSystem names. {N} stands
+  // for a value of the spelling, {S;, } for the items of a list with ", " between them. Empty if
+  // the mode needs nothing or no release has it.
+  std::string_view configuration = {};
+  std::string_view versions = {};  // the versions that have the mode; empty: all
 };
+
+// A system that has modes in the table. Every system recomputes whole regions.
+struct TrainingSystem {
+  std::string_view name;    // SystemEntry::system
+  std::string_view target;  // its word for rematch export --to, and search --for; may be empty
+  std::string_view where;   // the place where users write the configuration of a mode
+  std::string_view source;  // the repository from which the modes are taken
+};
+
+// Returns the systems whose entries have configurations, in the order in which people see them.
+std::span<const TrainingSystem> training_systems();
+
+// A mode of a system with all values filled in.
+struct FilledMode {
+  const SystemEntry* entry = nullptr;
+  std::string spelling;
+  std::string configuration;
+};
+
+// Returns the mode that a spelling names, with its values. Returns nullopt if it names none.
+std::optional<FilledMode> filled_mode(std::string_view spelling);
+
+// Returns the trap of the mode that a spelling names; empty if it has none or names no mode.
+std::string_view trap_of(std::string_view spelling);
+
+// Returns whether a spelling names a mode that no policy here equals.
+bool is_refused_mode(std::string_view spelling);
+
+// Fills the values, by placeholder, into the pattern of a configuration.
+std::string filled_configuration(std::string_view pattern,
+                                 const std::map<std::string, std::string>& values);
+
+// Returns the modes of a system that have a configuration, with every value that the trace's model
+// allows: each number of layers, each list of modules or keys. Returns an empty list for an unknown
+// system.
+std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace);
 
 // Returns all entries, grouped by system. In a spelling, an upper-case letter stands for any value.
 std::span<const SystemEntry> system_entries();
@@ -66,7 +109,7 @@ Schedule usual_schedule(std::string_view policy);
 // and "" otherwise. No figure of such a step holds for the system.
 std::string_view schedule_note(std::string_view policy, Schedule schedule);
 
-// Returns the spelling, of any system, that is nearest to a misspelled one.
+// Returns the mode that is meant if only the system's name is misspelled.
 std::optional<std::string> nearest_spelling(std::string_view text);
 
 // Returns the policy that a system's spelling stands for, under the name that was typed. Python's

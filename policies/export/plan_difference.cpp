@@ -37,6 +37,10 @@ IdTable<OpId, OpFate> fates(const Trace& trace, const Plan& plan) {
   return fates;
 }
 
+const std::vector<RegionInput>& offloaded_inputs(const Plan& plan, std::size_t region) {
+  return plan.types[static_cast<std::size_t>(plan.regions[region].type)].offload_inputs;
+}
+
 bool all_stop_early(const Plan& plan) {
   return std::all_of(plan.types.begin(), plan.types.end(),
                      [](const RegionType& type) { return type.early_stop; });
@@ -95,6 +99,19 @@ std::optional<PlanDifference> difference_of(const Trace& trace, const Plan& plan
     if (difference.num_ops++ == 0) {
       difference.first = words(trace, op, planned[op], others[op]);
     }
+  }
+  if (difference.num_ops != 0) return difference;
+  for (std::size_t region = 0; region < std::min(plan.regions.size(), other.regions.size());
+       ++region) {
+    const auto& inputs = offloaded_inputs(plan, region);
+    if (inputs == offloaded_inputs(other, region)) continue;
+    difference.num_ops += std::max(inputs.size(), offloaded_inputs(other, region).size());
+    if (!difference.first.empty()) continue;
+    difference.first = plan.regions[region].first_scope +
+                       (inputs.empty() ? ": the mode copies its inputs to the host, the plan keeps "
+                                         "them"
+                                       : ": the plan copies its inputs to the host, the mode keeps "
+                                         "them");
   }
   if (difference.num_ops != 0) return difference;
   if (plan.regions.empty() || all_stop_early(plan) == all_stop_early(other)) return std::nullopt;

@@ -2,94 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/catalogue/systems.h"
 #include "policies/export/hidden_ops.h"
 #include "policies/export/plan_difference.h"
 
 namespace rematch {
 namespace {
-
-// A mode of a training system. In `policy` and `lines`, {N} stands for a number of layers.
-struct ConfigMode {
-  std::string_view policy;  // catalogue name, or the system's spelling
-  std::string_view lines;
-};
-
-struct ConfigTarget {
-  std::string_view name;
-  std::string_view where;  // the place where the user must put the lines
-  std::vector<ConfigMode> modes;
-};
-
-const std::vector<ConfigTarget>& targets() {
-  static const std::vector<ConfigTarget> kTargets = {
-      {"transformers",
-       "a call on the model, before the Trainer takes it; every_n_layers: transformers 5.23",
-       {{"huggingface:gradient_checkpointing",
-         "model.gradient_checkpointing_enable({\"use_reentrant\": False})"},
-        {"nth_first({N})",
-         "model.activation_checkpointing_enable({\"use_reentrant\": False}, "
-         "every_n_layers={N})"}}},
-      {"diffusers",
-       "a call on the model",
-       {{"diffusers:enable_gradient_checkpointing", "model.enable_gradient_checkpointing()"}}},
-      {"torchtitan",
-       "the table activation_checkpoint of the job's TOML, in releases before region-wise "
-       "checkpointing",
-       {{"titan:full", "[activation_checkpoint]\nmode = \"full\""},
-        {"titan:selective",
-         "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\""},
-        {"titan(selective_ac_option={N})",
-         "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"{N}\""}}},
-      {"torchtune",
-       "the recipe's YAML",
-       {{"torchtune(enable_activation_checkpointing=true)",
-         "enable_activation_checkpointing: true"},
-        {"torchtune(ac_mode=selective,ac_option={N})",
-         "enable_activation_checkpointing: false\nac_mode: selective\nac_option: {N}"}}},
-      {"fastvideo",
-       "the trainer's command line",
-       {{"fastvideo:full", "--enable-gradient-checkpointing-type full"},
-        {"fastvideo:ops", "--enable-gradient-checkpointing-type ops"}}},
-      {"modalities",
-       "the activation checkpointed model's config, next to layers_fqn",
-       {{"modalities:full", "ac_variant: full_activation_checkpointing\nac_fun_params: {}"},
-        {"modalities:selective_layer(ac_freq={N})",
-         "ac_variant: selective_layer_activation_checkpointing\nac_fun_params:\n  ac_freq: {N}"},
-        {"modalities:selective_op(ops.aten.mm.default)",
-         "ac_variant: selective_op_activation_checkpointing\nac_fun_params:\n  save_ops_keys:\n"
-         "    - ops.aten.mm.default"}}},
-      {"axolotl",
-       "the run's YAML; selective_checkpointing: axolotl 0.18",
-       {{"axolotl(gradient_checkpointing=true,selective_checkpointing=true)",
-         "gradient_checkpointing: true\nselective_checkpointing: true"},
-        {"huggingface:gradient_checkpointing",
-         "gradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  use_reentrant: false"}}},
-      {"megatron",
-       "the trainer's command line",
-       {{"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers={N})",
-         "--recompute-granularity full --recompute-method block --recompute-num-layers {N}"},
-        {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers={N})",
-         "--recompute-granularity full --recompute-method uniform --recompute-num-layers {N}"},
-        {"megatron:recompute_activations",
-         "--recompute-granularity selective --recompute-modules core_attn"}}},
-  };
-  return kTargets;
-}
-
-int most_layers(const Trace& trace) {
-  std::map<std::string, int> layers;
-  int most = 0;
-  for (const TracedBlock& block : trace.blocks) most = std::max(most, ++layers[block.list]);
-  return most;
-}
 
 // Finds the policy of a mode for this model. Returns nullopt if the model cannot have it.
 std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
@@ -100,56 +26,90 @@ std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
   return std::nullopt;
 }
 
-std::variant<std::string, Rejected> find_mode(const ConfigTarget& target, const Trace& trace,
+// torch_remat has no configuration: remat_file.h writes its calls.
+constexpr std::string_view kRemat = "remat";
+
+const TrainingSystem* system_of_target(std::string_view target) {
+  const auto systems = training_systems();
+  const auto found = std::find_if(
+      systems.begin(), systems.end(),
+      [&](const TrainingSystem& system) { return !target.empty() && system.target == target; });
+  return found == systems.end() ? nullptr : &*found;
+}
+
+// Returns the modes of the system with all their values. If the plan's policy is spelled as such a
+// mode, it comes first: its values may be any, while filled_modes() has the usual ones.
+std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
+                                   const Plan& plan) {
+  std::vector<FilledMode> modes = filled_modes(system.name, trace);
+  const auto own = filled_mode(plan.policy);
+  if (own && own->entry->system == system.name && !own->configuration.empty()) {
+    modes.insert(modes.begin(), *own);
+  }
+  return modes;
+}
+
+// Returns a comment line, "# titan:full (until June 2026): the mode re-runs ...". Empty if there is
+// nothing to say.
+std::string comment_of(const FilledMode& mode, const std::optional<PlanDifference>& difference) {
+  const std::string_view versions = mode.entry->versions;
+  if (versions.empty() && !difference) return "";
+  return "# " + mode.spelling + (versions.empty() ? "" : " (" + std::string(versions) + ")") +
+         (difference ? ": " + difference->first : "") + "\n";
+}
+
+// Writes the first mode that is equivalent to the plan, and equivalent modes of other versions.
+std::variant<std::string, Rejected> find_mode(const TrainingSystem& system, const Trace& trace,
                                               const Plan& plan) {
-  const std::string system(target.name);
   std::optional<PlanDifference> nearest;
-  std::string nearest_policy;
-  for (const ConfigMode& mode : target.modes) {
-    const bool has_number = mode.policy.find("{N}") != std::string_view::npos;
-    const int most = has_number ? most_layers(trace) : 1;
-    for (int number = 1; number <= most; ++number) {
-      const std::string layers = std::to_string(number);
-      const std::string policy = filled_in(mode.policy, "{N}", layers);
-      const std::optional<Plan> does = plan_of(policy, trace);
-      if (!does) continue;
-      std::optional<PlanDifference> difference = difference_of(trace, plan, *does);
-      if (!difference || difference->of_early_stop) {
-        std::string text = "# " + plan.policy + " in " + system + ": " + std::string(target.where);
-        if (difference) text += "\n# " + policy + ": " + difference->first;
-        return text + "\n" + filled_in(mode.lines, "{N}", layers) + "\n";
+  std::string nearest_mode;
+  std::set<std::string_view> versions;
+  std::string text;
+  for (const FilledMode& mode : candidates(system, trace, plan)) {
+    if (versions.contains(mode.entry->versions)) continue;
+    const std::optional<Plan> does = plan_of(mode.spelling, trace);
+    if (!does) continue;
+    std::optional<PlanDifference> difference = difference_of(trace, plan, *does);
+    if (!difference || difference->of_early_stop) {
+      const std::string target(system.target);
+      if (versions.empty()) {
+        text = "# " + plan.policy + " in " + target + ": " + std::string(system.where) + "\n";
       }
-      if (nearest && nearest->num_ops <= difference->num_ops) continue;
+      versions.insert(mode.entry->versions);
+      text += comment_of(mode, difference) + mode.configuration + "\n";
+      if (mode.entry->versions.empty()) break;
+    } else if (!nearest || difference->num_ops < nearest->num_ops) {
       nearest = std::move(difference);
-      nearest_policy = policy;
+      nearest_mode = mode.spelling;
     }
   }
+  if (!text.empty()) return text;
   const std::string closest =
-      nearest ? "; the nearest is " + nearest_policy + ": " + nearest->first : "";
-  return Rejected{"no mode of " + system + " is equivalent to the plan" + closest};
+      nearest ? "; the nearest is " + nearest_mode + ": " + nearest->first : "";
+  return Rejected{"no mode of " + std::string(system.target) + " is equivalent to the plan" +
+                  closest};
 }
 
 }  // namespace
 
 std::vector<std::string_view> config_targets() {
   std::vector<std::string_view> names;
-  for (const ConfigTarget& target : targets()) names.push_back(target.name);
+  for (const TrainingSystem& system : training_systems()) {
+    if (!system.target.empty() && system.target != kRemat) names.push_back(system.target);
+  }
   return names;
 }
 
 std::variant<std::string, Rejected> system_config(std::string_view target, const Trace& trace,
                                                   const Plan& plan) {
-  const auto found = std::find_if(targets().begin(), targets().end(),
-                                  [&](const ConfigTarget& known) { return known.name == target; });
-  if (found == targets().end()) {
-    return Rejected{"unknown target '" + std::string(target) + "'"};
-  }
+  const TrainingSystem* system = system_of_target(target);
+  if (system == nullptr) return Rejected{"unknown target '" + std::string(target) + "'"};
   if (plan.regions.empty()) {
     return Rejected{"the plan checkpoints nothing: leave the checkpointing of " +
                     std::string(target) + " off"};
   }
   if (auto problem = hidden_op_problem(trace, plan)) return Rejected{std::move(*problem)};
-  return find_mode(*found, trace, plan);
+  return find_mode(*system, trace, plan);
 }
 
 namespace {

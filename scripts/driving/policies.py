@@ -80,6 +80,7 @@ ARGUMENTS = {
 }
 # Draws the value of a letter in a system's spelling, where it is not the whole argument of our policy.
 PARTS = {("remat_titan", letter): words_of(*TITAN_REGIONS, brackets="[{}]") for letter in "SR"}
+PARTS["remat", "S"] = words_of("attention", "ffn", brackets="[{}]")
 BY_FORM = {"": None, "(N)": count, "([I,...])": layer_list}
 
 

@@ -175,6 +175,12 @@ Policy sac_grouped() {
 
 }  // namespace
 
+std::vector<std::string_view> modalities_keys() {
+  return {"ops.aten.mm.default", "ops.aten._scaled_dot_product_flash_attention.default",
+          "ops.aten._scaled_dot_product_efficient_attention.default",
+          "ops._c10d_functional.reduce_scatter_tensor.default", "ops.aten.max.default"};
+}
+
 std::vector<CatalogueEntry> alternating_policies() {
   return {
       {"sac_titan",

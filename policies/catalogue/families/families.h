@@ -25,6 +25,12 @@ std::vector<CatalogueEntry> offloading_policies();
 std::vector<CatalogueEntry> remat_policies();
 std::vector<CatalogueEntry> titan_region_policies();
 
+// The names that lists of recompute_modules, offload_modules, sac_modalities and remat_titan have.
+std::vector<std::string_view> recomputable_modules();
+std::vector<std::string_view> offloadable_modules();
+std::vector<std::string_view> modalities_keys();
+std::vector<std::string_view> titan_region_names();
+
 // The arguments "save=[a,b]" and "recompute=[c]" of a policy that names regions.
 struct RegionLists {
   std::vector<std::string> save;

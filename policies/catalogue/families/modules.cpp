@@ -157,6 +157,8 @@ std::vector<Policy::Expectation> module_expectations() {
   return all;
 }
 
+std::vector<std::string_view> recomputable_modules() { return module_names(); }
+
 std::vector<CatalogueEntry> module_policies() {
   return {
       {"recompute_modules([MODULE,...])",

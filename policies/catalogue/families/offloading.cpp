@@ -104,6 +104,8 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
 
 }  // namespace
 
+std::vector<std::string_view> offloadable_modules() { return names_of_modules(); }
+
 std::vector<CatalogueEntry> offloading_policies() {
   return {
       {"offload_inputs(POLICY)", "POLICY, but the inputs of its regions are kept on the host",

@@ -126,7 +126,9 @@ std::variant<Policy, Rejected> sac_split(const std::vector<std::string>& words) 
   const auto names = parse_parts(words);
   if (!names) {
     return Rejected{
-        "sac_split needs a policy for each part: write sac_split(attn: full, ffn: sac_titan), not "
+        "sac_split needs a policy for each part: write sac_split(attn: full, ffn: sac_titan), "
+        "where ffn "
+        "stands for experts too, not "
         "(" +
         joined(words) + ")"};
   }

@@ -113,6 +113,12 @@ std::variant<Policy, Rejected> remat_titan(const std::vector<std::string>& words
 
 }  // namespace
 
+std::vector<std::string_view> titan_region_names() {
+  std::vector<std::string_view> names;
+  for (const TitanRegion& region : titan_regions()) names.push_back(region.name);
+  return names;
+}
+
 std::vector<CatalogueEntry> titan_region_policies() {
   return {
       {"remat_titan(save=[PATTERN,...],recompute=[PATTERN,...])",

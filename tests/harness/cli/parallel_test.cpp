@@ -270,6 +270,8 @@ TEST_CASE("links that cannot be measured or used are refused") {
 TEST_CASE("the error for a layout that does not fit gives the numbers") {
   check_usage_error("run " + kTinyLlama + "--parallel tp=3 --policy full", "3");
   check_usage_error("run " + kTinyLlama + "--parallel tensor=2 --policy full", "tensor");
+  check_usage_error("run " + kTinyLlama + "--parallel cp=2 --policy full",
+                    "layout part 'cp' is not supported; known: ");
   check_usage_error("run " + kSplitLlama + "--parallel tp=2 --pretend-rank 2 --policy full",
                     "the ranks 0 to 1");
   const std::string split = kSplitLlama + "--parallel fsdp=2 ";

@@ -107,7 +107,7 @@ TEST_CASE("a plan beyond a system's modes is exported to a file that its script 
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.err,
              Catch::Contains("no mode of axolotl is equivalent to the plan; the nearest "
-                             "is huggingface:gradient_checkpointing") &&
+                             "is axolotl(gradient_checkpointing=true)") &&
                  Catch::Contains("its first lines say where to call it"));
   CHECK_THAT(text_of(file), Catch::Contains("--to axolotl") &&
                                 Catch::Contains("            mine.apply(model)\n") &&
@@ -117,13 +117,36 @@ TEST_CASE("a plan beyond a system's modes is exported to a file that its script 
       "no mode of megatron is equivalent to the plan; the nearest is");
 }
 
+// The models of rematch have modules and ops that no trainer has.
+TEST_CASE("a plan for a model of rematch is exported only as a mode of the trainer") {
+  const ScratchFolder scratch;
+  Trace preset = toy_llama({.layers = 4});
+  preset.model = "llama_small";
+  const std::string trace = scratch.file("trace.json");
+  write_json_file(trace, trace_to_json(preset));
+  const auto plan = [&](const std::string& policy) {
+    std::string file = scratch.file(policy + ".json");
+    REQUIRE(rematch("plan --policy " + policy + " --trace " + trace + " -o " + file).code == 0);
+    return "export " + file + " --trace " + trace;
+  };
+  for (const char* target : {"torch", "remat"}) {
+    check_usage_error(plan("save_mm") + " --to " + target, "trace your own model");
+  }
+  check_usage_error(plan("save_mm") + " --to torchtitan",
+                    "or let rematch search --for torchtitan choose one of its modes");
+  const Outcome mode = rematch(plan("titan:full") + " --to torchtitan");
+  CHECK(mode.code == 0);
+  CHECK_THAT(mode.out, Catch::Contains("# titan:full (until June 2026)\n[activation_checkpoint]\n"
+                                       "mode = \"full\"\n"));
+}
+
 TEST_CASE("the error for an unsupported export is one line that names the reason") {
   const StoredTrace stored;
   const std::string at_trace = " --trace " + stored.file;
   const std::string segments = "export " + stored.plan_file("segments(2)") + at_trace;
   check_usage_error(segments + " --to torch", "region blocks.0 to blocks.1: it spans");
   check_usage_error(segments + " --to axolotl",
-                    "the nearest is axolotl(gradient_checkpointing=true,");
+                    "the nearest is axolotl(gradient_checkpointing=true)");
   check_usage_error(segments + " --to axolotl",
                     "a Python file cannot do it either: region blocks.0 to blocks.1: it spans");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");

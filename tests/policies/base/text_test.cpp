@@ -100,6 +100,14 @@ TEST_CASE("the nearest known name is found if there is one") {
   CHECK_FALSE(nearest_name("full", std::vector<std::string_view>{}).has_value());
 }
 
+TEST_CASE("a short word with another letter is no misspelling") {
+  const std::vector<std::string_view> known = {"tp", "cpu", "h100", "flux", "full"};
+  for (const char* other : {"cp", "gpu", "v100", "flex"}) CHECK_FALSE(nearest_name(other, known));
+  CHECK(nearest_name("fulll", known) == "full");
+  CHECK(nearest_name("ful", known) == "full");
+  CHECK(nearest_name("flul", known) == "full");
+}
+
 TEST_CASE("a message suggests the nearest name, or else lists all names") {
   CHECK(did_you_mean("nonee", kPolicies) == "; did you mean 'none'?");
   CHECK(did_you_mean("zzz", std::vector<std::string>{"none", "full"}) == "; known: none, full");

@@ -45,6 +45,7 @@ inline std::string typed(const SystemEntry& entry) {
   fill("ac_mode=M", "ac_mode=anything");
   fill("save_ops=S", "save_ops=attention_forward");
   fill("skip_layers=L", "skip_layers=[0,2]");
+  fill("remat(save=S)", "remat(save=[ffn])");
   fill("save_regions=S", "save_regions=[\"attention.*\"]");
   fill("recompute_regions=R", "recompute_regions=['attention.wo.*']");
   fill("custom(T)", "custom(out_proj=device,moe_mlpwo=offload)");

@@ -183,6 +183,56 @@ TEST_CASE("a mode of another system has that system's schedule") {
   }
 }
 
+TEST_CASE("a suggested mode differs from the typed one by a misspelled word") {
+  CHECK_THAT(rejection_of("titan:fulll"), Catch::Contains("did you mean 'titan:full'?"));
+  CHECK_THAT(rejection_of("titn:full"), Catch::Contains("did you mean 'titan:full'?"));
+  CHECK_THAT(rejection_of("torchtune(ac_mode=selective,ac_optoin=2)"),
+             Catch::Contains("did you mean 'torchtune(ac_mode=selective,ac_option=2)'?"));
+  for (const char* other :
+       {"titan:flex", "modalities(ac_variant=selective_op_activation_checkpointing)",
+        "torchtune(enable=true,ac_option=2)", "torchtune(enable=false,ac_mode=selective)"}) {
+    CAPTURE(other);
+    CHECK_THAT(rejection_of(other), !Catch::Contains("did you mean"));
+  }
+}
+
+TEST_CASE("systems and values have other names too") {
+  for (const auto& [other, mode] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"torchtitan:full", "titan:full"},
+           {"titan(mode=full)", "titan:full"},
+           {"titan(mode=selective,selective_ac_option=op)", "titan(selective_ac_option=op)"},
+           {"torchtitan(mode=selective,selective_ac_option=2)", "titan(selective_ac_option=2)"},
+           {"transformers:gradient_checkpointing", "huggingface:gradient_checkpointing"},
+           {"fastvideo(type=attn_only)", "fastvideo:attn_only"},
+           {"torchtune(ac_mode=None)", "torchtune(ac_mode=none)"}}) {
+    CAPTURE(other);
+    Policy policy = policy_of(other);
+    CHECK(policy.name == other);
+    CHECK(is_mode_of_system(other));
+    policy.name = mode;
+    CHECK(policy == policy_of(mode));
+  }
+  CHECK_THAT(rejection_of(
+                 "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=op)"),
+             Catch::Contains("ValueError"));
+  CHECK_THAT(rejection_of("sac_split(attn: full, moe: full)"),
+             Catch::Contains("ffn stands for experts too"));
+}
+
+TEST_CASE("a refused mode says what is known about it") {
+  CHECK(is_refused_mode("titan:SelectiveAC"));
+  CHECK_FALSE(is_refused_mode("titan:full"));
+  CHECK_FALSE(is_refused_mode("titan:fulll"));
+  std::vector<RefusedPolicy> refused;
+  const auto parsed = parse_policies("none,titan:SelectiveAC,full", refused);
+  REQUIRE(std::holds_alternative<std::vector<Policy>>(parsed));
+  CHECK(std::get<std::vector<Policy>>(parsed).size() == 2);
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].name == "titan:SelectiveAC");
+  CHECK_THAT(refused[0].reason, Catch::Contains("write titan:selective for the lists"));
+  CHECK(std::holds_alternative<Rejected>(parse_policies("none,titan:fulll", refused)));
+}
+
 TEST_CASE("traps of a system are listed with its rows") {
   CHECK_THAT(rejection_of("torchtune(ac_mode=selectiv)"), Catch::Contains("silently"));
   CHECK_THAT(rejection_of("torchtune(enable_activation_checkpointing=true,ac_mode=full)"),

@@ -32,6 +32,16 @@ TEST_CASE("the first differing op is reported with its layer") {
   CHECK(kept->num_ops == 4);  // one op per layer
 }
 
+TEST_CASE("plans may differ only in the inputs that they copy to the host") {
+  const Trace trace = toy_llama({.layers = 4});
+  const auto difference =
+      difference_of(trace, plan_of("offload_inputs(full)", trace), plan_of("full", trace));
+  REQUIRE(difference);
+  CHECK(difference->num_ops == 4);  // one input per layer
+  CHECK(difference->first ==
+        "blocks.0: the plan copies its inputs to the host, the mode keeps them");
+}
+
 TEST_CASE("plans may differ only in early stop") {
   const Trace trace = toy_llama({.layers = 4});
   const auto difference =

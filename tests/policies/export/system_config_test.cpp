@@ -1,6 +1,13 @@
 #include "policies/export/system_config.h"
-#include "policies/base/rejected.h"
 
+#include <set>
+#include <utility>
+
+#include "policies/base/rejected.h"
+#include "policies/base/text.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/catalogue/systems.h"
 #include "tests/policies/catalogue/decisions.h"
 #include "tests/support/golden.h"
 #include "tests/support/toy_trace.h"
@@ -32,6 +39,64 @@ TEST_CASE("each target has lines that reproduce the plan, or states the differen
     }
   }
   testing::check_golden("export/configs.txt", text);
+}
+
+// Every mode that the table of systems has is found again from its plan. Modes that were only
+// proposed, and older lists of torchtitan, cannot be written in a configuration.
+TEST_CASE("export writes a mode wherever the table of systems has one") {
+  const std::set<std::string_view> not_in_a_release = {
+      "diffusers(every=2)",
+      "diffusers(skip_every=2)",
+      "diffusers(skip_layers=[0,1])",
+      "titan:selective_even",
+      "titan:selective_2024",
+      "titan:split_flex_compiled",
+      "titan:split_flex_eager",
+      "huggingface(offload=true)",
+      "huggingface(every_n_layers=2,offload=true)"};
+  const Trace trace = toy_llama({.layers = 4});
+  int num_written = 0;
+  for (const TrainingSystem& system : training_systems()) {
+    if (system.target.empty() || system.target == "remat") continue;
+    for (const SystemEntry& entry : system_entries()) {
+      if (entry.system != system.name || entry.stands_for == "none") continue;
+      std::string mode(entry.spelling);
+      for (const auto& [hole, value] : std::initializer_list<std::pair<std::string, std::string>>{
+               {"=N", "=2"},
+               {"=L", "=[0,1]"},
+               {"(M)", "(llama3)"},
+               {"=M", "=[layernorm]"},
+               {"(K)", "(ops.aten.mm.default)"},
+               {"=K", "=[ops.aten.mm.default]"},
+               {"=S", "=[attention.*]"},
+               {"=R", "=[attention.wo.*]"}}) {
+        mode = filled_in(mode, hole, value);
+      }
+      if (not_in_a_release.contains(mode)) continue;
+      const auto policy = parse_policy(mode);
+      if (!std::holds_alternative<Policy>(policy)) continue;
+      const auto plan = resolve(std::get<Policy>(policy), trace, NoEffect::kAllow);
+      if (!std::holds_alternative<Plan>(plan) || std::get<Plan>(plan).regions.empty()) continue;
+      const std::string text = lines_or_refusal(system.target, trace, std::get<Plan>(plan));
+      CAPTURE(mode, text);
+      CHECK_FALSE(text.starts_with("refused: "));
+      ++num_written;
+    }
+  }
+  CHECK(num_written > 30);
+}
+
+TEST_CASE("values of a mode stand in its configuration") {
+  const auto written = [](const char* spelling) { return filled_mode(spelling)->configuration; };
+  CHECK(written("titan(selective_ac_option=3)").ends_with("selective_ac_option = \"3\""));
+  CHECK(written("megatron(recompute_modules=[mlp])").empty());
+  CHECK(written("megatron(recompute_granularity=selective,recompute_modules=[mlp,moe])") ==
+        "--recompute-granularity selective --recompute-modules mlp moe");
+  CHECK(written("modalities:selective_op(a,b)").ends_with("keys:\n    - a\n    - b"));
+  CHECK(written("titan:ActivationRematConfig(save_regions=[a.*,b])") ==
+        "activation_checkpoint=ActivationRematConfig(save_regions=[\"a.*\", \"b\"])");
+  CHECK_FALSE(filled_mode("full"));
+  CHECK_FALSE(filled_mode("titan:fulll"));
 }
 
 TEST_CASE("a plan that checkpoints nothing needs no configuration") {
