@@ -41,7 +41,7 @@ std::vector<Report> read_reports(const std::vector<std::string>& paths);
 std::pair<Report, Report> read_two_reports(const std::string& first, const std::string& second);
 
 // Reads a plan by the name that the command line gives. The name is a plan file, a point of a front
-// ("front.json#3"), or the front's plan in a form that every trainer can express
+// ("front.json#3"), or the front's best plan of a simple form
 // ("front.json#simple"). Throws UsageError. Throws FormatError if the file is malformed.
 Plan require_plan(const std::string& name);
 

@@ -190,10 +190,11 @@ RunFlags::RunFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
   app.add_flag("--times-only", times_only,
                "Only time the steps: no counts, no proof of bits. For models whose exact passes "
                "take minutes");
-  app.add_option("--snapshot", snapshot,
-                 "File for the CUDA allocator's snapshot over one step of one policy, for "
-                 "pytorch.org/memory_viz; of several ranks one each: x.rank-0-of-2.pickle for "
-                 "x.pickle");
+  app.add_option(
+      "--snapshot", snapshot,
+      "File for the CUDA allocator's snapshot over one step of one policy, for "
+      "pytorch.org/memory_viz; with several ranks one file each, x.rank-0-of-2.pickle for "
+      "x.pickle");
   add_output_flags(
       app,
       "Report to write; points are stored in a folder beside it, and a rerun resumes from them");
@@ -242,8 +243,10 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                  "replaces the data sheet's");
   schedule_option = app.add_option("--schedule", schedule, "on_demand or whole_region");
   app.add_option("--for", target,
-                 "torch: only plans that rematch export --to torch can write: whole modules as "
-                 "regions, schedule whole_region");
+                 "torchtitan, torchtune, fastvideo, diffusers, modalities, transformers, axolotl, "
+                 "megatron or remat: which of this trainer's own modes to use, as lines of its "
+                 "configuration; torch: only plans that rematch export --to torch can write: whole "
+                 "modules as regions, schedule whole_region");
   app.add_option("--optimizer", optimizer,
                  "Optimizer whose state is part of every peak: adamw, adamw(state=bfloat16), "
                  "adamw8bit, muon, sgd, sgd(momentum=0.9) or none");
@@ -275,8 +278,8 @@ SearchFlags::SearchFlags(CLI::App& app) : model(app, ModelFlags::Name::kFlag) {
                                         : "");
       });
   app.add_flag("--simple", simple,
-               "Print only the best plan of the form that every trainer can express: whole blocks "
-               "or modules, one save list for all layers or two groups of layers");
+               "Print only the best plan of a simple form: whole blocks or modules, one save list "
+               "for all layers or two groups of layers; rematch export writes it for a trainer");
   app.add_flag("--hull", hull,
                "Search only options on the convex hull of each block's: faster, with fewer plans");
   app.add_option("--links", links_file,

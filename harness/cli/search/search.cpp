@@ -14,6 +14,7 @@
 #include "harness/cli/search/search_answers.h"
 #include "harness/cli/search/search_limits.h"
 #include "harness/cli/search/search_maximize.h"
+#include "harness/cli/search/trainer_modes.h"
 #include "harness/measure/source_state.h"
 #include "harness/process/interrupt.h"
 #include "harness/progress/progress.h"
@@ -253,6 +254,9 @@ struct Searched {
   FrontRecord record;
   // The line that says that no plan fits the budget or device. Empty if a plan fits.
   std::string fits_nothing;
+  // With --for TRAINER: the trainer's modes, and the best plan of the front within the same limit.
+  std::vector<TrainerMode> modes;
+  std::optional<FrontPoint> exact;
 };
 
 Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRecord& asked,
@@ -285,18 +289,52 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   if (space.whole_modules) baselines = runnable_by_torch(trace, std::move(baselines));
   // This must precede front(), which adds the baselines, so that no baseline is among the front's
   // own points.
-  const std::vector<FrontPoint> shown = worth_showing(found, record);
+  std::vector<FrontPoint> shown = worth_showing(found, record);
   record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
   record.answer = answer_of(found, record);
-  if (space.is_stopped()) return {std::move(record), ""};
+  if (space.is_stopped()) return {std::move(record), "", {}, {}};
   const Bytes lowest = found.lowest().figures.peak;
   const std::optional<Bytes> limit = limit_of(record);
   if (limit && lowest > *limit) {
     std::string line = no_plan_fits(flags, trace, record, *limit, lowest);
-    return {std::move(record), std::move(line)};
+    return {std::move(record), std::move(line), {}, {}};
   }
   record.simple = find_simple(trace, profile, space, record, found);
-  return {std::move(record), ""};
+  if (record.simple) {
+    // The space of simple plans has plans that the front's lacks, so its best one may be better.
+    shown.push_back(found.judge(record.simple->point.plan));
+    record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
+    record.answer = answer_of(found, record);
+  }
+  Searched searched{std::move(record), "", {}, {}};
+  if (const TrainingSystem* trainer = trainer_named(flags.target)) {
+    searched.modes = judge_modes(*trainer, trace, profile, space, sheet_link(flags));
+    for (TrainerMode& each : searched.modes) {
+      each.point.step_time_bound = found.step_time_bound(each.point.figures.peak);
+    }
+    if (limit) searched.exact = found.fastest_within(*limit);
+  }
+  return searched;
+}
+
+// Prints the answer for a trainer. Returns kGateFailed if none of its modes fits.
+ExitCode show_modes(const SearchFlags& flags, const TrainingSystem& trainer,
+                    const Searched& searched) {
+  if (searched.modes.empty()) {
+    throw UsageError("no mode of " + std::string(trainer.target) + " can be had on " +
+                     searched.record.model + "; rematch list --systems shows its modes");
+  }
+  const std::optional<Bytes> limit = limit_of(searched.record);
+  const auto best = fastest_mode(searched.modes, limit);
+  print(flags.json ? trainer_to_json(trainer, searched.modes, limit, searched.exact).dump(2) + "\n"
+                   : trainer_to_text(trainer, searched.record, searched.modes, limit,
+                                     searched.exact, terminal_columns()));
+  if (!best) return ExitCode::kGateFailed;
+  const SystemEntry& entry = *searched.modes[*best].mode.entry;
+  if (!entry.trap.text.empty() && entry.trap.said == TrapSaid::kWhenUsed) {
+    print_warnings({searched.modes[*best].mode.spelling + ": " + std::string(entry.trap.text)});
+  }
+  return ExitCode::kOk;
 }
 
 OutputRequest front_request(const SearchFlags& flags) {
@@ -318,6 +356,10 @@ ExitCode search(const SearchFlags& flags) {
   if (is_measured) require_measurable(flags);
   if (flags.device.starts_with("cuda"))
     require_measured_device(flags.device, "search --device cuda");
+  if (trainer_named(flags.target) != nullptr && (is_measured || !flags.maximize.empty())) {
+    throw UsageError("--for " + flags.target +
+                     " chooses among the trainer's modes; leave out --measure and --maximize");
+  }
   const OutputFile output(front_request(flags));
   FrontRecord asked;
   asked.device_memory = memory_by_doctor(flags);
@@ -330,13 +372,19 @@ ExitCode search(const SearchFlags& flags) {
   require_one_budget(flags);
   if (!flags.maximize.empty()) return maximize(flags, space, asked.device_memory);
   add_question(flags, asked);
-  auto [record, fits_nothing] = search_trace(flags, space, asked, output);
+  Searched searched = search_trace(flags, space, asked, output);
+  FrontRecord& record = searched.record;
+  const std::string& fits_nothing = searched.fits_nothing;
   progress.clear();
   if (const auto signal = InterruptGuard::signal()) end_early(flags, record, *signal);
   if (!fits_nothing.empty()) {
     write_front(flags, record);
     if (flags.json) print_front(flags, record);
     return end_with(ExitCode::kGateFailed, fits_nothing);
+  }
+  if (const TrainingSystem* trainer = trainer_named(flags.target)) {
+    write_front(flags, record);
+    return show_modes(flags, *trainer, searched);
   }
   const ExitCode measured = is_measured ? measure(flags, record) : ExitCode::kOk;
   write_front(flags, record);

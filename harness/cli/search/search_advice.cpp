@@ -144,10 +144,14 @@ std::optional<std::string> fused_ops_hint(const SearchFlags& flags, const FrontR
   const std::optional<Bytes> eager_peak = recomputed_peak(record_trace(flags.model.spec()), record);
   const std::optional<Bytes> fused_peak = recomputed_peak(record_trace(*fused), record);
   if (!eager_peak || !fused_peak || *fused_peak >= *eager_peak) return std::nullopt;
+  // Video models have neither logits nor a cross-entropy; their fused ops save other bytes.
+  const bool has_logits = record.dimensions.contains("vocab");
+  const std::string of_full = "the peak of full is " + format_bytes(*fused_peak) +
+                              " with it instead of " + format_bytes(*eager_peak);
+  if (!has_logits) return "--ops fused needs less memory: " + of_full;
   return "peaks are in the " + in_loss->figures.peak_place +
-         ", which holds all logits; --ops fused computes head and cross-entropy in chunks: the "
-         "peak of full is " +
-         format_bytes(*fused_peak) + " with it instead of " + format_bytes(*eager_peak);
+         ", which holds all logits; --ops fused computes head and cross-entropy in chunks: " +
+         of_full;
 }
 
 std::optional<std::string> export_hint(const SearchFlags& flags) {

@@ -6,7 +6,9 @@
 #include <variant>
 
 #include "harness/cli/exit_code.h"
+#include "harness/cli/search/trainer_modes.h"
 #include "policies/base/rejected.h"
+#include "policies/base/text.h"
 #include "policies/export/torch_file.h"
 #include "policies/search/simple/simple_form.h"
 
@@ -58,9 +60,13 @@ std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profil
 bool is_for_torch(const SearchFlags& flags) {
   if (flags.target.empty()) return false;
   if (flags.target != "torch") {
-    throw UsageError(
-        "--for takes torch; configurations of trainers hold no searched plan, only their own "
-        "modes");
+    if (trainer_named(flags.target) != nullptr) return false;
+    std::vector<std::string_view> known = {"torch"};
+    for (const TrainingSystem& system : training_systems()) {
+      if (!system.target.empty()) known.push_back(system.target);
+    }
+    throw UsageError("--for has no trainer " + in_quotes(flags.target) +
+                     did_you_mean(flags.target, known));
   }
   if (flags.schedule_option->count() != 0 && flags.schedule != "whole_region") {
     throw UsageError("torch recomputes whole regions; leave out --schedule or --for");

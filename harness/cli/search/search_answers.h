@@ -20,7 +20,7 @@ namespace rematch {
 // Absent if --max-slowdown was given or no memory is known.
 std::optional<Bytes> limit_of(const FrontRecord& record);
 
-// Finds the best plan that every trainer can express, to show next to the front. It is the plan
+// Finds the best plan of a simple form (simple_form.h), to show next to the front. It is the plan
 // with the lowest peak within --max-slowdown, else the fastest plan within limit_of(), else the
 // fastest plan within the peak of the knee. If none fits, returns the plan with the lowest peak.
 // `exact` is the search that made the record's front. Absent if the search was interrupted.
@@ -29,7 +29,7 @@ std::optional<SimplePoint> find_simple(const Trace& trace, const Profile& profil
                                        FrontSearch& exact);
 
 // Returns whether --for torch asks for plans that torch.utils.checkpoint can run. Throws UsageError
-// for another target, and for a schedule that torch does not have.
+// for an unknown target, and for a schedule that torch does not have.
 bool is_for_torch(const SearchFlags& flags);
 
 void keep_to_torch(SearchSpace& space);

@@ -63,9 +63,8 @@ void take_free_memory(const SearchFlags& flags, const SearchSpace& space, const 
       rank.parameter_bytes + rank.constant_bytes + optimizer_bytes(rank, space.optimizer).state;
   if (!is_free) held += rank.gradient_bytes;
   record.budget = held + asked;
-  say(format_bytes(asked) + " beside " + format_bytes(held) + " of parameters" +
-      (is_free ? "" : ", gradients") + " and optimizer state: a budget of " +
-      format_bytes(*record.budget));
+  say("budget " + format_bytes(*record.budget) + " = " + format_bytes(held) + " of parameters" +
+      (is_free ? "" : ", gradients") + " and optimizer state + " + format_bytes(asked));
 }
 
 // The trace of a whole model, whose ranks are estimated (sharding.h), contains no collectives.
@@ -121,8 +120,7 @@ void require_offload_flags(const SearchFlags& flags) {
     throw UsageError("--link-rate is the rate of offloaded copies; give it with --offload");
   }
   if (flags.offload && !flags.target.empty()) {
-    throw UsageError(
-        "torch.utils.checkpoint moves nothing to the host; leave out --offload or --for");
+    throw UsageError("with --for no plan moves anything to the host; leave out --offload or --for");
   }
 }
 
@@ -143,6 +141,13 @@ void require_link_flags(const SearchFlags& flags) {
 Profile sheet_times(const SearchFlags& flags, const Trace& trace) {
   const bool for_copies_alone = flags.offload && !has_collectives(trace);
   return sheet_profile(trace, flags.device, for_copies_alone ? "" : flags.links_file);
+}
+
+std::optional<HostLink> sheet_link(const SearchFlags& flags) {
+  const DeviceSheet* sheet = find_device_sheet(flags.device);
+  if (sheet == nullptr) return std::nullopt;
+  const double rate = sheet->pcie_bytes_per_second;
+  return HostLink{rate, rate, "data sheet of " + flags.device};
 }
 
 void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space) {

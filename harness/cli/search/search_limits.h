@@ -49,6 +49,9 @@ void require_link_flags(const SearchFlags& flags);
 // collectives from it. Throws UsageError if the links are for other ranks than the trace.
 Profile sheet_times(const SearchFlags& flags, const Trace& trace);
 
+// Returns the link to the host by the data sheet of --device; absent if it has none.
+std::optional<HostLink> sheet_link(const SearchFlags& flags);
+
 // Sets the link to the host from --links, --link-rate or the data sheet of `device`. Throws
 // UsageError if there is none. Has no effect without --offload.
 void add_host_link(const SearchFlags& flags, const std::string& device, SearchSpace& space);

@@ -88,6 +88,7 @@ struct FrontSearch::Plans {
   std::optional<Plan> none;
   std::map<std::size_t, FrontPoint> points;  // keyed by the index of the mix
   std::vector<FrontPoint> baselines;         // baselines of the last front()
+  std::vector<FrontPoint> answers;           // answers of the last front()
 };
 
 // Returns an upper bound of the time by which a plan that was not found may be faster. Two bounds
@@ -249,6 +250,7 @@ Front FrontSearch::front(std::size_t max_points, const std::vector<Plan>& baseli
   if (!plans_->none_has_no_regions()) front.none = plans_->judged(*plans_->none);
   add_points(max_points, front);
   front.points.insert(front.points.end(), answers.begin(), answers.end());
+  plans_->answers = answers;
   plans_->baselines.clear();
   for (const Plan& plan : baselines) add_baseline(plan, front);
   // Data sheets give views no time. On a roofline, a plan that re-runs only views is therefore as
@@ -296,6 +298,8 @@ void FrontSearch::add_baseline(const Plan& plan, Front& front) {
   front.baselines.push_back(std::move(baseline));
 }
 
+FrontPoint FrontSearch::judge(const Plan& plan) const { return plans_->judged(plan); }
+
 std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
   std::optional<FrontPoint> best;
   const auto consider = [&](const FrontPoint& point) {
@@ -305,7 +309,9 @@ std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
   };
   if (!consider(plans_->nothing_recomputed())) {
     if (plans_->fastest(budget, consider) == nullptr) consider(plans_->point(0));
-    for (const FrontPoint& baseline : plans_->baselines) consider(baseline);
+    for (const auto* others : {&plans_->baselines, &plans_->answers}) {
+      for (const FrontPoint& other : *others) consider(other);
+    }
   }
   if (best) plans_->judge.add_words(*best);
   return best;
@@ -313,8 +319,10 @@ std::optional<FrontPoint> FrontSearch::fastest_within(Bytes budget) {
 
 FrontPoint FrontSearch::lowest() {
   FrontPoint lowest = plans_->point(0);
-  for (const FrontPoint& baseline : plans_->baselines) {
-    if (baseline.figures.peak < lowest.figures.peak) lowest = baseline;
+  for (const auto* others : {&plans_->baselines, &plans_->answers}) {
+    for (const FrontPoint& other : *others) {
+      if (other.figures.peak < lowest.figures.peak) lowest = other;
+    }
   }
   plans_->judge.add_words(lowest);
   return lowest;
@@ -336,8 +344,10 @@ FrontPoint FrontSearch::lowest_within_slowdown(double slowdown_ratio) {
   while (index > 0 && !is_too_slow(plans_->point(index - 1))) --index;
   while (index + 1 < mixes.size() && is_too_slow(plans_->point(index))) ++index;
   FrontPoint lowest = plans_->point(index);
-  for (const FrontPoint& baseline : plans_->baselines) {
-    if (!is_too_slow(baseline) && baseline.figures.peak < lowest.figures.peak) lowest = baseline;
+  for (const auto* others : {&plans_->baselines, &plans_->answers}) {
+    for (const FrontPoint& other : *others) {
+      if (!is_too_slow(other) && other.figures.peak < lowest.figures.peak) lowest = other;
+    }
   }
   plans_->judge.add_words(lowest);
   return lowest;

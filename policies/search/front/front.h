@@ -181,7 +181,10 @@ class FrontSearch {
   Front front(std::size_t max_points, const std::vector<Plan>& baselines,
               const std::vector<FrontPoint>& answers = {});
 
-  // The answers of these functions are no worse than the baselines of the last front().
+  // Returns the figures of any plan for the trace, under the schedule of the search.
+  FrontPoint judge(const Plan& plan) const;
+
+  // The answers of these functions are no worse than the baselines and answers of the last front().
   //
   // fastest_within() returns nullopt if no plan's peak is low enough. In this case, lowest()
   // returns the best plan.

@@ -18,7 +18,7 @@
 
 namespace rematch {
 
-// The best plan that every trainer can express (simple_form.h) for the user's question, and its
+// The best plan of a simple form (simple_form.h) for the user's question, and its
 // distance from the front. Its schedule is whole_region, because every trainer runs it that way.
 struct SimplePoint {
   FrontPoint point;

@@ -1,7 +1,7 @@
-// Finds the best plan that every trainer can express. In such a plan, whole blocks or modules of a
-// block are regions. One save list applies to all layers, or one list applies to the first layers
-// and another to the remaining ones. The lists contain no views and no casts. The search of front.h
-// finds better plans.
+// Finds the best plan of a simple form, which people can read. In such a plan, whole blocks or
+// modules of a block are regions. One save list applies to all layers, or one list applies to the
+// first layers and another to the remaining ones. The lists contain no views and no casts. The
+// search of front.h finds better plans.
 #pragma once
 
 #include <chrono>

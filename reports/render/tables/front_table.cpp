@@ -64,6 +64,7 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   const FrontPoint& none = record.front.reference();
   const PlanFigures& figures = point.figures;
   const nanoseconds step = predicted_step(record.front, point);
+  const nanoseconds bound = predicted_step(record.front, point.step_time_bound);
   const std::optional<Bytes> memory = record.memory_for_tensors();
   if (memory && figures.peak > *memory) {
     details.insert(details.begin(), "exceeds " + record.device + "'s " + format_bytes(*memory) +
@@ -76,7 +77,8 @@ table::Row point_row(const FrontRecord& record, const std::string& name, const F
   return {{name, format_bytes(figures.peak), phase,
            format_change(none.figures.peak.count, figures.peak.count), format_duration(step),
            format_change(predicted_step(record.front, none).count(), step.count()),
-           format_change(predicted_step(record.front, point.step_time_bound).count(), step.count()),
+           // A measured line through times may round a point to just below its bound.
+           format_change(bound.count(), std::max(bound, step).count()),
            std::to_string(figures.num_recomputed)},
           joined(details, "; ")};
 }

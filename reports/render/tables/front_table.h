@@ -70,6 +70,15 @@ std::string reserve_words(const MemoryReserve& reserve);
 // fastest point within the device's memory.
 std::optional<std::size_t> lead_point(const FrontRecord& record);
 
+// The plan of the headline, and its name: "point 3", "baseline full" or "simple". A baseline or the
+// simple plan takes the place of a point that it beats, so that no row of the output beats the
+// headline. Absent if there is no question, or if nothing answers it.
+struct Lead {
+  std::string name;  // empty: an answer that is no point of the front
+  FrontPoint point;
+};
+std::optional<Lead> lead_of(const FrontRecord& record);
+
 // Returns the index of the fastest point whose peak is at most `limit`; absent if all peaks are
 // larger.
 std::optional<std::size_t> fastest_within(const Front& front, Bytes limit);

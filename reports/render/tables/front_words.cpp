@@ -132,21 +132,47 @@ std::string ranks_words(const FrontRecord& record) {
   return "; each of " + ranks + ": " + record.layout;
 }
 
+namespace {
+
+bool beats(const FrontPoint& other, const FrontPoint& point) {
+  const bool is_no_worse =
+      other.figures.peak <= point.figures.peak && other.step_time <= point.step_time;
+  return is_no_worse &&
+         (other.figures.peak < point.figures.peak || other.step_time < point.step_time);
+}
+
+}  // namespace
+
+std::optional<Lead> lead_of(const FrontRecord& record) {
+  const std::optional<std::size_t> index = lead_point(record);
+  if (!record.answer && !index) return std::nullopt;
+  Lead lead{index ? "point " + std::to_string(*index) : "",
+            record.answer ? *record.answer : record.front.points[*index]};
+  for (const Baseline& baseline : record.front.baselines) {
+    if (beats(baseline.point, lead.point)) {
+      lead = {"baseline " + baseline.point.plan.policy, baseline.point};
+    }
+  }
+  if (record.simple && beats(record.simple->point, lead.point)) {
+    lead = {"simple (whole_region)", record.simple->point};
+  }
+  return lead;
+}
+
 std::string lead_words(const FrontRecord& record) {
   if (record.budget && !record.answer) return "No plan fits " + budget_of(record) + ".";
   const bool is_asked = record.answer.has_value();
   if (!is_asked && (record.max_slowdown_ratio || !record.device_memory)) return "";
-  const std::optional<std::size_t> index = lead_point(record);
-  if (!is_asked && !index) {
+  const std::optional<Lead> lead = lead_of(record);
+  if (!lead) {
     return "No point fits " + memory_of(record) + "; the lowest peak is " +
            format_bytes(record.front.points.front().figures.peak) + ".";
   }
-  const FrontPoint& point = is_asked ? *record.answer : record.front.points[*index];
-  return question_of(record) + (index ? ", point " + std::to_string(*index) : "") + ": " +
-         figures_of(record.front, point) + " (" +
+  return question_of(record) + (lead->name.empty() ? "" : ", " + lead->name) + ": " +
+         figures_of(record.front, lead->point) + " (" +
          format_change(predicted_step(record.front, record.front.reference()).count(),
-                       predicted_step(record.front, point).count()) +
-         "): " + short_saves(point);
+                       predicted_step(record.front, lead->point).count()) +
+         "): " + short_saves(lead->point);
 }
 
 std::string knee_words(const Front& front) {
@@ -165,14 +191,14 @@ std::string exactness_words(const FrontRecord& record) {
   if (front.time_gap.count() > 0) {
     const double slope = front.measurement ? front.measurement->line.slope : 1;
     const double gap = slope * static_cast<double>(front.time_gap.count());
-    gaps.push_back("be faster by up to " + format_duration(nanoseconds(std::llround(gap))));
+    gaps.push_back("up to " + format_duration(nanoseconds(std::llround(gap))) + " faster");
   }
   if (front.transient_gap.count > 0) {
-    gaps.push_back("need up to " + format_bytes(front.transient_gap) + " less");
+    gaps.push_back("up to " + format_bytes(front.transient_gap) + " smaller");
   }
   std::string words = gaps.empty()
                           ? "every save set of a block and every mix of layers was considered"
-                          : "a plan that was not found may " + joined(gaps, " or ");
+                          : "plans that are " + joined(gaps, " or ") + " may have been missed";
   if (!record.is_estimate_of_ranks()) return words;
   return words + ". Bytes are estimated for one of " + std::to_string(record.world) +
          " ranks that share parameters, gradients and optimizer state, with only the current "

@@ -53,11 +53,11 @@ std::string simple_to_text(const FrontRecord& record, std::size_t width, const F
   grid.rows.push_back(point_row(record, "none", record.front.reference(), {}));
   grid.rows.push_back(simple_row(record));
   if (const auto lead = lead_point(record)) {
-    grid.rows.push_back(
-        point_row(record, std::to_string(*lead), record.front.points[*lead],
-                  {"the exact front's, " + std::string(to_string(record.front.schedule))}));
+    grid.rows.push_back(point_row(record, std::to_string(*lead), record.front.points[*lead],
+                                  {"the best point of the exact front that fits, " +
+                                   std::string(to_string(record.front.schedule))}));
   }
-  return line(setting_words(record)) + "\n" + line("To type: " + simple.point.saves + ".") +
+  return line(setting_words(record)) + "\n" + line("Plan: " + simple.point.saves + ".") +
          line("Schedule: " + schedule_words(Schedule::kWholeRegion) + ".") + "\n" +
          table::format_grid(grid, TableFormat::kText, width) + "\n" +
          line(next_line(record, files));

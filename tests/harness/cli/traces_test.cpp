@@ -241,7 +241,7 @@ TEST_CASE("a search for torch finds plans that can be exported, and refuses on_d
   check_usage_error("export " + front + "#0" + at_trace, "search with --for torch");
   check_usage_error("export " + front + "#0 --to torchtune" + at_trace, "schedule on_demand");
   check_usage_error(search + " --for torch --schedule on_demand", "leave out --schedule or --for");
-  check_usage_error(search + " --for axolotl", "--for takes torch");
+  check_usage_error(search + " --for quux", "--for has no trainer 'quux'; known: torch, ");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
+#include "reports/render/tables/front_table.h"
 #include "tests/harness/cli/command_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/ids.h"
@@ -281,9 +282,90 @@ TEST_CASE("a search prints the best simple plan beside its front, or only that p
   const Outcome alone = rematch(search + " --simple --max-slowdown 10%");
   CAPTURE(alone.out);
   REQUIRE(alone.code == 0);
-  CHECK_THAT(alone.out, Catch::Contains("To type: layers ") &&
-                            Catch::Contains("front.json#simple") &&
+  CHECK_THAT(alone.out, Catch::Contains("Plan: layers ") && Catch::Contains("front.json#simple") &&
                             Catch::Contains("whole_region") && !Catch::Contains("baseline"));
+}
+
+TEST_CASE("a search for a trainer ends with the lines of its configuration") {
+  const ScratchFolder scratch;
+  const std::string search = "search --device h100 --trace " +
+                             stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
+  const Json modes = Json::parse(rematch(search + " --for torchtune --json").out);
+  std::int64_t full = 0;
+  std::int64_t highest = 0;
+  for (const Json& mode : modes.at("modes")) {
+    const std::int64_t peak = mode.at("predicted_peak_allocated_bytes");
+    if (mode.at("mode") == "torchtune(enable_activation_checkpointing=true)") full = peak;
+    highest = std::max(highest, peak);
+  }
+  REQUIRE(highest > full);
+  // 5 numbers of layers that differ from full, which is 1; full, and full with offloaded inputs.
+  CHECK(modes.at("modes").size() == 7);
+  CHECK(modes.at("schedule") == "whole_region");
+  const auto ends = [&](std::int64_t budget, const std::string& lines) {
+    const Outcome outcome =
+        rematch(search + " --for torchtune --budget " + std::to_string(budget) + "B");
+    CAPTURE(outcome.err, outcome.out);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Catch::EndsWith("\n\n" + lines + "\n") &&
+                                Catch::Contains("on_demand: this engine only"));
+  };
+  // The smallest number that checkpoints one layer has the lowest peak.
+  ends(highest, "enable_activation_checkpointing: false\nac_mode: selective\nac_option: 4");
+  const Outcome nothing =
+      rematch(search + " --for torchtune --budget " + std::to_string(full / 2) + "B");
+  CHECK(nothing.code == 3);
+  CHECK_THAT(rematch(search + " --for torchtune").out,
+             Catch::Contains("Without checkpointing the step fits too"));
+  CHECK_THAT(rematch(search + " --for torchtune --budget " + std::to_string(full) + "B").out,
+             !Catch::Contains("Without checkpointing"));
+  // Modes of other versions stand above the best one, each with its versions.
+  const Outcome titan = rematch(search + " --for torchtitan");
+  CHECK(titan.code == 0);
+  CHECK_THAT(titan.out, Catch::Contains("(until June 2026): peak ") &&
+                            Catch::Contains("(since July 2026, on torch_remat): peak "));
+  for (const char* trainer :
+       {"fastvideo", "diffusers", "modalities", "transformers", "axolotl", "megatron", "remat"}) {
+    CAPTURE(trainer);
+    CHECK(rematch(search + " --for " + trainer).code == 0);
+  }
+  check_usage_error(search + " --for torchtun", "did you mean 'torchtune'?");
+}
+
+// Random models and budgets, with the fast search that finds fewer plans.
+TEST_CASE("no row of a search beats its headline") {
+  const ScratchFolder scratch;
+  int num_leads = 0;
+  for (int seed = 0; seed < 50; ++seed) {
+    const std::string file = scratch.file("front.json");
+    const std::string trace = stored(
+        scratch, toy_llama({.layers = 2 + seed % 7, .tokens = 16 << (seed % 4)}), "trace.json");
+    const std::string search =
+        "search --hull --points 3 --device h100 --trace " + trace + " --overwrite -o " + file;
+    REQUIRE(rematch(search).code == 0);
+    const std::vector<FrontPoint> points = front_from_json(read_json_file(file)).front.points;
+    const std::int64_t lowest = points.front().figures.peak.count;
+    const std::int64_t budget =
+        lowest + (points.back().figures.peak.count - lowest) * (seed * 37 % 100) / 100;
+    REQUIRE(rematch(search + " --budget " + std::to_string(budget) + "B").code == 0);
+    const FrontRecord record = front_from_json(read_json_file(file));
+    const std::optional<Lead> lead = lead_of(record);
+    REQUIRE(lead);
+    ++num_leads;
+    const auto is_beaten_by = [&](const FrontPoint& row) {
+      return row.figures.peak <= lead->point.figures.peak &&
+             row.step_time <= lead->point.step_time &&
+             (row.figures.peak < lead->point.figures.peak || row.step_time < lead->point.step_time);
+    };
+    CAPTURE(seed, budget, lead->name);
+    for (const FrontPoint& point : record.front.points) CHECK_FALSE(is_beaten_by(point));
+    for (const Baseline& baseline : record.front.baselines) {
+      CHECK_FALSE(is_beaten_by(baseline.point));
+    }
+    REQUIRE(record.simple);
+    CHECK_FALSE(is_beaten_by(record.simple->point));
+  }
+  CHECK(num_leads == 50);
 }
 
 TEST_CASE("a roofline is compared only with times of the same device") {

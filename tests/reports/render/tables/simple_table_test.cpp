@@ -36,7 +36,7 @@ TEST_CASE("the simple plan fits on a screen and names its policy and the systems
   const FrontRecord record = record_with_simple();
   const std::string text = simple_to_text(record, kScreenColumns, {"front.json", ""});
   CAPTURE(text);
-  CHECK_THAT(text, Catch::Contains("To type: " + record.simple->point.saves) &&
+  CHECK_THAT(text, Catch::Contains("Plan: " + record.simple->point.saves) &&
                        Catch::Contains("torch.utils.checkpoint") &&
                        Catch::Contains("front.json#simple") && Catch::Contains("\nnone ") &&
                        Catch::Contains("\n4 "));

@@ -1,0 +1,233 @@
+#include "harness/cli/search/trainer_modes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "policies/base/format.h"
+#include "policies/base/json.h"
+#include "policies/base/text.h"
+#include "policies/catalogue/catalogue.h"
+#include "policies/catalogue/resolve.h"
+#include "policies/search/front/point_judge.h"
+#include "reports/render/tables/front_table.h"
+#include "reports/render/tables/grid.h"
+
+namespace rematch {
+namespace {
+
+std::optional<Plan> plan_of_mode(const FilledMode& mode, const Resolver& resolver) {
+  const auto policy = parse_policy(mode.spelling);
+  if (!std::holds_alternative<Policy>(policy)) return std::nullopt;
+  auto plan = resolver.resolve(std::get<Policy>(policy), NoEffect::kAllow);
+  if (auto* resolved = std::get_if<Plan>(&plan)) return std::move(*resolved);
+  return std::nullopt;
+}
+
+bool is_faster(const FrontPoint& a, const FrontPoint& b) {
+  if (a.step_time != b.step_time) return a.step_time < b.step_time;
+  return a.figures.peak < b.figures.peak;
+}
+
+// Returns the modes that no other mode beats in both peak and step time, by peak ascending.
+std::vector<std::size_t> modes_worth_having(const std::vector<TrainerMode>& modes) {
+  std::vector<std::size_t> worth;
+  for (std::size_t index = 0; index < modes.size(); ++index) {
+    const FrontPoint& own = modes[index].point;
+    const bool is_beaten = std::any_of(modes.begin(), modes.end(), [&](const TrainerMode& other) {
+      const FrontPoint& point = other.point;
+      const bool is_no_worse =
+          point.figures.peak <= own.figures.peak && point.step_time <= own.step_time;
+      const bool is_equal =
+          point.figures.peak == own.figures.peak && point.step_time == own.step_time;
+      return is_no_worse && (!is_equal || &other < &modes[index]);
+    });
+    if (!is_beaten) worth.push_back(index);
+  }
+  std::sort(worth.begin(), worth.end(), [&](std::size_t a, std::size_t b) {
+    return modes[a].point.figures.peak < modes[b].point.figures.peak;
+  });
+  return worth;
+}
+
+std::string figures_words(const FrontPoint& point) {
+  return "peak " + format_bytes(point.figures.peak) + ", step " + format_duration(point.step_time);
+}
+
+std::string versions_words(const FilledMode& mode) {
+  return mode.entry->versions.empty() ? "" : " (" + std::string(mode.entry->versions) + ")";
+}
+
+// Returns the distinct versions of the modes, in the order of the modes.
+std::vector<std::string_view> versions_of(const std::vector<TrainerMode>& modes) {
+  std::vector<std::string_view> all;
+  for (const TrainerMode& each : modes) {
+    const std::string_view versions = each.mode.entry->versions;
+    if (std::find(all.begin(), all.end(), versions) == all.end()) all.push_back(versions);
+  }
+  return all;
+}
+
+// Returns the best mode of each versions of the trainer. The best of all stands last.
+std::vector<std::size_t> best_of_versions(const std::vector<TrainerMode>& modes,
+                                          std::optional<Bytes> limit) {
+  std::vector<std::size_t> best;
+  for (const std::string_view versions : versions_of(modes)) {
+    if (const auto index = fastest_mode(modes, limit, versions)) best.push_back(*index);
+  }
+  std::stable_sort(best.begin(), best.end(), [&](std::size_t a, std::size_t b) {
+    return is_faster(modes[b].point, modes[a].point);
+  });
+  return best;
+}
+
+table::Grid modes_grid(const FrontRecord& record, const std::vector<TrainerMode>& modes,
+                       const std::optional<FrontPoint>& exact) {
+  constexpr std::size_t kMaxRows = 12;
+  table::Grid grid = points_grid(record, {});
+  grid.rows.push_back(point_row(record, "none", record.front.reference(), {}));
+  std::vector<std::size_t> worth = modes_worth_having(modes);
+  // Leaves out modes between others, so that both ends stay.
+  while (worth.size() > kMaxRows)
+    worth.erase(worth.begin() + static_cast<std::ptrdiff_t>(worth.size() / 2));
+  for (std::size_t row = 0; row < worth.size(); ++row) {
+    const TrainerMode& each = modes[worth[row]];
+    grid.rows.push_back(point_row(record, std::to_string(row + 1), each.point,
+                                  {each.mode.spelling + versions_words(each.mode)}));
+  }
+  if (exact) {
+    grid.rows.push_back(
+        point_row(record, "exact", *exact,
+                  {"the exact front's, " + std::string(to_string(record.front.schedule)) +
+                   (record.front.schedule == Schedule::kOnDemand ? ": this engine only" : "")}));
+  }
+  return grid;
+}
+
+std::string limit_words(const FrontRecord& record) {
+  return record.budget ? budget_of(record) : memory_of(record);
+}
+
+std::string answer_words(const TrainingSystem& trainer, const FrontRecord& record,
+                         const std::vector<TrainerMode>& modes, std::optional<Bytes> limit,
+                         const std::optional<FrontPoint>& exact) {
+  const auto best = fastest_mode(modes, limit);
+  const std::string those =
+      trainer.target.empty() ? std::string(trainer.name) : std::string(trainer.target);
+  if (!best) {
+    const auto lowest = std::min_element(modes.begin(), modes.end(),
+                                         [](const TrainerMode& a, const TrainerMode& b) {
+                                           return a.point.figures.peak < b.point.figures.peak;
+                                         });
+    return "No mode of " + those + " fits " + limit_words(record) + "; the lowest peak is " +
+           format_bytes(lowest->point.figures.peak) + ", of " + lowest->mode.spelling + ".";
+  }
+  const TrainerMode& winner = modes[*best];
+  std::string words = "The fastest of " + std::to_string(modes.size()) + " modes of " + those;
+  if (limit) words += " that fits " + limit_words(record);
+  words += ": " + winner.mode.spelling + ", " + figures_words(winner.point);
+  if (exact) words += "; the exact front's: " + figures_words(*exact);
+  words += ".";
+  const FrontPoint& none = record.front.reference();
+  if (!limit || none.figures.peak > *limit) return words;
+  return words + " Without checkpointing the step fits too: " + figures_words(none) +
+         "; leave checkpointing off.";
+}
+
+}  // namespace
+
+const TrainingSystem* trainer_named(std::string_view target) {
+  for (const TrainingSystem& system : training_systems()) {
+    if (!system.target.empty() && system.target == target) return &system;
+  }
+  return nullptr;
+}
+
+std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
+                                     const Profile& profile, const SearchSpace& space,
+                                     const std::optional<HostLink>& link) {
+  SearchSpace as_trainer = space;
+  as_trainer.schedule = Schedule::kWholeRegion;
+  as_trainer.offload = link;
+  PointJudge judge(trace, profile, as_trainer);
+  const Resolver resolver(trace);
+  std::vector<TrainerMode> modes;
+  std::set<std::pair<std::string, std::string_view>> known;
+  for (FilledMode& mode : filled_modes(trainer.name, trace)) {
+    if (space.is_stopped()) break;
+    std::optional<Plan> plan = plan_of_mode(mode, resolver);
+    if (!plan || !known.emplace(plan_sha256(*plan), mode.entry->versions).second) continue;
+    FrontPoint point = judge.judge(*std::move(plan));
+    if (!link && point.figures.host.copied_out.count > 0) continue;
+    judge.add_words(point);
+    modes.push_back({std::move(mode), std::move(point)});
+  }
+  return modes;
+}
+
+std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
+                                        std::optional<Bytes> limit,
+                                        std::optional<std::string_view> versions) {
+  std::optional<std::size_t> best;
+  for (std::size_t index = 0; index < modes.size(); ++index) {
+    const FrontPoint& point = modes[index].point;
+    if (limit && point.figures.peak > *limit) continue;
+    if (versions && modes[index].mode.entry->versions != *versions) continue;
+    if (!best || is_faster(point, modes[*best].point)) best = index;
+  }
+  return best;
+}
+
+std::string trainer_to_text(const TrainingSystem& trainer, const FrontRecord& record,
+                            const std::vector<TrainerMode>& modes, std::optional<Bytes> limit,
+                            const std::optional<FrontPoint>& exact, std::size_t width) {
+  const auto line = [width](const std::string& words) {
+    return table::format_line(words, TableFormat::kText, width);
+  };
+  std::string text =
+      line(setting_words(record)) + "\n" +
+      table::format_grid(modes_grid(record, modes, exact), TableFormat::kText, width) + "\n" +
+      line(answer_words(trainer, record, modes, limit, exact));
+  const std::vector<std::size_t> best = best_of_versions(modes, limit);
+  if (best.empty()) return text;
+  text += line("To write: " + std::string(trainer.where) + ".");
+  for (const std::size_t index : best) {
+    const TrainerMode& each = modes[index];
+    text += "\n";
+    if (best.size() > 1) {
+      text += "# " + each.mode.spelling + versions_words(each.mode) + ": " +
+              figures_words(each.point) + "\n";
+    }
+    text += each.mode.configuration + "\n";
+  }
+  return text;
+}
+
+Json trainer_to_json(const TrainingSystem& trainer, const std::vector<TrainerMode>& modes,
+                     std::optional<Bytes> limit, const std::optional<FrontPoint>& exact) {
+  const auto best = fastest_mode(modes, limit);
+  Json all = Json::array();
+  for (std::size_t index = 0; index < modes.size(); ++index) {
+    const auto& [mode, point] = modes[index];
+    all.push_back({{"mode", mode.spelling},
+                   {"versions", mode.entry->versions},
+                   {"configuration", mode.configuration},
+                   {"plan_sha256", plan_sha256(point.plan)},
+                   {"predicted_peak_allocated_bytes", point.figures.peak.count},
+                   {"predicted_step_time_ns", point.step_time.count()},
+                   {"fits", limit ? Json(point.figures.peak <= *limit) : Json(nullptr)},
+                   {"is_answer", best == index}});
+  }
+  return {{"trainer", trainer.target},
+          {"where", trainer.where},
+          {"source", trainer.source},
+          {"schedule", to_string(Schedule::kWholeRegion)},
+          {"limit_bytes", limit ? Json(limit->count) : Json(nullptr)},
+          {"modes", all},
+          {"exact", exact ? Json{{"predicted_peak_allocated_bytes", exact->figures.peak.count},
+                                 {"predicted_step_time_ns", exact->step_time.count()}}
+                          : Json(nullptr)}};
+}
+
+}  // namespace rematch

@@ -1,0 +1,54 @@
+// rematch search --for TRAINER: which of the trainer's own modes to use, in the words of its
+// configuration.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/catalogue/systems.h"
+#include "policies/search/front/front.h"
+#include "policies/search/front/front_json.h"
+#include "policies/search/region/span_options.h"
+#include "policies/trace/profile.h"
+#include "policies/trace/trace.h"
+
+namespace rematch {
+
+// A mode of the trainer for this model, with its predicted peak and step time.
+struct TrainerMode {
+  FilledMode mode;
+  FrontPoint point;
+};
+
+// Returns the system that --for names, or null.
+const TrainingSystem* trainer_named(std::string_view target);
+
+// Judges every mode of the trainer that this model can have, under the trainer's schedule. Of modes
+// with equal plans and versions, keeps the first. Copies to the host take the time of `link`, as if
+// none were hidden; without a link, leaves out modes that copy. Stops early if the space's stop()
+// returns true.
+std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
+                                     const Profile& profile, const SearchSpace& space,
+                                     const std::optional<HostLink>& link);
+
+// Returns the index of the fastest mode whose peak is at most `limit`; of equally fast modes that
+// with the lowest peak. With `versions`, considers only modes of these versions.
+std::optional<std::size_t> fastest_mode(const std::vector<TrainerMode>& modes,
+                                        std::optional<Bytes> limit,
+                                        std::optional<std::string_view> versions = std::nullopt);
+
+// Returns the table of the modes worth having, the answer, and what to write in the trainer's
+// configuration, which stands last. `modes` must not be empty. `exact` is the front's best plan
+// within the same limit, if any plan fits it.
+std::string trainer_to_text(const TrainingSystem& trainer, const FrontRecord& record,
+                            const std::vector<TrainerMode>& modes, std::optional<Bytes> limit,
+                            const std::optional<FrontPoint>& exact, std::size_t width);
+
+// Returns the same as JSON.
+Json trainer_to_json(const TrainingSystem& trainer, const std::vector<TrainerMode>& modes,
+                     std::optional<Bytes> limit, const std::optional<FrontPoint>& exact);
+
+}  // namespace rematch
