@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -66,6 +67,19 @@ std::string describe_leftover(const CLI::App& app) {
   return "unknown subcommand " + in_quotes(word) + did_you_mean(word, known);
 }
 
+// Rewords CLI11's errors: "--steps: Value 0 not in range 1 to 1000000" and "--model: 1 required
+// TEXT missing".
+std::string in_our_words(const std::string& message) {
+  std::smatch found;
+  static const std::regex range("([^:]+): Value (.*) not in range (.*)");
+  if (std::regex_match(message, found, range)) {
+    return found.str(1) + " must be " + found.str(3) + ", not " + found.str(2);
+  }
+  static const std::regex missing("([^:]+): \\d+ required \\S+ missing");
+  if (std::regex_match(message, found, missing)) return found.str(1) + " needs a value";
+  return message;
+}
+
 // Parses the arguments. Returns an exit code if the program must end here.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
@@ -80,7 +94,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
       print(text.str());
       return static_cast<int>(ExitCode::kOk);
     }
-    return fail(ExitCode::kUsage, std::string(error.what()) + "; see --help");
+    return fail(ExitCode::kUsage, in_our_words(error.what()) + "; see --help");
   }
   if (app.get_subcommands().empty()) {
     std::fputs(app.help().c_str(), stderr);

@@ -19,8 +19,8 @@ namespace {
 
 struct CompareFlags : RecordFlags {
   explicit CompareFlags(CLI::App& app) {
-    app.add_option("base", base, "Report to compare with")->required();
-    app.add_option("candidate", candidate, "Report to judge")->required();
+    app.add_option("base", base, "Report to compare with");
+    app.add_option("candidate", candidate, "Report to judge");
     app.add_option("--metric", metrics,
                    "Metrics to compare, separated by commas (default: all; see below)");
     app.add_option("--threshold", thresholds,
@@ -158,6 +158,9 @@ ExitCode exit_code_of(const CompareRecord& record) {
 }
 
 ExitCode run(const CompareFlags& flags) {
+  if (flags.candidate.empty()) {
+    throw UsageError("compare takes two reports: rematch compare base.json mine.json");
+  }
   flags.require_one_format();
   const CompareSettings settings = settings_of(flags);
   const OutputFile output(flags.request({file_kind::kCompare}, {flags.base, flags.candidate}));

@@ -201,7 +201,7 @@ std::string sentence_of(const CompareRecord& record) {
   if (!record.missing.empty()) text += "; " + counted(record.missing.size(), "missing");
   if (!record.extra.empty()) text += "; " + counted(record.extra.size(), "extra");
   if (!record.failed.empty()) text += "; " + counted(record.failed.size(), "failed");
-  for (const std::string& what : undecided(record)) text += "; not decided: " + what;
+  for (const std::string& what : undecided(record)) text += "; undecided: " + what;
   if (!record.environment_differences.empty()) {
     text += "; measured in different environments: " + describe(record.environment_differences);
   }

@@ -143,6 +143,11 @@ GivenPlan require_given_plan(const std::string& name) {
   const std::string number = hash == std::string::npos ? "" : name.substr(hash + 1);
   return require_json_file(file, [&](const Json& json) {
     if (is_of_kind(json, "front")) return point_of(json, file, number);
+    if (is_of_kind(json, "report")) {
+      throw UsageError("'" + file +
+                       "' is a report, which has no plans; give a plan of rematch plan "
+                       "or a point of a front of rematch search");
+    }
     if (!number.empty()) {
       throw UsageError("'" + file + "' is a plan, not a front: it has no points; leave out #" +
                        number);

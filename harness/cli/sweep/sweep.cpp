@@ -50,7 +50,8 @@ void add_sweep(CLI::App& app, Action& action) {
   sweep->callback([&action, sweep] {
     if (!sweep->get_subcommands().empty()) return;
     action = []() -> ExitCode {
-      throw UsageError("rematch sweep needs a verb, such as plan or run; see rematch sweep --help");
+      throw UsageError(
+          "rematch sweep needs a subcommand, such as plan or run; see rematch sweep --help");
     };
   });
   add_sweep_plan(*sweep, action);

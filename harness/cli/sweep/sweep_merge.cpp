@@ -68,7 +68,7 @@ std::string why_missing(const Judgement& judged) {
     case ClaimState::kFree:
       return "not measured yet";
     default:
-      return judged.holder ? "begun by " + judged.holder->host : "begun";
+      return judged.holder ? "started by " + judged.holder->host : "started";
   }
 }
 

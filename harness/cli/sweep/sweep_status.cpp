@@ -155,9 +155,10 @@ std::string to_text(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const auto& holder = row.judged.holder;
     if (row.judged.state == ClaimState::kHeld || row.judged.state == ClaimState::kStale) {
-      text += "  " + row.comparison->id + " " + word_of(row.judged.state) + " by " +
-              (holder ? holder->host + ", process " + std::to_string(holder->pid) : "somebody") +
-              ", start " + std::to_string(row.judged.generation);
+      text +=
+          "  " + row.comparison->id + " " + word_of(row.judged.state) + " by " +
+          (holder ? holder->host + ", pid " + std::to_string(holder->pid) : "an unknown worker") +
+          ", start " + std::to_string(row.judged.generation);
       if (row.held.count() > 0) text += ", for at least " + format_duration(row.held);
       text += "\n";
     }

@@ -47,7 +47,7 @@ std::vector<Tile> sweep_tiles(const SweepModel& model) {
   }
   const std::size_t num_planned = model.shapes.size() + model.unmeasured.size();
   std::vector<Tile> tiles = {
-      {"comparisons", format_part(model.shapes.size(), num_planned), "Left a report"}};
+      {"comparisons", format_part(model.shapes.size(), num_planned), "With a report"}};
   if (finished.all > 0) {
     tiles.push_back({"points", finished.words(), "Finished, of those that were started"});
   }

@@ -143,7 +143,7 @@ TEST_CASE("compare fails if a condition of --fail-on cannot be decided") {
     CHECK(outcome.code == 4);
     CHECK_THAT(outcome.err, Catch::StartsWith("rematch: inconclusive") && Catch::Contains(part));
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    CHECK_THAT(outcome.out, Catch::Contains("not decided: "));
+    CHECK_THAT(outcome.out, Catch::Contains("undecided: "));
   };
   inconclusive(reports.without_points(), "slower,peak,counts", "no point finished in both reports");
   inconclusive(reports.without_peak(), "peak", "peak allocated was not measured in the candidate");
@@ -191,7 +191,7 @@ TEST_CASE("compare rejects unusable inputs in one line with exit code 2") {
     CHECK(is_one_clear_line(outcome));
     CHECK_THAT(outcome.err, Catch::Contains(part));
   };
-  refuses(reports.base, "required");
+  refuses(reports.base, "compare takes two reports");
   refuses(reports.base + " nowhere.json", "cannot read 'nowhere.json'");
   refuses(both + " --metric step_tme", "did you mean 'step_time'");
   refuses(both + " --metric step_time,", "empty part");

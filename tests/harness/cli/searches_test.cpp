@@ -106,7 +106,8 @@ TEST_CASE("a profile measured on a few layers is valid for the whole model") {
   CHECK(rematch("search " + six_layers + "--points 2 --profile " + profile).code == 0);
   check_usage_error("profile " + six_layers + "--measure-layers 6",
                     "is not fewer than the 6 layers");
-  check_usage_error("profile " + six_layers + "--measure-layers 0", "not in range");
+  check_usage_error("profile " + six_layers + "--measure-layers 0",
+                    "--measure-layers must be 1 to");
   check_usage_error("profile " + six_layers + "--measure-layers 2 --device h100",
                     "a roofline covers");
   check_usage_error("profile --model deepseek_small --measure-layers 1", "measure more than 1");

@@ -194,6 +194,14 @@ TEST_CASE("an output that cannot be written is refused before anything runs") {
   check_usage_error("plan --policy full --model wan_small -o /tmp", "it is a folder");
 }
 
+TEST_CASE("errors of flags name the flag and what it allows") {
+  check_usage_error("run --model", "--model needs a value; see --help");
+  check_usage_error("run --model llama_small --policy full --steps 0",
+                    "--steps must be 1 to 1000000, not 0; see --help");
+  check_usage_error("compare a.json", "compare takes two reports");
+  check_usage_error("sweep", "needs a subcommand");
+}
+
 TEST_CASE("a failed write to stdout is an error") {
   for (const char* arguments : {"list", "list --json", "--help", "--version"}) {
     CAPTURE(arguments);
