@@ -67,7 +67,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const std::string& address, std::uint
   }
 }
 
-// Returns whether torchrun itself serves a store at that address.
+// Returns whether torchrun itself serves a store at the place's address.
 bool torchrun_serves() {
   const char* text = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   return text != nullptr && std::string_view(text) == "True";

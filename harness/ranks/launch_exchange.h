@@ -55,7 +55,7 @@ class LaunchExchange {
   static constexpr std::chrono::seconds kSilence{10};
   const std::vector<RankState>& states() const { return states_; }
 
-  // Returns whether the store is gone, and with it rank 0's launcher.
+  // Returns whether the store, which rank 0's launcher serves, is gone.
   bool has_lost_store() const { return has_lost_store_; }
 
  private:

@@ -7,7 +7,7 @@
 //   it.
 // - It scatters the gradient of an indexing op in place, into fresh zeros.
 // - It runs a reshape that needs no copy as `_reshape_alias`, unless the input is contiguous. On
-//   meta this is always `view`.
+//   meta, it runs `view` instead.
 // Without this mode, the memory curve on meta would be one gradient too high at every residual and
 // every gather, and the names of ops would differ. The mode replaces such an op by the op with real
 // tensors, under the conditions that autograd itself checks.

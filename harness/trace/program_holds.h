@@ -27,8 +27,8 @@ class ProgramHolds {
   // this op.
   void look(OpId op);
 
-  // Returns whether anybody but the tracer holds the storage: the program, which made it in
-  // forward, or code that got it from autograd. False for a storage that was never watched.
+  // Returns whether something other than the tracer holds the storage: the program, which made it
+  // in forward, or code that got it from autograd. False for a storage that was never watched.
   bool is_held(StorageId storage);
 
   // Returns TracedStorage::freed_at of every storage.

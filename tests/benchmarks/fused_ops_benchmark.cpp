@@ -1,6 +1,6 @@
 // Times forward and backward of each fused op against the ATen ops that it replaces, taking turns,
-// on the CPU. Large sizes are those of a block of a 1B model at 512 tokens, which exceed the
-// caches. Small sizes are those of the small presets.
+// on the CPU. Large sizes come from a block of a 1B model at 512 tokens, and exceed the caches.
+// Small sizes come from the small presets.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/chunk.h>

@@ -1,11 +1,11 @@
 // Measures what the engine adds to one recorded op, to one saved tensor, and to one recomputed op.
-// It runs only chains of tiny ops, in regions as long as a transformer block.
+// Runs only chains of tiny ops, in regions as long as a transformer block.
 //
-// Note [Cost per op and per saved tensor]
-// A chain of `add` saves nothing for backward, so nothing is recomputed. The time that a plan adds
-// is therefore the cost of its recorded ops. A chain of `sigmoid` saves one tensor per op. If the
-// plan keeps every output, the further time is the cost of saved tensors: pack, keep, unpack and
-// release. If the plan keeps none, the further time is the cost of recompute.
+// Note [Cost per op and per saved tensor] A chain of `add` saves nothing for backward, so nothing
+// is recomputed. The time that a plan adds is therefore the cost of its recorded ops. A chain of
+// `sigmoid` saves one tensor per op. If the plan keeps every output, the further time is the cost
+// of saved tensors: pack, keep, unpack and release. If the plan keeps no output, the further time
+// is the cost of recompute.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones.h>

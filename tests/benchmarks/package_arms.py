@@ -1,7 +1,7 @@
 """The ways to step the model of package_model.py that scripts/compare_with_pytorch --package compares.
 
-An arm is `none`, or a level and a way: `attn_only/remat`. The level says what a layer keeps for backward, and the way
-who keeps it: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
+An arm is `none`, or a level and a way: `attn_only/remat`. The level says what a layer keeps for backward. The way says
+which code keeps it: package rematch under one of its schedules, torch.utils.checkpoint, or torch_remat."""
 
 import functools
 import pathlib
@@ -19,9 +19,9 @@ POLICIES = ("full", "attn_only", "save_mm")
 aten = torch.ops.aten
 SAVED_OPS = {"full": [], "attn_only": [aten._scaled_dot_product_flash_attention_for_cpu.default],
              "save_mm": [aten.mm.default, aten.addmm.default, aten.bmm.default]}
-# Modules by name in a layer. A level of this name keeps what backward needs of the module.
+# Modules by name in a layer. A level of this name keeps the tensors that backward needs from the module.
 MODULES = ("attention", "feed_forward")
-# The call that torch_remat keeps, as a path from the layer. It has no lists of ops, so none for save_mm.
+# The call that torch_remat keeps, as a path from the layer. torch_remat has no lists of ops, so save_mm is missing.
 REMAT_REGIONS = {"full": None, "attn_only": "attention.mix", "attention": "attention", "feed_forward": "feed_forward"}
 
 
@@ -35,8 +35,8 @@ def plan_of(model, ids, level):
 
 
 def keeping_module(trace, plan, module):
-    """Returns the plan that keeps what autograd saves inside the module, and what the rest of the layer reads of it, as
-    torch_remat's regions do."""
+    """Returns the plan that keeps the tensors that autograd saves inside the module, and the results that the rest of
+    the layer reads. torch_remat's regions keep the same."""
     layer = next(kind for kind in trace["types"] if any(scope["path"] == f".{module}" for scope in kind["scopes"]))
     ops_of_plan = plan["types"][0]["ops"]
     inside = [f"{op['scope']}.".startswith(f"{module}.") for op in ops_of_plan]
@@ -94,7 +94,8 @@ def use_package(model, ids, level, schedule):
 
 
 def use(model, ids, arm):
-    """Prepares the model. Returns a context manager around forward passes, or None if the arm needs none."""
+    """Prepares the model. Returns a context manager around forward passes, or None if the arm needs no context
+    manager."""
     level, _, way = arm.partition("/")
     if level == "none":
         return None

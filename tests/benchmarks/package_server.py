@@ -59,7 +59,7 @@ class Arm:
         import rematch
 
         gc.collect()
-        gc.disable()  # a collection would free the tensors held by cycles at an arbitrary time
+        gc.disable()  # garbage collection would free the tensors in reference cycles at an arbitrary time
         try:
             with rematch.watch() as figures:
                 self.step()

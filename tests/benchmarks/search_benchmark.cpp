@@ -1,8 +1,8 @@
 // Times a search on one core, from trace and profile to the judged points of the front. One model
 // is llama3_8b with 16 to 160 layers. Its search runs with a constant transient (whole_region),
-// with general labels and with options on the hull only. General labels are those of on_demand,
-// where a block's needs in backward depend on what it keeps. The other model has 80 layers of three
-// kinds. Also reports the peak memory of all searches.
+// with general labels and with options on the hull only. General labels arise under on_demand,
+// where the bytes of a block in backward depend on what the block keeps. The other model has 80
+// layers of three kinds. Also reports the peak memory of all searches.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -50,7 +50,8 @@ SearchSpace space_of(Kind kind) {
   return space;
 }
 
-// The blocks of llama3_8b over 8,192 tokens. They match it op for op, except for its grouped heads.
+// The blocks of llama3_8b over 8,192 tokens. They match llama3_8b op for op, except for its grouped
+// heads.
 Trace trace_of(Kind kind, int layers) {
   testing::ToySizes sizes;
   sizes.layers = layers;

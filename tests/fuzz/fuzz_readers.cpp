@@ -95,8 +95,8 @@ const std::map<std::string, Use>& readers() {
   std::abort();
 }
 
-// A message quotes parts of the file and must truncate them, or a file of 100 MB makes a line of
-// 100 MB.
+// A message must truncate the parts of the file that it quotes. Otherwise a file of 100 MB could
+// make a line of 100 MB.
 constexpr std::size_t kLongestMessage = 1000;
 
 void require_one_line(const std::string& message) {

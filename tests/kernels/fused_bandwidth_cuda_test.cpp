@@ -38,7 +38,7 @@ constexpr int kMaxCopies = 16;
 struct Timed {
   std::string name;
   double least_bytes = 0;
-  std::vector<std::function<int()>> copies;  // each runs the same launch on its own tensors
+  std::vector<std::function<int()>> copies;  // each element runs the same launch on its own tensors
 };
 
 // Owns tensors of random numbers. Zeros would switch fewer transistors, so the card would draw less
@@ -260,8 +260,8 @@ TEST_CASE("every kernel in the bandwidth table launches and is timed", "[device]
   }
 }
 
-// The copies must exceed a cache of 128 MiB, so that it cannot keep a launch's tensors until they
-// are used again.
+// The copies must exceed a cache of 128 MiB, so that the cache cannot keep a launch's tensors until
+// they are used again.
 TEST_CASE("the launches at the models' shapes move more bytes than caches hold", "[device]") {
   REMATCH_NEEDS_CUDA();
   std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Compares the CUDA kernels of the fused ops with the CPU's in double.
+// Compares the CUDA kernels of the fused ops with the CPU kernels in double.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>

@@ -32,19 +32,19 @@ at::Tensor random(at::IntArrayRef sizes);
 // Checks that the op and its backward are each one op at the dispatcher. Also checks which tensors
 // are saved before the kernel runs, and which after it.
 void check_one_op(const OpCase& op);
-// Checks output and gradients against those of the composition in the same dtype. Elements must
-// agree within `tolerance` of the largest.
+// Compares output and gradients with the results of the composition in the same dtype. Elements
+// must agree within `tolerance` of the largest.
 void check_composition(const OpCase& op, at::ScalarType dtype, double tolerance);
 // Checks gradients against central differences in double.
 void check_finite_differences(const OpCase& op);
-// Checks that output and gradients on meta have the dtype, sizes and strides of the CPU's.
+// Checks that output and gradients on meta have the same dtype, sizes and strides as on the CPU.
 void check_meta(const OpCase& op, at::ScalarType dtype);
 // Checks that output and gradients repeat their bits, with one thread and with several.
 void check_bits(const OpCase& op, at::ScalarType dtype);
 // Checks that a second derivative is rejected, but only when it is requested.
 void check_second_derivative(const OpCase& op);
-// Checks that there is no graph without grad mode, and that gradients do not depend on which inputs
-// need one.
+// Checks that there is no graph without grad mode, and that a gradient does not depend on which
+// other inputs need gradients.
 void check_partial(const OpCase& op);
 
 // Runs all checks above in every dtype.

@@ -1,5 +1,5 @@
 // Runs the ranks of layouts one by one in this process. Checks what each rank holds and which ops
-// it runs. On meta no rank needs the others.
+// it runs. On meta, no rank needs other ranks.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 

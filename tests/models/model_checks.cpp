@@ -103,8 +103,8 @@ void check_against_reference(Model& model, const Batch& batch, const at::Tensor&
     const at::Tensor expected = reference_parameters.at(parameter.name).grad();
     REQUIRE(expected.defined());
     const at::Tensor error = parameter.tensor.grad().to(at::kDouble) - expected;
-    // Allows float32 rounding, relative to the largest element. A wrong formula is off by its own
-    // size.
+    // Allows float32 rounding, relative to the largest element. The error of a wrong formula is as
+    // large as its values.
     CHECK(error.abs().max().item<double>() <= 2e-4 * expected.abs().max().item<double>());
   }
 }

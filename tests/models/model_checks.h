@@ -24,7 +24,7 @@ void check_meta_runs_the_same_ops(const ModelSpec& spec);
 // require grad.
 std::map<std::string, at::Tensor> parameters_in_double(const Model& model);
 
-// Compares the loss and every gradient of `model` after backward with those of a double reference.
+// Compares the loss and every gradient of `model` after backward with a reference in double.
 void check_against_reference(Model& model, const Batch& batch, const at::Tensor& reference_loss,
                              const std::map<std::string, at::Tensor>& reference_parameters);
 

@@ -1,6 +1,6 @@
 // Language models in double, slow and simple: complex rotation, repeated key heads, an explicit
-// mask, every expert on every token, adapters added to their weights. They are the reference for
-// loss and gradients.
+// mask, every expert on every token, adapters added to their weights. These models are the
+// reference for loss and gradients.
 #pragma once
 
 #include <map>

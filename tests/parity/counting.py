@@ -32,8 +32,8 @@ def compile_library():
 
 
 class Counting:
-    """Replaces the CPU allocator for the rest of the process, so a process can have only one. Make it before the first
-    tensor."""
+    """Replaces the CPU allocator for the rest of the process, so a process can have only one counter. Make it before
+    the first tensor."""
 
     def __init__(self):
         compile_library()
@@ -52,11 +52,11 @@ class Counting:
         return self.lines("parity_fingerprint")
 
     def see_ops_of_mode(self):
-        """Counts the ops that a TorchDispatchMode's handler calls. Call it in the handler."""
+        """Counts the ops that a TorchDispatchMode's handler calls. Call this method in the handler."""
         self.library.parity_see_ops_of_mode()
 
     def step(self, forward):
-        """Runs forward and backward once. Bytes are relative to those held before."""
+        """Runs forward and backward once. Bytes are relative to the bytes held before."""
         gc.collect()
         gc.disable()  # a cycle that holds a tensor is a cost of Python's, so it counts
         self.library.parity_start()

@@ -1,7 +1,7 @@
 // Counts executed ops and the bytes of CPU tensors. counting.py loads this library into Python;
-// nothing else uses it. It counts in the same way and at the same moments as the engine's tests. It
-// uses a fallback at dispatch key Fake (see Note [Dispatch key Fake] in
-// harness/engine/interception.h) and an allocator like that of harness/measure.
+// nothing else uses it. The library counts in the same way and at the same moments as the engine's
+// tests. It uses a fallback at dispatch key Fake (see Note [Dispatch key Fake] in
+// harness/engine/interception.h), and an allocator like the counting allocator in harness/measure.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -68,7 +68,8 @@ void note(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   // Selective checkpointing's Python mode is active. It returns a stored value or calls the op
-  // again. The second call comes here with the mode inactive, and only that call executes the op.
+  // again. The second call reaches this fallback with the mode inactive. Only the second call
+  // executes the op.
   if (keys.has(c10::DispatchKey::Python)) {
     op.redispatchBoxed(keys & kBelowFake, stack);
     return;

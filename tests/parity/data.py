@@ -1,4 +1,5 @@
-"""One batch of a model's data. It equals models/data number for number (streams of hashed integers)."""
+"""One batch of a model's data. The batch equals the data of models/data number for number (streams of hashed
+integers)."""
 
 import pathlib
 

@@ -1,7 +1,7 @@
-"""Layers that both models use. They match models/layers op for op.
+"""Layers that both models use. The layers match models/layers op for op.
 
 Each op is one statement, so that a temporary is freed at the same point as in C++. `torch.ops.aten` names an overload
-where Python's own call would choose another one (add.Scalar, mul.Scalar).
+where Python's own call would choose another overload (add.Scalar, mul.Scalar).
 """
 
 import contextlib
@@ -15,7 +15,8 @@ from hash_init import NEAR_ONE, to_tensor, uniform_by_fan_in
 aten = torch.ops.aten
 
 
-# How to run a part of a block, if not by calling it: a function of the scope's name, the part and its inputs.
+# Functions that run a part of a block; the last one counts. Each takes the scope's name, the part and its inputs. If
+# the list is empty, the part is called.
 runners = []
 
 

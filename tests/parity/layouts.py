@@ -50,7 +50,7 @@ LAYOUTS = {
     "fsdp=2": [*POLICIES, "no_reshard(none)"],
 }
 
-# The names that a run's report gives to functional collectives and to FSDP2's in-place ones.
+# The names that a run's report gives to functional collectives and to FSDP2's in-place collectives.
 KINDS = {
     "all_reduce": "all_reduce",
     "all_gather_into_tensor": "all_gather",
@@ -188,7 +188,7 @@ def split_block(block, mesh, splits_tokens):
 
 def split(model, layout, policy, mesh):
     if layout == "fsdp=2":
-        # Backward gathers a block's weights again unless told not to. The other weights stay gathered.
+        # Backward gathers a block's weights again by default. The other weights stay gathered.
         for block in model.blocks:
             fully_shard(block, mesh=mesh, reshard_after_forward=policy != "no_reshard(none)")
         for part in (model.embed, model.head):
@@ -200,7 +200,7 @@ def split(model, layout, policy, mesh):
 
 
 def between_blocks(layout, mesh):
-    """Returns two functions: one for the rows before the first block, one for those after the last block."""
+    """Returns two functions: one for the rows before the first block, and one for the rows after the last block."""
     if not layout.endswith(",sp"):
         return lambda x_TD: x_TD, lambda x_TD: x_TD
     rows, whole = [Shard(0)], [Replicate()]

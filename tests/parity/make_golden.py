@@ -109,7 +109,8 @@ def measure_once(counting, model, batch, regions):
 
 
 def measure(counting, model, batch, policy, regions):
-    """Repeats the step until two agree. Python's first checkpoint imports modules, which keep frames alive."""
+    """Repeats the step until two steps in a row agree. Python's first checkpoint imports modules, which keep frames
+    alive."""
     regions.before_op = counting.see_ops_of_mode
     previous = None
     for _ in range(MAX_STEPS):

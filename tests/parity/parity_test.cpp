@@ -181,9 +181,10 @@ TEST_CASE("whole_region executes the same ops as torch.utils.checkpoint", "[pari
   });
 }
 
-// The engine frees a region's dead saves when the region's backward starts. Python keeps them to
-// the end of the region. The peak lies in the backward of one region, so the whole difference is
-// that region's dead saves. Llama's down projection is a dead save if matmuls are kept.
+// The engine frees a region's dead saves when the region's backward starts. Python keeps the dead
+// saves to the end of the region. The peak lies in the backward of one region, so the whole
+// difference is that region's dead saves. Llama's down projection is a dead save if matmuls are
+// kept.
 TEST_CASE("whole_region holds the same bytes as torch.utils.checkpoint", "[parity]") {
   bool saw_dead_saves = false;
   for_each_policy([&](Subject& subject, const std::string& policy, const Json& expected) {
@@ -212,8 +213,8 @@ Counts without_views(Counts counts) {
 }  // namespace
 
 // Each policy is remat(save=[...]). Bytes are equal after forward and after backward. The peak is
-// equal on Llama. On Wan torch_remat's is higher in most cases. Not every byte of the difference
-// is explained, so the test only requires that the engine's peak is not higher.
+// equal on Llama. On Wan, torch_remat's peak is higher in most cases. Not every byte of the
+// difference is explained, so the test only requires that the engine's peak is not higher.
 TEST_CASE("saved regions run the same ops and hold the same bytes as torch_remat", "[parity]") {
   for (const std::string& name : kGoldenFiles) {
     const Json golden = read_golden(name);

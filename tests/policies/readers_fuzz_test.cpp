@@ -85,7 +85,8 @@ std::vector<Format> formats() {
            }}};
 }
 
-// Returns "" if the reader did one of the two allowed things, else a description of what it did.
+// Returns "" if the reader behaved in one of the two allowed ways, else a description of its
+// behaviour.
 std::string misbehaviour(const std::function<void()>& read) {
   try {
     read();

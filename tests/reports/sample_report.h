@@ -14,16 +14,17 @@ namespace rematch::testing {
 PointRecord sample_point(const std::string& policy = "none",
                          Schedule schedule = Schedule::kOnDemand);
 
-// The same for another policy. Each step recomputes `recomputed` attention forwards and twice as
-// many matmuls, saved activations shrink by `less`, and a step takes `ratio` times none's.
+// Like sample_point, for another policy. Each step recomputes `recomputed` attention forwards and
+// twice as many matmuls. Saved activations shrink by `less`. A step takes `ratio` times the step
+// time of policy `none`.
 PointRecord sample_recomputing(const std::string& policy, std::int64_t recomputed, Bytes less,
                                double ratio, Schedule schedule = Schedule::kOnDemand);
 
 // A point that ran out of memory after it reached 90 MiB.
 PointRecord sample_oom(const std::string& policy);
 
-// The same on two ranks of a tensor-parallel model: 16 all-reduces in a step's forward and
-// backward, and `recomputed` more of 1 MiB each. Rank 1 holds 1 MiB more than rank 0.
+// Like sample_point, on two ranks of a tensor-parallel model: 16 all-reduces in a step's forward
+// and backward, and `recomputed` more of 1 MiB each. Rank 1 holds 1 MiB more than rank 0.
 PointRecord sample_on_ranks(const std::string& policy, std::int64_t recomputed);
 
 // Sets a step's loss, as a number and as its bits.

@@ -63,8 +63,8 @@ class CiGateExampleTest(unittest.TestCase):
             self.assertEqual(code, 0)
             for part in (*jobs, "scripts/setup cuda", "--preset cuda", "scripts/ci_gate_example cpu"):
                 self.assertIn(part, output)
-            # Both jobs treat exit code 4, inconclusive, as a warning. GitHub has no setting for that, so its job tests
-            # the code.
+            # Both jobs treat exit code 4, inconclusive, as a warning. GitHub has no setting for an allowed exit code,
+            # so its job tests the code.
             warning = {"github": 'if [ "$code" = 4 ]; then echo "::warning::',
                        "gitlab": "allow_failure: {exit_codes: [4]}"}[system]
             self.assertEqual(output.count(warning), 2)

@@ -122,7 +122,7 @@ class DrawTest(unittest.TestCase):
             with self.subTest(word=word):
                 self.assertIn(word, text)
 
-    # The command itself validates specs. These rules are sufficient for it.
+    # The command itself validates specs, and these rules suffice for its validation.
     def test_extents_fit_together(self):
         for seed in range(300):
             _, flags = draw_model(random.Random(seed))

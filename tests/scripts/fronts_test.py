@@ -22,8 +22,8 @@ def points(*pairs):
 
 
 class PlaneTest(unittest.TestCase):
-    # The points are those of tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover 12, 12 and 3
-    # of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
+    # The points are the same as in tests/policies/search/front/front_test.cpp. (4, 8), (6, 5) and (9, 2) cover 12, 12
+    # and 3 of 100. (7, 9) is dominated, and (12, 1) lies beyond the reference.
     def test_hypervolume_is_a_sum_of_rectangles(self):
         found = hypervolume_ratio(points((9, 2), (4, 8), (12, 1), (7, 9), (6, 5)), Point("", 10, 10))
         self.assertAlmostEqual(found, 0.27)
@@ -44,7 +44,7 @@ class PlaneTest(unittest.TestCase):
 
 
 class Dropout:
-    """Stands in for a module. It has children, and one parameter or none."""
+    """Stands in for a module. It has children, and at most one parameter."""
 
     def __init__(self, children=(), num_parameters=1):
         self.children, self.num_parameters = dict(children), num_parameters

@@ -81,7 +81,8 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(problems, ["full, on_demand: oom: too much"])
 
     def judged(self, **changes):
-        """Returns each judge's problems with a report of `none` and a policy whose point has `changes`."""
+        """Returns each judge's problems with a report of two points: policy `none`, and a policy whose point has
+        `changes`."""
         judges = (verdicts.judge_bits, verdicts.judge_counts, verdicts.judge_steps)
         other = point("attn_only", **changes)
         return {judge.__name__: judge(report(point("none"), other))[1] for judge in judges}
@@ -1001,7 +1002,7 @@ class TypedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             queue = pathlib.Path(folder) / "queue.json"
             (pathlib.Path(folder) / "bin").mkdir()
-            (pathlib.Path(folder) / "bin/rematch").touch()  # never started; the real one may not be built
+            (pathlib.Path(folder) / "bin/rematch").touch()  # never started; the real program may not be built
             for code, expected in (("raise SystemExit(1)", 3), ("pass", 0)):
                 queue.write_text(json.dumps(queue_of(
                     {"name": "sound", "commands": [f"{sys.executable} -c pass"]},

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from benchmarks import builds  # noqa: E402
 
-# Answers as tests/benchmarks/package_server.py does, with what arms.json says of the way.
+# Answers like tests/benchmarks/package_server.py. The figures come from the way's entry in arms.json.
 SERVER = """
 import json, pathlib, sys
 words = sys.argv[2:] if sys.argv[1] == "--count" else sys.argv[1:]

@@ -262,7 +262,7 @@ cp() {{ {cp} "$@"; }}
     def test_a_compiler_that_is_too_old_counts_as_missing(self):
         self.stand_in("g++", "echo 'g++ 11.4.0'")
         status, output = self.setup()
-        self.assertEqual(status, 2)  # the stand-in for apt-get provides no newer one
+        self.assertEqual(status, 2)  # the stand-in for apt-get provides no newer version
         self.assertIn("still missing or too old after installing: g++", output)
 
     def test_a_missing_header_is_installed_by_its_package(self):

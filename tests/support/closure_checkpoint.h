@@ -1,7 +1,7 @@
 // The first oracle: a plain closure checkpoint, modelled on torch.utils.checkpoint's non-reentrant
-// form (PyTorch 2.11.0, torch/utils/checkpoint.py). In backward it runs the user's closure again
-// and rebuilds its graph. It takes the outputs of saved ops from a store, and stops early by
-// throwing an exception. It shares only the interception points with the engine.
+// form (PyTorch 2.11.0, torch/utils/checkpoint.py). In backward, the checkpoint runs the user's
+// closure again and rebuilds its graph. It takes the outputs of saved ops from a store, and stops
+// early by throwing an exception. The engine and this oracle share only the interception points.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +35,7 @@ struct ClosurePolicy {
 
 using Region = std::function<at::Tensor(const at::Tensor&)>;
 
-// Returns region(input), checkpointed. Without grad mode it runs the region plainly.
+// Returns region(input), checkpointed. Without grad mode, runs the region without checkpointing.
 at::Tensor closure_checkpoint(const Region& region, const at::Tensor& input,
                               const ClosurePolicy& policy);
 

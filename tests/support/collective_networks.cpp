@@ -63,7 +63,7 @@ at::Tensor first_part(const at::Tensor& x, const std::string&) {
   return at::slice(x, 0, 0, x.size(0) / SlowGroup::kWorld).contiguous();
 }
 
-// One collective gathers all shards of a block, and one scatters all their gradients.
+// One collective gathers all shards of a block, and another scatters the gradients of all shards.
 struct GatheredShards : torch::autograd::Function<GatheredShards> {
   static variable_list forward(AutogradContext* context, const at::Tensor& first,
                                const at::Tensor& second, const std::string& group) {

@@ -1,5 +1,5 @@
-// Each network has the smallest layer that shows its hazard. It runs that layer twice, so that the
-// second layer's input has a graph.
+// Each network has the smallest layer that shows its hazard. A network runs its layer twice, so
+// that the second layer's input has a graph.
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>

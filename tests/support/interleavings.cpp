@@ -74,7 +74,7 @@ struct Interleavings::State {
     return list[decisions[depth++].chosen];
   }
 
-  // Advances to the next order. Returns false after the last one.
+  // Advances to the next order. Returns false after the last order.
   bool advance() {
     while (!decisions.empty() && decisions.back().chosen + 1 == decisions.back().num_choices) {
       decisions.pop_back();

@@ -1,7 +1,7 @@
 // Runs a few sequential programs against each other in every order of their steps, and ends them at
 // every step. This is stateless model checking: a depth-first search over the choices of a
-// scheduler that runs each order from its beginning. Whatever the programs share must be created
-// again for every order.
+// scheduler that runs each order from its beginning. All state that the programs share must be
+// created again for every order.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace rematch::testing {
 
-// Thrown out of step() in a program that the scheduler ends at that step, as a kill would. It does
-// not derive from std::exception, so that no handler of the program catches it.
+// Thrown out of step() in a program that the scheduler ends at that step, as a kill would. This
+// exception does not derive from std::exception, so that no handler of the program catches it.
 struct Ended {};
 
 class Interleavings {

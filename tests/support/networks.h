@@ -19,7 +19,7 @@ struct Network {
   std::vector<at::Tensor> parameters;  // leaves that require grad
   at::Tensor input;
   std::vector<Region> layers;            // applied one after another; layer i is scope "blocks.<i>"
-  std::vector<at::Tensor> buffers = {};  // the layers write to these
+  std::vector<at::Tensor> buffers = {};  // buffers to which the layers write
 };
 
 struct NamedNetwork {

@@ -28,11 +28,11 @@ struct MatrixModel {
 };
 
 // Models of four layers each, whose blocks hold more than the head and the loss. All models come
-// first with eager ops, then with fused ones.
+// first with eager ops, then with fused ops.
 std::vector<MatrixModel> matrix_models();
 
 // Every entry of the catalogue. An entry with arguments appears once for each kind of argument.
-// Throws if no arguments are defined here for an entry that takes some.
+// Throws if an entry takes arguments and this file defines none for it.
 std::vector<std::string> matrix_policies();
 
 // The results of one step, as hashes.

@@ -48,8 +48,8 @@ class RandomPlan {
     return first.end_op == second.first_op;
   }
 
-  // A plan's first region at a path lies at that path's first opening, so later openings get no
-  // region.
+  // The first region of a plan at a path belongs to the first opening of the path. Later openings
+  // therefore get no region here.
   bool is_first_opening(ScopeId scope) const {
     for (const ScopeId id : IdRange(ScopeId(), scope)) {
       if (at(id).path == at(scope).path) return false;

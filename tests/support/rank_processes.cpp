@@ -44,8 +44,8 @@ RankGroup group_of_all(const std::string& name) {
 }
 
 // If a Gloo thread finds its connection locked, it polls epoll_wait until the thread that holds the
-// lock runs. Under SCHED_BATCH it does not preempt that thread. Polling takes a third of the
-// processor time if there are more ranks than cores.
+// lock runs. Under SCHED_BATCH, the polling thread does not preempt the holder. Polling takes a
+// third of the processor time if there are more ranks than cores.
 static void schedule_as_batch() {
   const sched_param parameters{};
   sched_setscheduler(0, SCHED_BATCH, &parameters);  // if this fails, tests only take longer

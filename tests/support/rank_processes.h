@@ -21,16 +21,16 @@ namespace rematch::testing {
 // Long enough for a machine ten times slower than any on which ranks were tried.
 inline constexpr std::chrono::minutes kLongForRanks{5};
 
-// Runs the hidden test case of the given name, or those with the given tag, on `world` ranks. The
-// name must not contain commas or brackets. Returns an empty string if all ranks pass. Otherwise
-// returns the launcher's line and the end of each rank's output.
+// Runs the hidden test case of the given name, or all hidden test cases with the given tag, on
+// `world` ranks. The name must not contain commas or brackets. Returns an empty string if all ranks
+// pass. Otherwise returns the launcher's line and the end of each rank's output.
 std::string failure_of_ranks(int world, const std::string& test_cases,
                              std::chrono::milliseconds limit = kLongForRanks);
 
-// Does the same for tests of failures, and returns the launcher's result.
+// Runs the ranks in the same way and returns the launcher's result. Used by tests of failures.
 LaunchResult launch_test_case(int world, const std::string& test_case,
                               std::chrono::milliseconds limit = kLongForRanks);
-// Returns the argv of one such rank.
+// Returns the argv of one rank of such a run.
 std::vector<std::string> command_of_test_case(const std::string& test_case);
 
 // Returns this process as a rank, with one LibTorch thread. Call it in the hidden test case. Throws

@@ -114,7 +114,7 @@ class Oracle {
     return reads;
   }
 
-  // Cached, because every moment needs both for every op.
+  // Both values are cached, because every moment needs them for every op.
   const std::set<OpId>& waits_of(OpId op) const { return waits_[op - region_.first]; }
   const std::vector<TracedUse>& reads_of(OpId op) const { return reads_[op - region_.first]; }
 

@@ -1,5 +1,5 @@
-// The number of seeds that a randomized test runs. REMATCH_SEEDS=3000 asks for 3000 where 300 are
-// usual, and scales other counts by the same factor. scripts/test --deep sets it.
+// The number of seeds that a randomized test runs. REMATCH_SEEDS=3000 runs 3000 seeds where 300 are
+// usual, and scales other counts by the same factor. scripts/test --deep sets this variable.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A trace of a small Llama-like model, built without a model. It has the scopes, op names, packs
-// and aliases that the real model records. Its sizes are small enough to add up by hand.
+// A trace of a small Llama-like model, built without a model. The trace has the scopes, op names,
+// packs and aliases that the real model records. Its sizes are small enough to add up by hand.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ Trace toy_llama(const ToySizes& sizes = {});
 // "cross_attention" over a text of 512 tokens, and ffn.
 Trace toy_three_kinds(const ToySizes& sizes = {});
 
-// Like toy_llama with biased linears: blocks have aten::addmm and no aten::mm. It serves tests of
+// Like toy_llama with biased linears: blocks have aten::addmm and no aten::mm. Used by tests of
 // messages about selectors without matches.
 Trace toy_biased(const ToySizes& sizes = {});
 

@@ -53,11 +53,11 @@ class TraceBuilder {
   ValueId view(std::string name, ValueId input, Shape shape);
   // Adds an op that writes to its first input.
   void in_place(std::string name, std::vector<ValueId> inputs, const Saves& saves = {});
-  // Adds the op that completes the collective which produced `value`. It has no autograd node.
+  // Adds the op that completes the collective which produced `value`. The op has no autograd node.
   void wait(ValueId value);
-  // Sets the dtype of the last op's output, and marks the output as one without a gradient.
+  // Sets the dtype of the last op's output, and marks the output as a tensor without a gradient.
   void last_output_is(std::string dtype);
-  // Marks the last op as one that advances a generator.
+  // Marks the last op as an op that advances a generator.
   void last_op_draws();
 
   bool needs_grad(ValueId value) const { return needs_grad_[value]; }

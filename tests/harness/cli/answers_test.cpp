@@ -89,7 +89,8 @@ TEST_CASE("the commands print the stored answers about models") {
   }
 }
 
-// A step under this policy file, compared with a step of none, shows the engine's own cost.
+// Comparing a step under this policy file with a step under policy `none` shows the engine's own
+// cost.
 TEST_CASE("a plan that keeps everything records every block and recomputes nothing") {
   const Outcome outcome =
       rematch("run --model llama_small --policy none," + in_tree("scripts/gpu/keep_all.json") +

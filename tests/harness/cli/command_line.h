@@ -21,7 +21,7 @@ std::string text_of(const std::string& file);
 // the program's name.
 Outcome rematch(const std::string& arguments, const std::string& before = "");
 
-// Does the same with another program.
+// Runs another program in the same way.
 Outcome run_program(const std::string& program, const std::string& arguments,
                     const std::string& before = "");
 

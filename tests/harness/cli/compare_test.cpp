@@ -36,7 +36,8 @@ class Reports {
     report.points[1].memory->peak_allocated.reset();
     return written(report, "bare.json");
   }
-  // The step time of full is between less than half and eight times that of none.
+  // The ratio of the step times of policies `full` and `none` is uncertain: from less than half to
+  // eight.
   std::string with_noise() {
     Report report = report_;
     report.points[1].time->samples.clear();

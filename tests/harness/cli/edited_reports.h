@@ -9,9 +9,9 @@
 
 namespace rematch::testing {
 
-// Two policies, none and full, with four steps in four rounds, each run four times. full keeps 99
-// MiB of none's 100 and recomputes 8 attentions per step. With noise, the runs of one policy differ
-// by at most 0.002.
+// Two policies, none and full, with four steps in four rounds, each run four times. Policy `none`
+// keeps 100 MiB. Policy `full` keeps 99 MiB and recomputes 8 attentions per step. With noise, the
+// runs of one policy differ by at most 0.002.
 enum class RunNoise : std::uint8_t { kNone, kSome };
 Json measured_report(RunNoise noise);
 

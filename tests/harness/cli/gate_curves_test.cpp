@@ -95,7 +95,8 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = row_of(3, std::nextafter(loss_of(3, 0), 9)); },
      "030030",
      {{"exact", "(step 3, "}, {"equal", "differs by 4.441e-16 at most (step 3, "}}},
-    // T2 sees a sixteenth of the change, because it averages four steps and four runs.
+    // The change appears in T2's mean divided by sixteen, because T2 averages four steps and four
+    // runs.
     {"one loss changed by a tenth",
      [](Lines& lines) { lines[7] = row_of(6, 2.6); },
      "330333",

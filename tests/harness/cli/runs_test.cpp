@@ -31,7 +31,7 @@ TEST_CASE("a run with reference repeats passes the gate, and fails it on a wrong
   // Two layers in two steps run attention in forward, and again in recompute.
   CHECK(rematch(gate + " --expect attention_forward=8,recompute.attention_forward=4").code == 0);
   CHECK(rematch(gate + " --expect attention_forward=4").code == 3);
-  CHECK(rematch(gate + " --loss equivalence").code == 4);  // full itself ran only once
+  CHECK(rematch(gate + " --loss equivalence").code == 4);  // policy `full` itself ran only once
   CHECK(rematch("validate " + report).code == 0);
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("a run of a plan file equals the run of its policy") {
   CHECK_THAT(other.err, Catch::Contains("was made for llama_small, this is wan_small"));
 }
 
-// The other kernel computes differently, so its bits differ from those of flash. Under a policy it
-// has the same bits as without the policy.
+// The other kernel computes differently, so its bits differ from the bits of flash attention. Under
+// a policy, the kernel gives the same bits as without the policy.
 TEST_CASE("another attention kernel gives another point, with the same executed ops and bytes") {
   const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
@@ -281,7 +281,7 @@ TEST_CASE("a run that exceeds the machine's memory does not start") {
 }
 
 // The merged report includes the points of a share that measured nothing. The share therefore
-// states why each was not measured.
+// states why each point was not measured.
 TEST_CASE("a share skips its points if they exceed the machine's memory") {
   const Outcome outcome =
       rematch(kTooLarge + "--policy none,full --shard 0/2 --json", "ulimit -v 16000000; ");
@@ -399,8 +399,8 @@ TEST_CASE("an interrupted run leaves no partial file and resumes") {
   CHECK(std::filesystem::exists(file));
 }
 
-// One pass has ended when the signal arrives. Without a name for the report there is no folder that
-// keeps it.
+// One pass has ended when the signal arrives. Without a name for the report, no folder keeps the
+// finished pass.
 TEST_CASE("an interrupted run states exactly which points it keeps") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
@@ -463,8 +463,8 @@ TEST_CASE(
   CHECK(policies_in(all) == expected);
 }
 
-// Imitates two workers that wrote into one folder. The round of none is from one start, those of
-// full and the control from another, and each file is complete.
+// Imitates two workers that wrote into one folder. The round of policy `none` is from one start.
+// The rounds of policy `full` and of the control are from another start. Each file is complete.
 TEST_CASE("rounds of two separate starts are not paired but measured again") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");

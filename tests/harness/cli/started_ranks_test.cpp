@@ -65,7 +65,7 @@ std::string variables_of(Starter starter, int rank, int world, int port) {
          meeting;
 }
 
-// A program for each of two ranks, and the variables set for both.
+// A program for each of two ranks, and the variables that are set for both ranks.
 struct TwoCommands {
   std::vector<std::string> programs = {binary(), binary()};
   int port = free_port();

@@ -1,6 +1,6 @@
-// Workers of a sweep as processes on one folder. They are killed at random moments, or stopped for
-// longer than others wait. Some run on a disk that is full or read-only for a while. A script that
-// takes a few milliseconds replaces the measurement.
+// Workers of a sweep as processes on one folder. The workers are killed at random moments, or
+// stopped for longer than other workers wait. Some run on a disk that is full or read-only for a
+// while. A script that takes a few milliseconds replaces the measurement.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -185,14 +185,15 @@ bool has_nameless_files(const fs::path& folder) {
   return fd >= 0;
 }
 
-// Processor time of one process in nanoseconds, without that of its children.
+// Returns the processor time of one process in nanoseconds, without the time of its children.
 double processor_time(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/schedstat");
   double nanoseconds = 0;
   return file >> nanoseconds ? nanoseconds : 0;
 }
 
-// The child is a shell script. A worker that finds nothing left measures the cost of starting.
+// The child is a shell script. A worker that finds no work left shows the cost of starting a
+// worker.
 TEST_CASE("prints a worker's own processor time per comparison", "[.speed]") {
   const Sweep sweep("60s", {}, R"("--rounds", "0")", 500);
   std::ofstream(sweep.program()) << "#!/bin/sh\nfor word; do file=$word; done\necho > \"$file\"\n";

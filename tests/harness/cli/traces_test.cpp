@@ -1,5 +1,5 @@
-// Commands on a stored trace, such as that of a user's own model. They need no LibTorch in any
-// build.
+// Commands on a stored trace, such as the trace of a user's own model. The commands need no
+// LibTorch in any build.
 #include "policies/base/file.h"
 #include "policies/base/json.h"
 #include "policies/catalogue/catalogue.h"

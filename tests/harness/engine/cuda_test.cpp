@@ -208,7 +208,7 @@ const c10::Stream& side_stream() {
   return stream;
 }
 
-// The pass in which an op switches to the side stream and back.
+// The part of the step in which an op switches to the side stream and back.
 enum class Switch : std::uint8_t { kNowhere, kInForward, kInFactory, kInBackward };
 
 // In backward this op may read its saved tensor on a stream other than the one that autograd chose.

@@ -1,5 +1,5 @@
 // The autograd engine that the process used before its first recording still runs every backward.
-// That engine is LibTorch's own engine, or one that another library installed.
+// That engine is LibTorch's own engine, or an engine that another library installed.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/anomaly_mode.h>

@@ -1,6 +1,7 @@
-// Tests that the gate detects planted faults. Each fault is known from checkpointing elsewhere. It
-// is planted in the engine or in a closure oracle. Every tier must detect it, T0 by step 2. Print
-// the table with build/dev/tests/harness/engine/faults_test '[table]'
+// Tests that the gate detects planted faults. Each fault is known from checkpointing elsewhere. The
+// test plants the fault in the engine or in a closure oracle. Every tier must detect the fault, and
+// T0 must detect it by step 2. Print the table with build/dev/tests/harness/engine/faults_test
+// '[table]'
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
 

@@ -17,8 +17,8 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Unless the test is deep, every op fails in turn for one hazard in kOneIn. For each other hazard,
-// about kFew ops fail.
+// In a deep test, every op of every hazard fails in turn. Otherwise this is done for one hazard in
+// kOneIn, and about kFew ops fail for each other hazard.
 constexpr std::size_t kOneIn = 20;
 constexpr int kFew = 2;
 

@@ -17,7 +17,7 @@
 namespace rematch::testing::hazards {
 namespace {
 
-// Several families often make the same plan. One verdict then serves all of them.
+// Several families often make the same plan. One run then gives the verdict for all of them.
 struct Tried {
   Plan plan;
   Schedule schedule;

@@ -107,7 +107,7 @@ TEST_CASE("backward works after the recording has ended, and on another thread")
 }
 
 // LibTorch gives worker threads only to the engine that runs the first backward of a process.
-// Backward must stay in that engine when a recording begins later.
+// Backward must still run in that engine if a recording begins later.
 TEST_CASE("nested backward beyond one thread's depth works after recordings") {
   constexpr int kDepth = 100;
   const NamedNetwork reentrant = reentrant_network(kDepth);

@@ -173,7 +173,7 @@ TEST_CASE("without early stop only the tails of the regions run in addition") {
 }
 
 // Each block without checkpointing adds the same bytes, whichever block it is. The input of the
-// first checkpointed block adds none, because it is the embedding, which is alive anyway.
+// first checkpointed block adds no bytes, because it is the embedding, which is always alive.
 TEST_CASE("bytes after forward are linear in the number of blocks without checkpointing") {
   const EightLayers f;
   const auto after = [&](const std::string& policy) { return f.run(policy).after_forward_bytes; };

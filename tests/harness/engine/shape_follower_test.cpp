@@ -84,7 +84,7 @@ struct Tally {
   std::int64_t passes = 0;
 };
 
-// Runs a step of each shape, and then all steps, some of which have neither shape.
+// Runs a step of each shape, and then all steps. Some of these steps have neither shape.
 void check_two_shapes(const Hazard& hazard, const Trial& plain, int num_steps,
                       const std::vector<int>& steps, const std::vector<Trace>& traces,
                       const Plan& plan, Tally& tally, std::int64_t left_by_plain = 0) {

@@ -56,7 +56,8 @@ TEST_CASE("a write through .data is detected by content") {
   const Plan plan = given.plan();
   for (const Schedule schedule : kSchedules) {
     CHECK_NOTHROW(
-        given.run_engine(strict(plan, schedule)));  // this write is documented as not detected
+        // the documentation lists this write as not detected
+        given.run_engine(strict(plan, schedule)));
   }
 }
 
@@ -147,8 +148,8 @@ TEST_CASE("a trace finds an op that writes where its schema does not mark it") {
   CHECK(calls.item<float>() == 2.0F);
 }
 
-// The test cases below hold writes and draws that are documented as not detected. Compares a run
-// that no check stops with the plain run.
+// Compares a run that no check stops with the plain run. The test cases below have writes and draws
+// that the documentation lists as not detected.
 std::string difference_on_demand(const Case& given) {
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand);
   return first_difference(given.run_plain(), given.run_engine(checkpoint));
@@ -168,7 +169,7 @@ TEST_CASE("an op of another library that draws must have the tag for it") {
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
 }
 
-// The trace of another process found them.
+// The trace of another process found these effects.
 TEST_CASE("an op with hidden draws is kept if the plan names it") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();

@@ -1,4 +1,4 @@
-"""The examples run as their README says, and the results are the promised ones."""
+"""Tests that the examples run as their README says and give the promised results."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-// Reads a machine's memory, from invented proc and sys folders and from those of this machine.
+// Reads a machine's memory, from invented proc and sys folders and from this machine's folders.
 #include "harness/measure/machine_memory.h"
 
 #include <filesystem>

@@ -62,13 +62,13 @@ MemoryRecord run_step(at::Device device) {
 TEST_CASE("every byte of a step is accounted for") {
   const MemoryRecord record = run_step(at::kCPU);
   REQUIRE(record.parameter == Bytes{512});
-  // Each block saves the inputs of sin and mm, but x and the weights are not its own. So the first
-  // block keeps mm's output, and the second keeps mm's output and the first block's sin. `loss`
-  // holds 4 bytes.
+  // Each block saves the inputs of sin and mm. The inputs x and the weights exist before the step
+  // and do not count. So the first block keeps mm's output, and the second keeps mm's output and
+  // the first block's sin. `loss` holds 4 bytes.
   const std::int64_t saved = 256 + 512;
   CHECK(record.after_forward->count - record.baseline->count == saved + 4);
-  // The peak is in block 1's backward. sin's backward is cos (256), then mul (256) of it and the
-  // expanded gradient. ones_like(loss) takes 4 bytes. Everything saved is still alive.
+  // The peak is in block 1's backward. sin's backward is cos (256 bytes), then mul (256 bytes) of
+  // cos and the expanded gradient. ones_like(loss) takes 4 bytes. Everything saved is still alive.
   CHECK(record.peak_phase == Phase::kBackward);
   CHECK(record.peak_scope == "blocks.1");
   CHECK(record.peak_allocated->count - record.baseline->count >= saved + 512);

@@ -119,7 +119,7 @@ TEST_CASE("composed attention is compared with its matmuls") {
         "forward executed 1 attention_forward ops, but 0 of them launched a kernel of class "
         "attention_forward");
 
-  // An op whose matmuls did not run is found in either form.
+  // The check finds an op whose matmuls did not run, whether attention is fused or composed.
   Device lacking;
   lacking.run(kGemm, 1);
   lacking.run("softmax_warp_backward", 2);
@@ -128,7 +128,7 @@ TEST_CASE("composed attention is compared with its matmuls") {
         "backward executed 1 attention_backward ops, but 0 of them launched a kernel of class "
         "matmul");
 
-  // If composed kernels are expected, fused ones are an error.
+  // If composed kernels are expected, fused kernels are an error.
   Device fused;
   fused.run(kFlashForward, 1);
   fused.run("flash_bwd_dq_dk_dv_loop", 2);

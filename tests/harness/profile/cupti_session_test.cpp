@@ -346,8 +346,8 @@ TEST_CASE("a buffer withheld for an unfinished record is flushed by force") {
   CHECK(activity.unfinished == 2);
 }
 
-// CUPTI holds its own lock while it delivers and while it answers. If a thread called it with the
-// session's lock held, it could deadlock with a second thread that delivers.
+// CUPTI holds its own lock while it delivers records and while it answers calls. If a thread called
+// CUPTI while holding the session's lock, it could deadlock with a second thread that delivers.
 TEST_CASE("CUPTI is called without holding a lock") {
   fake = {};
   const CuptiFunctions functions = table();

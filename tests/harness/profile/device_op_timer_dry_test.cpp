@@ -1,5 +1,5 @@
-// Op times by events, on the dry device. It runs no kernels, so times mean nothing there, but
-// events and backward's own thread are real.
+// Op times by events, on the dry device. The dry device runs no kernels, so times mean nothing
+// there, but events and backward's own thread are real.
 #include "harness/profile/device_op_timer.h"
 
 #include <ATen/ops/mm.h>

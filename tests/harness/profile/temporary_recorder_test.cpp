@@ -1,5 +1,5 @@
-// The temporaries inside ops, measured with the CPU's counting allocator. That allocator sees
-// temporaries as a GPU's allocator does.
+// The temporaries inside ops, measured with the CPU's counting allocator. This allocator counts
+// temporaries, as a GPU's allocator does.
 #include "harness/profile/op_call_recorder.h"
 
 #include <ATen/ops/matmul.h>

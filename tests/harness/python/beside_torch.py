@@ -20,7 +20,7 @@ NUM_GROWTH_RECORDINGS = 50
 
 class Step:
     """A repeatable training step. `train(around)` runs each forward pass inside `with around():`, then backward, and returns
-    tensors. `reset()` restores other state that the step changes, such as a cache of the model."""
+    tensors. `reset()` restores all other state that the step changes, such as a cache of the model."""
 
     def __init__(self, models, train, reset):
         self._models, self._train, self._reset = models, train, reset
@@ -84,9 +84,9 @@ class BesideTorch(unittest.TestCase):
         `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step without
         checkpointing. `torch_layers`: the layers that torch.utils.checkpoint runs, if not all. `recomputes`: False if no
         layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set. `beyond_bytes`: the bytes by which a peak exceeds the limit, for a reason that the
-        caller states. No peak may exceed the limit by more, and one must exceed it by as much. `kept_ratio`: bytes of a kept
-        result over those in the plan. `num_growth_recordings`: after so many recordings as many bytes must be held as after
-        one."""
+        caller states. No peak may exceed the limit by more bytes, and one peak must exceed it by exactly this number.
+        `kept_ratio`: bytes of a kept result divided by its bytes in the plan. `num_growth_recordings`: after this many
+        recordings, no more bytes may be held than after one recording."""
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
@@ -155,7 +155,7 @@ def is_by_layer(plan):
 
 
 def kept_bytes(recorded, report, kept_ratio=1):
-    """Returns the bytes that the plan keeps in the passes of a report, plus those kept beyond the plan."""
+    """Returns the bytes that the plan keeps in the passes of a report, plus the bytes kept beyond the plan."""
     total = 0
     for row in report:
         ops = recorded.shapes()[row["shape"]]["types"][row["type"]]["ops"]
@@ -166,7 +166,7 @@ def kept_bytes(recorded, report, kept_ratio=1):
 
 @contextlib.contextmanager
 def silent_but_for_left_plans():
-    """Turns warnings of rematch into errors, except those of steps that leave the plan."""
+    """Turns warnings of rematch into errors, except warnings about steps that leave the plan."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="rematch")
         warnings.filterwarnings("ignore", message=r"rematch: region .* left its plan")

@@ -52,8 +52,8 @@ class CostsTest(unittest.TestCase):
         self.assertTrue(is_inside_kernel(nodes["exp"]))
         self.assertFalse(is_inside_kernel(nodes["sin"]))  # a matmul reads it from memory
         self.assertEqual(flops_of(nodes["mm"]), 2 * 64 * 32 * 16)
-        # 64 x 32 floats are 8192 bytes. At 10 GB/s an op that reads and writes them takes 1638 ns, and half of it if it
-        # only reads or only writes memory.
+        # 64 x 32 floats are 8192 bytes. At 10 GB/s, an op that reads and writes these bytes takes 1638 ns. An op that
+        # only reads or only writes them takes half of this time.
         for fuses, expected in ((False, (1638, 1638)), (True, (819, 819))):
             costs = OpCosts(Joint(), CPU, fuses=fuses)
             self.assertEqual((costs.time_ns(nodes["exp"]), costs.time_ns(nodes["sin"])), expected)

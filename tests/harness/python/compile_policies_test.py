@@ -38,7 +38,7 @@ def run_x(model):
 
 
 class WatchedBackend:
-    """aot_eager with PyTorch's partitioner or that of a policy. Keeps the ops of the graphs."""
+    """The backend aot_eager with PyTorch's partitioner or a policy's partitioner. Records the ops of the graphs."""
 
     def __init__(self, policy=None):
         self.partitioner = rematch.partitioner(policy, backend="aot_eager") if policy else None
@@ -66,7 +66,8 @@ class PoliciesTest(unittest.TestCase):
         torch.manual_seed(0)
 
     def compare(self, model, call=run_x, policies=POLICIES, **keywords):
-        """Compares the bits under each policy with those of PyTorch's partitioner. Returns the backends by policy."""
+        """Compares the bits under each policy with the bits of PyTorch's partitioner. Returns the backends by
+        policy."""
         found = {}
         expected = None
         for policy in (None, *policies):

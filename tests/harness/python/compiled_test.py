@@ -1,5 +1,5 @@
-"""Tests functions and modules of torch.compile in a recorded step. In a layer they are one opaque op. Outside layers they
-run as usual. Loss and gradients are those of the step without a plan."""
+"""Tests functions and modules of torch.compile in a recorded step. In a layer, each call of a function is one opaque
+op. Outside layers, functions run as usual. Loss and gradients must equal those of the step without a plan."""
 
 import contextlib
 import gc

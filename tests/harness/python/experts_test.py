@@ -1,4 +1,5 @@
-"""Tests mixtures of experts of transformers. Their ops depend on the routing, so each batch runs different ops."""
+"""Tests mixtures of experts of transformers. The ops of such a model depend on the routing, so each batch runs
+different ops."""
 
 import importlib.util
 import unittest

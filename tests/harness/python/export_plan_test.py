@@ -28,7 +28,7 @@ from zoo import llama, wan  # noqa: E402
 
 MLP_POLICY = "mlp.json"  # the feed-forward of every layer is a region
 POLICIES = ("full", "save_mm", "nth_first(2)", MLP_POLICY)
-# torch holds a dead save to the end of its region, and the engine to its last reader.
+# torch holds a dead save to the end of its region. The engine holds it to its last reader.
 PEAK_TOLERANCE = 0.03
 
 

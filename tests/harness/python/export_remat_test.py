@@ -26,7 +26,7 @@ from zoo import llama  # noqa: E402
 # Views cost nothing. torch_remat runs views of its own, and a prediction runs views in saved regions again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
-# Measured peaks were equal to the predicted ones, or differed by 128 or 1,024 bytes. The cause is not known.
+# Measured peaks were equal to the predicted peaks, or differed by 128 or 1,024 bytes. The cause is not known.
 PEAK_TOLERANCE_BYTES = 1024
 
 

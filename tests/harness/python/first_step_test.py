@@ -47,7 +47,7 @@ class Initialized(Layer):
 
 
 class Rotated(Layer):
-    """Has tables of cosines and sines, which are made again for a batch longer than all before it."""
+    """Has tables of cosines and sines, which are made again for a batch that is longer than all earlier batches."""
 
     length = 0
 
@@ -72,7 +72,7 @@ class Masked(Layer):
 
 
 class Positioned(Layer):
-    """Adds a table of positions. It is made in the first step, and multiplied by a copy of itself."""
+    """Adds a table of positions. The table is made in the first step, and multiplied by a copy of itself."""
 
     table = None
 
@@ -103,8 +103,7 @@ class FirstStepTest(BesideTorch):
         torch.manual_seed(0)
 
     def check(self, kind, lengths=(8,) * 5, **options):
-        """Makes plans of a fresh model and of one that has run. Uses them for steps of a fresh model and of one that has
-        run."""
+        """Makes plans of a fresh model and of a model that has run. Uses each plan for steps of both models."""
         names = ("load", "num_calls", "length", "cos", "sin", "mask", "memory")
         self.model = model = Stack(kind, num_layers=2)
 

@@ -104,7 +104,7 @@ class ProcessesTest(unittest.TestCase):
 
 
 class NamesTest(unittest.TestCase):
-    """A plan's names are compared with what this process has."""
+    """Compares a plan's names with the functions and ops that this process has."""
 
     def setUp(self):
         torch.manual_seed(0)

@@ -56,8 +56,8 @@ class Model(torch.nn.Module):
 
 
 class Offloader:
-    """Stores what autograd saves and returns numbers for it, like the offloaders of trainers. Every number is returned once,
-    and the last one empties the store."""
+    """Stores what autograd saves and returns numbers for it, like the offloaders of trainers. Backward returns every
+    number once, and the last number empties the store."""
 
     def __init__(self):
         self.held = {}

@@ -27,7 +27,7 @@ class Convolution(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A block of a ResNet. Adds to its result in place too."""
+    """A block of a ResNet. The block also adds to its result in place."""
 
     def __init__(self, num_channels, num_inner, stride):
         super().__init__()
@@ -71,7 +71,8 @@ class Convolutions(nn.Module):
 
 class InPlaceTest(BesideTorch):
     def check(self, model, step, plans_of, counted=SCHEDULES):
-        """Compares with torch.utils.checkpoint, then peaks with those predicted, and counts in the schedules `counted`."""
+        """Compares the step with torch.utils.checkpoint. Then compares peaks with the predicted peaks, and counts of
+        ops under the schedules `counted`."""
         def train(around):
             with around():
                 loss = step()

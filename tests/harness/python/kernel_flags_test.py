@@ -1,5 +1,5 @@
-"""Tests flags that choose kernels, or what they compute. A layer sets them, and they are reset when backward recomputes
-it."""
+"""Tests flags that choose kernels, or change what kernels compute. A layer sets the flags. They are reset before
+backward recomputes the layer."""
 
 import contextlib
 import unittest

@@ -1,5 +1,5 @@
-"""Tests which library the package loads: the one for the imported torch. Without one, an error of one line says what to
-do."""
+"""Tests which library the package loads: the library for the imported torch. Without such a library, an error of one
+line says what to do."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""Tests recordings that end unlike a `with` block in a plain function: in another order, on another thread, or
-interrupted."""
+"""Tests recordings that do not end like a `with` block in a plain function: they end in another order, on another
+thread, or by an interruption."""
 
 import subprocess
 import sys

@@ -236,8 +236,8 @@ NUM_TOKENS = BATCH_SIZE * LENGTH
 
 
 class Writing(Layer):
-    """`rotated(q)` and `activated(h)` may write to their arguments. `kept_bytes` are the bytes of the results whose pointers
-    they take, which are kept."""
+    """`rotated(q)` and `activated(h)` may write to their arguments. The functions take pointers to results, so these
+    results are kept. `kept_bytes` are their bytes."""
 
     def __init__(self):
         super().__init__()

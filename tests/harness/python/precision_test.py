@@ -29,8 +29,8 @@ class Case(BesideTorch):
 
 
 def cast_bytes(layers, min_dimensions=1):
-    """Returns the bytes in bfloat16 of the parameters that autocast casts: the parameters of linear layers. If
-    `min_dimensions` is 2, leaves out biases, because autograd does not save their casts."""
+    """Returns the bytes in bfloat16 of the parameters that autocast casts: the parameters of linear layers. With
+    `min_dimensions` 2, biases are left out, because autograd does not save their casts."""
     linears = [each for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]
     return sum(2 * each.numel() for linear in linears for each in linear.parameters() if each.dim() >= min_dimensions)
 
@@ -40,8 +40,9 @@ class CachedCastTest(Case):
     pass, so the pass's record holds it. torch.utils.checkpoint casts the weight again."""
 
     def beyond_bytes(self, parts=None):
-        """At the peak, in the last layer, the records hold the casts of all layers. torch.utils.checkpoint holds what it
-        saved when it ran that layer again. `parts` are the parts of layers that autocast casts, if not all."""
+        """At the peak, in the last layer, the records hold the casts of all layers. torch.utils.checkpoint holds the
+        tensors that it saved when it ran the last layer again. If autocast casts only some parts of a layer, `parts`
+        lists these."""
         parts = parts or list(self.model.layers)
         return cast_bytes(parts) - cast_bytes(parts[-1:], min_dimensions=2)
 

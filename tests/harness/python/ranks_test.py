@@ -24,7 +24,7 @@ NUM_LEAK_STEPS = 20
 NUM_PEAKS = 5  # steps of which the smallest peak counts, because Gloo's threads release bytes at arbitrary times
 SCHEDULES = ("whole_region", "on_demand")
 PEAK_TOLERANCE = 1e-4
-# Gloo's two threads release what they sent or received at arbitrary times, in the traced step and in the measured one.
+# Gloo's two threads release sent and received tensors at arbitrary times, in the traced step and in the measured step.
 MOST_HELD_BY_GLOO = 2 * 2 * 64 * 32 * 4
 LEAST_SAVING = 0.9  # fraction of the peak without checkpointing, in layers with many parameters
 
@@ -103,7 +103,7 @@ def assert_tracing_warns_of_sharding(model, x):
 
 
 def compare_bytes(model, x, trace, plan):
-    """Checks that the peak of each schedule is the predicted one, and below the peak without checkpointing."""
+    """Checks that the peak of each schedule equals the predicted peak and is below the peak without checkpointing."""
     for schedule in SCHEDULES:
         predicted = rematch.predict(trace, plan, schedule)
         found = rematch.check(model, lambda: model(x), rematch.Checkpoint(plan, schedule))
@@ -157,7 +157,7 @@ def compare_on_one_rank(rank, distribute, policy):
 
 
 def compare_with_torch(model, x, plan):
-    """Checks that no schedule needs more than torch.utils.checkpoint and what the plan keeps."""
+    """Checks that no schedule needs more bytes than torch.utils.checkpoint plus the bytes that the plan keeps."""
     def rise(around):
         peaks = []
         for _ in range(NUM_PEAKS):
@@ -230,7 +230,8 @@ def compare_steps(model, x, plan, recomputes_collectives):
 
 
 def leave_the_plan_on_one_rank(rank, distribute, policy):
-    """Runs one more op in each layer on the last rank, as for a padded batch of its own. Collectives must still match."""
+    """Runs one more op in each layer on the last rank, as if this rank had a padded batch. Collectives must still
+    match."""
     torch.manual_seed(0)
     model = distribute(Model())
     x = torch.randn(64, 32)

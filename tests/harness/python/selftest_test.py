@@ -32,7 +32,8 @@ class SelfTestTest(unittest.TestCase):
         self.assertEqual([line[:3] for line in done.stdout.splitlines()], ["ok:"] * 6)
 
     def test_a_trace_does_not_depend_on_memory_counting(self):
-        """In training the allocators are torch's. A trace must still count backward's bytes, and restore the allocators."""
+        """In training, torch's own allocators are active. A trace must still count backward's bytes, and restore the
+        allocators."""
         script = """
 import json, sys, rematch
 if sys.argv[1] == "counted":

@@ -11,7 +11,7 @@ INDICES = torch.tensor([[0, 0, 1, 2, 3, 5, 7], [1, 2, 0, 3, 4, 6, 7]])
 ROWS = torch.tensor([0, 2, 3, 4, 5, 5, 6, 6, 7])
 SIZE = 8
 NUM_LAYERS = 3
-# A write through .data cannot be repeated, so the record keeps the values and a copy of what was written.
+# A write through .data cannot be repeated, so the record keeps the values and a copy of the written content.
 KEPT_BYTES = NUM_LAYERS * 2 * 4 * INDICES.shape[1]
 
 

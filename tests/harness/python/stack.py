@@ -1,4 +1,4 @@
-"""A small transformer, whose layers a test can replace."""
+"""Defines a small transformer whose layers a test can replace."""
 
 import torch
 from torch.nn import functional

@@ -1,5 +1,5 @@
-"""Tests training loops of other packages with rematch.recording around their forward. Parameters after some steps must have
-the bits of the loop without it, and no byte may be left over."""
+"""Tests training loops of other packages with rematch.recording around their forward. After some steps, parameters must
+have the bits of the loop without rematch, and no byte may be left over."""
 
 import functools
 import gc
@@ -142,7 +142,7 @@ class LoopTest(unittest.TestCase):
 
     @unittest.skipUnless(has_package("peft"), "peft is not installed")
     def test_adapters_around_an_applied_model(self):
-        """PEFT calls the forward of what it wraps."""
+        """PEFT calls the forward of the module that it wraps."""
         import peft
 
         ids = torch.stack([row["input_ids"] for row in texts(BATCH_SIZE)])

@@ -48,7 +48,7 @@ class Case(unittest.TestCase):
                 self.assertEqual(want, have)
 
     def check(self, train, step=None, policy="full"):
-        """`train(recorded)` runs its forward passes as recorded(forward) and returns a tensor."""
+        """`train(recorded)` calls recorded(forward) for each forward pass, and returns a tensor."""
         expected = self.run_from_seed(lambda: train(lambda forward: forward()))
         trace = rematch.trace(self.model, step or (lambda: self.model(self.x)))
         plan = rematch.resolve(trace, policy)
@@ -585,7 +585,7 @@ class WatchTest(Case):
 
     def test_parameters_count_as_other_without_a_model(self):
         with rematch.watch(self.model):
-            pass  # the next watch must not know this one's model
+            pass  # the next watch must not know this watch's model
         with rematch.watch() as figures:
             self.model(self.x).backward()
         self.assertEqual(figures["holders_at_peak_bytes"]["parameters"], 0)
@@ -691,7 +691,7 @@ class PredictionTest(Case):
                     self.check_against_prediction(trace, plan, schedule)
 
     def test_plans_that_keep_one_op_of_layers_with_factories(self):
-        """Factories such as torch.empty_like return a different tensor than their op's result, if somebody else holds that
+        """Factories such as torch.empty_like return a tensor other than their op's result if other code holds the
         result."""
         class Permuting(torch.nn.Module):
             def __init__(self):

@@ -21,7 +21,8 @@ rematch.render(None, "page.html")
 @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
 class TypingTest(unittest.TestCase):
     def test_every_function_has_types(self):
-        """Checks all that --strict asks, except what torch itself leaves untyped: backward(), and what a module returns."""
+        """Checks everything that --strict checks, except two things that torch itself leaves untyped: backward(), and
+        the result of a module."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
                 [sys.executable, "-m", "mypy", "--strict", "--allow-untyped-calls", "--no-warn-return-any", "--no-error-summary",

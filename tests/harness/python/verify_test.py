@@ -1,4 +1,4 @@
-"""Tests the comparison of recomputed results with those of forward."""
+"""Tests the comparison of recomputed results with the results in forward."""
 
 import gc
 import subprocess
@@ -176,7 +176,7 @@ class TrainingTest(Case):
 
 
 def train_to_the_end():
-    """A program whose last step is verified, and whose checkpoint lives until it ends."""
+    """A program whose last step is verified. Its checkpoint lives until the program ends."""
     case = TrainingTest()
     case.setUp()
     case.put(counted)

@@ -15,8 +15,8 @@ from zoo import PACKAGE_OF, albert  # noqa: E402
 POLICIES = ("full", "save_mm", "nth_first(2)", "only_list([1])", "segments(2)")
 POLICIES_OF_ONE_LAYER = ("full", "save_mm")
 SCHEDULES = ("whole_region", "on_demand")
-# Autograd holds each number of the program, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. It shows these to no hook, so
-# no trace has them.
+# Autograd holds each number of the program, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. Autograd does not show
+# these tensors to hooks, so traces lack them.
 PEAK_TOLERANCE = 1e-4
 NUM_FRONT_POINTS = 5
 

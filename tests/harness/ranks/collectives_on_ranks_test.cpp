@@ -92,7 +92,7 @@ TEST_CASE("gathers, exchanges and broadcasts over ranks give each rank its part"
   }
 }
 
-// Rank 0 sends all its rows to rank 1, which sends none.
+// Rank 0 sends all its rows to rank 1, which sends no rows.
 TEST_CASE("rank: an uneven exchange", "[.rank]") {
   const Ranks ranks = this_rank({group_of_all(kGroup)});
   const at::Tensor mine = numbers_of(ranks.rank(), 3);
@@ -107,8 +107,8 @@ TEST_CASE("an exchange may be uneven, and some ranks may send nothing") {
   CHECK(failure_of_ranks(2, "rank: an uneven exchange") == "");
 }
 
-// Tensors of 256 KiB. Gloo's own threads would hold them, and a copy, a little longer. The log
-// knows every storage but holds none.
+// Tensors of 256 KiB. Gloo's own threads would hold the tensors, and a copy, a little longer. The
+// log knows every storage but holds no storage.
 TEST_CASE("rank: bytes after a collective", "[.rank]") {
   install_counting_allocators();
   const Ranks ranks = this_rank({group_of_all(kGroup)});

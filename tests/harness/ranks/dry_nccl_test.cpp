@@ -1,6 +1,6 @@
-// Ranks on c10d's own NCCL backend. Each is a process with its own dry card. The stand-in for NCCL
-// records what is launched, where and on which stream. It moves no data, so only values that Gloo
-// carries are checked.
+// Ranks on c10d's own NCCL backend. Each rank is a process with its own dry card. The stand-in for
+// NCCL records what is launched, where and on which stream. It moves no data, so only values that
+// Gloo carries are checked.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/cuda/CUDAStream.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Transport = RanksOptions::Transport;
 
-// This must be set before the device is first used, in the ranks too.
+// The variable must be set before the device is first used, in the ranks too.
 const bool kTwoCards = setenv("DRY_CUDA_DEVICES", "2", 1) == 0;
 
 at::TensorOptions on_card() { return at::TensorOptions().device(at::kCUDA); }

@@ -1,4 +1,4 @@
-// One rank of many on the dry device: it allocates and copies what the real rank does.
+// One rank of many on the dry device: it allocates and copies the same as the real rank.
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/CachingDeviceAllocator.h>

@@ -1,5 +1,5 @@
-// The engine with collectives that are really asynchronous: unchanged Gloo between processes, one
-// of which is late for every collective.
+// The engine with collectives that are really asynchronous: unchanged Gloo between processes. One
+// process is late for every collective.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <chrono>
@@ -20,8 +20,7 @@ namespace rematch::testing {
 namespace {
 
 constexpr const char* kLate = "late";
-// This delay is long enough for the other rank to read a value before the value arrives, if it does
-// not wait.
+// The delay is so long that the other rank would read a value before it arrives if it did not wait.
 constexpr std::chrono::milliseconds kDelay{1};
 
 class LateForCollectives final : public OpObserver {

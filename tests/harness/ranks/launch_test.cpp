@@ -1,4 +1,4 @@
-// Failures between ranks: each must be named and end the job soon.
+// Tests failures of ranks: each failure must be named and end the job soon.
 #include "harness/ranks/launch.h"
 
 #include <ATen/Functions.h>

@@ -1,5 +1,5 @@
-// Tests a point on CUDA: it executes the same ops as on the CPU, and its peak is the one in the
-// statistics of CUDA's allocator.
+// Tests a point on CUDA: it executes the same ops as on the CPU, and its peak equals the peak in
+// the statistics of CUDA's allocator.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 

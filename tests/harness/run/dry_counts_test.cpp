@@ -1,5 +1,5 @@
 // Every policy on every family of models on the dry device: the executed ops must be the predicted
-// ones.
+// ops.
 #include <map>
 #include <set>
 #include <string>
@@ -25,7 +25,7 @@ Executed executed_ops(const Prediction& figures) {
 
 using Plans = std::vector<std::pair<std::string, Schedule>>;
 
-// Lists each different plan once, with one policy that makes it. none comes first.
+// Lists each different plan once, with one policy that makes it. Policy `none` comes first.
 Plans different_plans(PolicyMatrix& matrix) {
   std::set<std::pair<std::string, Schedule>> plans;
   Plans found;
@@ -38,8 +38,8 @@ Plans different_plans(PolicyMatrix& matrix) {
   return found;
 }
 
-// A quick run measures every plan on one model. On each other model it measures none and a
-// sixteenth of the other plans.
+// A quick run measures every plan on one model. On each other model, it measures policy `none` and
+// a sixteenth of the other plans.
 Plans plans_to_measure(const Plans& all, bool every_plan, std::size_t first) {
   constexpr std::size_t kSlice = 16;
   if (every_plan || is_deep()) return all;

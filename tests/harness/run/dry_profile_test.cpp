@@ -10,7 +10,7 @@
 namespace rematch::testing {
 namespace {
 
-// Returns the largest temporary of the ops with this name. Absent if there is no such op.
+// Returns the largest temporary of the ops with this name. Absent if no op has this name.
 std::optional<Bytes> most_of(const std::string& name, const std::vector<const std::string*>& names,
                              const std::vector<Bytes>& temporaries) {
   std::optional<Bytes> most;

@@ -18,7 +18,7 @@ PointRecord counted(const std::string& policy) {
 }
 
 // Returns the number of kernels recorded before the middle of the first counted step. One step is
-// recorded before the counted ones.
+// recorded before the counted steps.
 unsigned kernels_before_middle(const PointRecord& record) {
   std::int64_t sum = 0;
   for (const auto& phase : record.kernels->count) {

@@ -11,7 +11,7 @@
 namespace rematch::testing {
 namespace {
 
-// Returns what tests/support/read_snapshot.py prints of the file.
+// Returns the output of tests/support/read_snapshot.py for the file.
 Json read_snapshot(const std::string& file) {
   const std::string command = "python3 " + in_tree("tests/support/read_snapshot.py") + " " + file;
   const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), pclose);
@@ -28,8 +28,8 @@ PointRecord run_with_snapshot(const Point& point, const std::string& file) {
   return run_passes(request);
 }
 
-// After a step the allocator holds what the memory pass counts between steps, minus the batch: two
-// tensors of 64-bit token ids.
+// After a step, the allocator holds the bytes that the memory pass counts between steps, minus the
+// batch. The batch is two tensors of 64-bit token ids.
 TEST_CASE("a snapshot is plain Python data, and its bytes are the counted ones", "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;

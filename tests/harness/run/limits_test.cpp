@@ -18,7 +18,8 @@ Environment h100() {
   return environment;
 }
 
-// 132 x 4096 x 1.98 GHz = 1070 TFLOP/s, above the data sheet's 989 at its lower clock.
+// 132 x 4096 x 1.98 GHz = 1070 TFLOP/s, above the data sheet's 989 TFLOP/s, which holds at a lower
+// clock.
 TEST_CASE("a GPU's rate limit is that of its units at its highest clock") {
   CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
         Catch::Detail::Approx(1.0705e15).epsilon(1e-3));

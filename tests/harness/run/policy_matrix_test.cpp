@@ -1,6 +1,6 @@
 // Every policy on every family of models: executed ops, bytes and rejections are compared with
-// approved files. They are predicted on meta and measured on the CPU, where bits must equal those
-// without checkpointing.
+// approved files. These figures are predicted on meta and measured on the CPU. On the CPU, bits
+// must equal the bits without checkpointing.
 #include "tests/support/policy_matrix.h"
 
 #include <algorithm>
@@ -42,8 +42,8 @@ std::set<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A quick run measures every sixteenth policy, a different set on each model. In bfloat16 it
-// measures half as many.
+// A quick run measures every sixteenth policy, a different set on each model. In bfloat16, it
+// measures half as many policies.
 Names policies_to_measure(std::size_t first, std::size_t slice) {
   const Names all = matrix_policies();
   if (is_deep()) return all;

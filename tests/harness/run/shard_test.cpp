@@ -99,8 +99,8 @@ TEST_CASE("a repeated part of a job array does not determine its shards") {
 }
 
 TEST_CASE("a Slurm job array with gaps does not determine its shards") {
-  // With --array=0,1,5, the second task could be taken for one of three, and the third task matches
-  // no share.
+  // With --array=0,1,5, the second task looks like the second of three tasks, but the third task
+  // matches no share.
   for (const char* id : {"0", "1", "5"}) {
     CHECK_THAT(
         slurm_refusal({{"ID", id}, {"COUNT", "3"}, {"MIN", "0"}, {"MAX", "5"}}),

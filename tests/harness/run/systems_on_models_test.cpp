@@ -1,6 +1,6 @@
-// Resolves every row of `rematch list --systems` on a model that it fits. Checks where its regions
-// are and which matmuls and attentions they keep, as the system's own code decides. The catalogue's
-// files name the sources.
+// Resolves every row of `rematch list --systems` on a model that it fits. Checks that the regions,
+// and the matmuls and attentions that they keep, are those that the system's own code would choose.
+// The catalogue's files name the sources.
 #include <map>
 #include <set>
 
@@ -98,18 +98,19 @@ constexpr Row kRows[] = {
     {"titan:none", "titan:none", kLlama, "no region"},
     {"titan:full", "titan:full", kLlama, kFullNoStop},
     {"titan:selective", "titan:selective", kLlama, kSelective},
-    // wo is excluded by name and wq by wo's shape. The others are counted from 1: wk 1, wv 2, w1 3,
-    // ...
+    // wo is excluded by name and wq by wo's shape. The other matmuls are counted from 1: wk 1, wv
+    // 2, w1 3, ...
     {"titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "titan:selective(force_recompute_mm_shapes_by_fqns=[attention.output])", kLlama,
      "0 1 2 3: rSrrSrS S; to the end"},
     {"titan:selective_even", "titan:selective_even", kLlama, "0 1 2 3: rSrSrSr S; to the end"},
     {"titan:selective_2024", "titan:selective_2024", kLlama, "0 1 2 3: SrSrSrS S"},
     {"titan:selective_2025(M)", "titan:selective_2025(llama3)", kLlama, kSelective},
-    // Nothing reads w2's product: recompute ends before the last add.
+    // No recomputed op reads w2's product, because recompute ends before the last add.
     {"titan:SelectiveActivationRematConfig", "titan:SelectiveActivationRematConfig", kLlama,
      "0 1 2 3: SSSSSSr S"},
-    // The experts' first projection is two matmuls. Nothing reads w2 there: scores come before it.
+    // The experts' first projection is two matmuls. No op reads w2's result in a block with
+    // experts, because scores are applied before w2.
     {"titan:SelectiveActivationRematConfig", "titan:SelectiveActivationRematConfig", kMoe,
      "0 2: SSSSSSr S | 1 3: SSSSSrrrSSr S"},
     {"titan:FullActivationRematConfig", "titan:FullActivationRematConfig", kLlama, kFull},

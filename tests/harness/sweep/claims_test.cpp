@@ -1,6 +1,6 @@
 // Runs workers on one folder in every order of their steps, with kills at every step. The claims
-// and the work loop are the real ones; the folder and the clocks are in memory. They are checked
-// against rules that are simpler than the code: see ModelFolder.
+// and the work loop are the real code; the folder and the clocks are simulated in memory. The test
+// checks rules that are simpler than the code: see ModelFolder.
 #include "harness/sweep/claims.h"
 
 #include <algorithm>
@@ -220,7 +220,8 @@ struct Totals {
   int num_takeovers = 0;
 };
 
-// After every order, one more worker runs undisturbed. It must find or make all reports.
+// After every order, one more worker runs undisturbed. The additional worker must find or make all
+// reports.
 Totals explore(const Case& setting) {
   Interleavings orders(setting.bounds);
   Totals totals;
@@ -258,8 +259,8 @@ Totals explore(const Case& setting) {
   return totals;
 }
 
-// Nobody dies. One worker may be paused for any time between two of its steps, so claims are taken
-// over and their creators wake up later.
+// No worker dies. One worker may be paused for any time between two of its steps, so claims are
+// taken over and their creators wake up later.
 TEST_CASE("two workers on one comparison keep the rules in every order of their steps") {
   Case setting;
   setting.look_every = kStale / 2;

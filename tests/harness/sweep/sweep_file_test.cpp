@@ -8,8 +8,8 @@
 namespace rematch {
 namespace {
 
-// The shapes of two models in 6 + 4 combinations. One of each is skipped: 8 comparisons of 5
-// policies.
+// The shapes of two models in 6 + 4 combinations. For each model, one combination is skipped. This
+// leaves 8 comparisons of 5 policies.
 Json sample_sweep() {
   return Json::parse(R"({"schema": "rematch.sweep/1.0", "run": ["--steps", "2", "--rounds", "1"],
     "groups": [

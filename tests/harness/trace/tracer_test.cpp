@@ -141,7 +141,7 @@ at::Tensor with_number(const at::Tensor& x, const at::Tensor& w) {
 }
 
 // Computes two results that backward never reads. Autograd drops the tensors that it saved for them
-// while forward runs. For the second result it does so after half of the layer.
+// while forward runs. For the second result, autograd drops them after half of the layer.
 at::Tensor with_dead_branches(const at::Tensor& x, const at::Tensor& w) {
   at::mm(at::sigmoid(at::mm(x, w.t())), w);
   at::Tensor unread = at::silu(at::sigmoid(at::mm(x, w)));
@@ -179,7 +179,7 @@ at::Tensor with_batch_norm(const at::Tensor& x, const at::Tensor& w, bool is_tra
       at::native_batch_norm(y, {}, {}, mean, variance, is_training, /*momentum=*/0.1, 1e-5)));
 }
 
-// A kernel that torch does not see halves `q` in memory and returns views of it. A second one
+// A kernel that torch does not see halves `q` in memory and returns views of `q`. A second kernel
 // overwrites a table from outside the layer.
 at::Tensor with_opaque_calls(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor q = at::mm(x, w).detach();
@@ -328,8 +328,8 @@ TEST_CASE("the trace predicts every byte that a plain run holds") {
   }
 }
 
-// The copy is not an op of the trace, so predictions lack its memory. They also lack the op that it
-// makes unnecessary.
+// The copy is not an op of the trace, so predictions lack its memory. Predictions also lack the op
+// that the copy makes unnecessary.
 TEST_CASE("writing to a constant costs a copy that predictions lack") {
   install_counting_allocators();
   const NamedNetwork network = network_of("constant written to later", &with_filled_constant);

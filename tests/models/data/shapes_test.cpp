@@ -95,7 +95,8 @@ TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)")
   const at::Tensor noise = batch.tensors[1];  // 73728 random numbers
   CHECK(noise.mean().item<double>() == Approx(0.0).margin(0.02));
   CHECK(noise.pow(2).mean().item<double>() == Approx(1.0).margin(0.03));
-  // The fourth moment of a normal is 3. That of a sum of eight uniforms is 3 - 6 / 5 / 8 = 2.85.
+  // The fourth moment of a normal is 3. The fourth moment of a sum of eight uniforms is 3 - 6 / 5 /
+  // 8 = 2.85.
   CHECK(noise.pow(4).mean().item<double>() == Approx(2.85).margin(0.15));
   CHECK(batch.tensors[2].min().item<float>() > 0.0F);
   CHECK(batch.tensors[2].max().item<float>() < 1.0F);

@@ -34,8 +34,8 @@ TEST_CASE("the shipped text is a few hundred KiB of plain ASCII prose") {
   CHECK(read_text(testing::in_tree("models/data/text.txt")) == text);
 }
 
-// Two equally frequent bytes give an entropy of ln 2. One byte with share 1/2 and two with share
-// 1/4 give 1.5 ln 2.
+// Two equally frequent bytes give an entropy of ln 2. One byte with share 1/2 and two bytes with
+// share 1/4 give 1.5 ln 2.
 TEST_CASE("unigram entropy is the entropy of the byte counts") {
   CHECK(unigram_byte_entropy("abab") == Approx(std::log(2.0)));
   CHECK(unigram_byte_entropy("aabc") == Approx(1.5 * std::log(2.0)));

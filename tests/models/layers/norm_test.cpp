@@ -25,7 +25,7 @@ TEST_CASE("rms_norm of bfloat16 has float32 statistics and a bfloat16 result") {
   const at::Tensor weight = at::randn({512}).to(at::kBFloat16);
   const at::Tensor out = rms_norm(x, weight, 1e-5);
   CHECK(out.scalar_type() == at::kBFloat16);
-  // The norm rounds before and after it multiplies by the weight. Each rounding is an error of
+  // The norm rounds before and after the product with the weight. Each rounding is an error of
   // 2^-8.
   const at::Tensor expected = at::rms_norm(x.to(at::kDouble), {512}, weight.to(at::kDouble), 1e-5);
   CHECK(at::allclose(out.to(at::kDouble), expected, 1.01 * 0x1p-7, 1e-6));

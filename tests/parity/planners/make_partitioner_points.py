@@ -29,7 +29,7 @@ MAX_STEPS = 6
 
 
 def measure(counting, model, batch, loss):
-    """Runs steps until two in a row agree, and returns the figures of the second one."""
+    """Runs steps until two in a row agree, and returns the figures of the second step."""
     previous = None
     for _ in range(MAX_STEPS):
         for parameter in model.parameters.by_name.values():

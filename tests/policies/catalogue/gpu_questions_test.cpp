@@ -1,5 +1,5 @@
 // Parses the policies in reports/results/gpu/queue.json, which scripts/gpu_queue runs. Without this
-// test, only a machine with a GPU would notice that one does not parse.
+// test, only a machine with a GPU would show that a policy does not parse.
 #include <fstream>
 #include <regex>
 #include <sstream>

@@ -95,8 +95,8 @@ TEST_CASE("an offloading policy reads back unchanged") {
   }
 }
 
-// The second block reads the first block's result. While it holds that result, a copy frees
-// nothing.
+// The second block reads the first block's result. While the second block holds the result, a copy
+// frees nothing.
 TEST_CASE("a result that the next region holds is saved, not copied") {
   TraceBuilder build("chained");
   ValueId x = build.outside({4, 4}, "float32", true);

@@ -85,8 +85,8 @@ TEST_CASE("a block runs again to its end, but on demand only as far as backward 
   CHECK(held_after_forward(trace, plan).kept.count == kOne);  // nothing reads the part's result
 }
 
-// Each matmul is a region of its own. The first one's input is made again, and relu reads its
-// result again.
+// Each matmul is a region of its own. The input of the first matmul is made again, and relu reads
+// the matmul's result again.
 TEST_CASE("a region may be a single op") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part::matmul])", trace);
@@ -154,7 +154,7 @@ TEST_CASE("a call without two lists of regions is rejected in one line") {
         "remat(save=[ffn::matmul,attention],recompute=[ffn::matmul#1])");
 }
 
-// torch_remat raises an error for a recomputed region inside a saved one.
+// torch_remat raises an error for a recomputed region inside a saved region.
 TEST_CASE("a part of a saved region cannot be recomputed") {
   const Trace trace = toy_llama();
   const Policy policy = policy_of("remat(save=[attention],recompute=[attention::matmul#2])");
@@ -162,7 +162,7 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
         policy.name +
             ": *.attention::matmul#2 lies in *.attention::any, and recompute skips the whole saved "
             "region; save only the parts of it that must not run again");
-  // an exception for the whole region, or for none of it, is allowed
+  // an exception may cover the whole region or no part of it
   CHECK(plan_sha256(plan_of("remat(save=[attention,ffn],recompute=[att*])", trace)) ==
         plan_sha256(plan_of("remat(save=[ffn])", trace)));
   CHECK(plan_sha256(plan_of("remat(save=[ffn],recompute=[attention])", trace)) ==
@@ -195,8 +195,9 @@ bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
          planned.reason.ends_with("but is written in place later");
 }
 
-// Everything before the stop runs again outside saved regions. Inside them, only ops run again
-// whose results cannot be kept. Every kept result is necessary: without it, another op would run.
+// Everything before the stop runs again outside saved regions. Inside saved regions, an op runs
+// again only if its results cannot be kept. Every kept result is necessary: without it, another op
+// would run.
 TEST_CASE("recompute runs all ops outside saved regions and saves no dead results", "[property]") {
   check_property("saved regions", [] {
     const Trace trace = random_trace(*rc::gen::inRange<std::uint32_t>(0, 40));

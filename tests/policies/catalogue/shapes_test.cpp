@@ -63,8 +63,8 @@ TEST_CASE("hidden effects of all shapes are combined") {
   CHECK(combined({traces[1]}, {plans[1]}).hidden == traces[1].hidden);
 }
 
-// Blocks 0, 1 of the first shape form one region, and so do 2, 3. Regions of the second shape begin
-// at the same scopes.
+// In the first shape, blocks 0 and 1 form one region, and blocks 2 and 3 form another. Regions of
+// the second shape begin at the same scopes.
 TEST_CASE("regions of different lengths stay unchanged") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("segments(2)", traces[0]), of("full", traces[1])};
@@ -101,7 +101,7 @@ TEST_CASE("a layer may be checkpointed in only one of the shapes") {
 }
 
 // The engine may open a region of the other shape at a block, although parts of the block are
-// regions in this shape.
+// separate regions in this shape.
 TEST_CASE("regions inside a region of another shape are merged into that region") {
   const std::vector<Trace> traces = {toy_llama(), toy_biased()};
   const std::vector<Plan> plans = {of("full", traces[0]),
@@ -110,7 +110,7 @@ TEST_CASE("regions inside a region of another shape are merged into that region"
   const Plan plan = combined(traces, plans);
   CHECK(first_scopes(plan.other_shapes[0]) == kAllBlocks);
   const RegionType& type = plan.other_shapes[0].types[0];
-  CHECK(decisions(type, {"aten::addmm"}) == "rrrrSSr");  // nothing reads the last one
+  CHECK(decisions(type, {"aten::addmm"}) == "rrrrSSr");  // no op reads the last result
   const Plan other = plans_of_shapes(plan)[1];
   CHECK(predicted(traces[1], other).recomputed_ops > 0);
 }

@@ -185,7 +185,7 @@ TEST_CASE("a mode with a misleading name warns and suggests the intended mode") 
                   "ac_option is ignored, as in torchtune"));
 }
 
-// A generator that is not restored has no effect if nothing is drawn.
+// Not restoring a generator has no effect if no random numbers are drawn.
 TEST_CASE("a warning about a system's generator needs a model with random draws") {
   Trace toy = toy_llama();
   CHECK_FALSE(is_warned("fastvideo:full", toy, "generator"));
@@ -201,8 +201,8 @@ TEST_CASE("a plan that equals full or none is refused or warned about") {
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
 }
 
-// The setting 2 selects layers 1 and 3 in one system, but layers 0 and 2 in another. Only the first
-// selection includes the last layer.
+// The setting 2 selects layers 1 and 3 in one system, but layers 0 and 2 in another. Only the
+// selection of 1 and 3 includes the last layer.
 TEST_CASE("the phase of every N-th layer is described, with the price of the last layer") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {

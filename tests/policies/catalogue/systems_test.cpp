@@ -23,7 +23,7 @@ bool is_trap(const Policy::Expectation& expected) {
 }
 
 // torchtitan turns early stop off, except in its graph trainer. Megatron-LM and DeepSpeed
-// checkpoint reentrantly, without early stop. All other systems leave it on.
+// checkpoint reentrantly, without early stop. All other systems leave early stop on.
 TEST_CASE("a system's spelling resolves to its policy, with the system's early stop") {
   const std::vector<SpellingRow> rows = {
       {"fastvideo:block_skip", "nth_first(1)"},

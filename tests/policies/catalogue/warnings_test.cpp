@@ -31,7 +31,8 @@ TEST_CASE("policies without traps give no warning") {
   }
 }
 
-// nth_last(2) chooses layers 1 and 3 of four, so the last one too. nth_first(2) chooses 0 and 2.
+// nth_last(2) chooses layers 1 and 3 of four, which includes the last layer. nth_first(2) chooses 0
+// and 2.
 TEST_CASE("checkpointing the last layer but not all layers gives a warning") {
   for (const char* policy : {"nth_last(2)", "nth_first(3)", "last_n(1)", "only_list([3])"}) {
     CAPTURE(policy);
@@ -115,7 +116,7 @@ TEST_CASE("a trap that cannot apply to the model gives no warning") {
     CHECK(plan_warnings(policy_of(policy), plan_of("full", toy_llama()), toy_llama()).empty());
     CHECK_FALSE(plan_warnings(policy_of(policy), plan_of("full", concerned), concerned).empty());
   }
-  // This trace uses no eval(), FSDP1 or fp8, which these warnings are about.
+  // These warnings concern eval(), FSDP1 and fp8, none of which this trace uses.
   for (const char* policy :
        {"diffusers:enable_gradient_checkpointing", "huggingface:gradient_checkpointing",
         "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])",

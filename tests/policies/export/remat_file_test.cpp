@@ -39,7 +39,8 @@ TEST_CASE("saved scopes are parts of their block, and the residual adds read the
   CHECK(modules_of(trace, plan_of("remat(save=[])", trace)).front() == RematModule{"blocks.0", {}});
 }
 
-// Only `second` reads the result of `first`. Both are skipped, so nothing reads it again.
+// Only `second` reads the result of `first`. Recompute skips both parts, so no op reads the result
+// again.
 TEST_CASE("a result that only a saved part reads is not read again") {
   TraceBuilder builder("parts");
   ValueId x = builder.outside({8, 8}, "float32", /*needs_grad=*/true);

@@ -1,5 +1,5 @@
-// Tests what PyTorch's planners do with a small Llama: plans of growing budgets, and no plan that
-// the search does not match.
+// Tests what PyTorch's planners do with a small Llama: plans of growing budgets. The search must
+// match every plan.
 #include <variant>
 
 #include "policies/base/rejected.h"

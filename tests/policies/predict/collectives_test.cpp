@@ -1,4 +1,4 @@
-// Tests what a recompute must run so that nothing reads a collective's result before it is
+// Tests which ops a recompute must run so that no op reads a collective's result before it is
 // complete. See Note [A collective and its wait].
 #include "policies/predict/region/region.h"
 #include "policies/predict/region/simulator.h"

@@ -105,7 +105,7 @@ std::vector<Sample> simulated_samples(StepSimulator& simulator, const Plan& plan
   return samples;
 }
 
-// Describes the first boundary that differs. Returns "" if none does.
+// Describes the first boundary that differs. Returns "" if no boundary differs.
 std::string first_difference(const std::vector<Sample>& engine,
                              const std::vector<Sample>& simulated) {
   const auto [real, guess] =
@@ -192,7 +192,8 @@ bool is_chosen(std::size_t policy_index, std::size_t case_index) {
   return all || (policy_index + case_index) % kShare == 0;
 }
 
-// A roofline's times depend only on the ops, so projecting those of few layers gives those of many.
+// A roofline's times depend only on the ops, so projecting the times of few layers gives the times
+// of many layers.
 TEST_CASE("a profile of few layers projects to the full model op by op") {
   install_counting_allocators();
   struct Sizes {

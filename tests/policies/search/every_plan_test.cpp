@@ -47,9 +47,9 @@ RegionType type_of(const Trace& trace, OpRange range, std::uint32_t chosen,
   return type;
 }
 
-// Returns whether backward, or an op that a recompute may run, reads what this op makes. A region
-// recomputed as a whole also runs the other ops, and saving them would avoid that. The search still
-// does not keep values that nothing reads.
+// Returns whether backward, or an op that a recompute may run, reads this op's results. A region
+// that is recomputed as a whole also runs ops whose results nothing reads, and saving them would
+// avoid that. The search still does not keep such values.
 bool is_read(const RegionGraph& graph, int op) {
   const std::vector<int>& outputs = graph.ops[static_cast<std::size_t>(op)].outputs;
   const auto is_output = [&](const RegionUse& use) {
@@ -289,8 +289,8 @@ class EveryPlan {
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
 // Checks two properties. No plan is faster than what the search finds at its peak, apart from the
-// gaps that the search states. No plan is below the bound. Returns the most bytes that a found plan
-// copies to the host.
+// gaps that the search states. No plan is below the bound. Returns the most bytes that any found
+// plan copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;

@@ -1,4 +1,4 @@
-// Tests that a search that is stopped at any moment still gives a front of valid plans.
+// Tests that a search gives a front of valid plans even if it is stopped at any moment.
 #include <algorithm>
 
 #include "policies/search/front/front.h"

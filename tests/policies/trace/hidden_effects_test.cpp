@@ -31,7 +31,7 @@ TEST_CASE("effects are merged by name, and their lists are sorted") {
   CHECK(united(all, {}) == all);
 }
 
-// One trace saw the content of its arguments, the other ran on meta.
+// One trace compared the content of the function's arguments. The other trace ran on meta.
 TEST_CASE("a function with unknown writes in one list may overwrite anything after the merge") {
   const HiddenEffects known = {{{"a:B", std::vector<int>{0}}}, {}, {}};
   const HiddenEffects unknown = {{{"a:B", {}}}, {}, {}};

@@ -1,5 +1,5 @@
-// Tests the made-up traces by the rules of recorded ones, because they replace recorded traces in
-// many tests.
+// Tests that made-up traces follow the rules of recorded traces, because made-up traces replace
+// recorded traces in many tests.
 #include <catch2/catch.hpp>
 #include <set>
 

@@ -73,7 +73,7 @@ TEST_CASE("steps without observers give the time between ops") {
 }
 
 // The first op of a layer allocates 1 to 6 bytes internally, over two steps and three equal layers.
-// It can therefore need 6.
+// The op can therefore need 6 bytes.
 TEST_CASE("kernel workspace is the maximum over steps and equal layers") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});

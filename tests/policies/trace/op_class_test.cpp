@@ -70,8 +70,7 @@ TEST_CASE("every fused attention op of a GPU or CPU has a forward and a backward
 }
 
 // FlashAttention 2 and 3, its CuTe and CUTLASS variants, SDPA by each backend, block-sparse and
-// flexible attention. The names are those under which the systems and their libraries register the
-// ops.
+// flexible attention. The systems and their libraries register the ops under these names.
 constexpr std::pair<const char*, const char*> kAttentions[] = {
     {"rematch::attention", "rematch::attention_backward"},
     {"rematch::masked_attention", "rematch::masked_attention_backward"},

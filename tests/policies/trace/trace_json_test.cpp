@@ -171,7 +171,7 @@ TEST_CASE("equal layers are stored once") {
     if (!span.path.empty()) layer_types.insert(span.type);
   }
   CHECK(layer_types.size() == 1);
-  // In backward only the end of the last layer, which it shares with the head, can differ.
+  // In backward, the last layer shares its end with the head. Only this end can differ.
   CHECK(spanned.backward_types.size() <= 4);
   const auto size = [](int layers) {
     return trace_to_json(toy_llama({.layers = layers})).dump().size();

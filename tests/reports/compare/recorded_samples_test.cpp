@@ -18,8 +18,8 @@
 namespace rematch {
 namespace {
 
-// Rounds of the same program that ran one after the other. Only chance decides which arm gets
-// which.
+// Rounds of the same program that ran one after the other. Only chance decides which arm gets which
+// round.
 using Slot = std::array<std::vector<double>, 4>;
 
 struct Recording {
@@ -54,7 +54,7 @@ struct Arms {
   Rounds candidate;
 };
 
-// Draws this many slots at random and assigns the rounds of each at random.
+// Draws this many slots at random, and assigns the rounds of each slot to arms at random.
 Arms deal(const Recording& recording, std::size_t num_rounds, std::mt19937& bits) {
   std::vector<std::size_t> order(recording.slots.size());
   std::iota(order.begin(), order.end(), 0);
@@ -80,8 +80,8 @@ bool is_alarm(RatioVerdict verdict) {
   return verdict == RatioVerdict::kFaster || verdict == RatioVerdict::kSlower;
 }
 
-// Returns how often the verdict of rematch run's table says slower or faster. That is wrong, unless
-// the candidate was slowed down.
+// Returns how often the verdict of rematch run's table says slower or faster. Such a verdict is
+// wrong, unless the candidate was slowed down.
 double alarms_of_run(const Recording& recording, std::size_t num_rounds, double slowdown) {
   constexpr int kTrials = 4000;
   std::mt19937 bits(7);

@@ -41,7 +41,8 @@ TEST_CASE("T2 compares the difference with the margin if no run varies") {
   CHECK(check_equivalence(other, reference, 0.25, 2).verdict == GateVerdict::kFail);
 }
 
-// The reference's runs differ from their mean by at most 0.01, the candidate's fourth run by 50.
+// The reference's runs differ from their mean by at most 0.01. The candidate's fourth run differs
+// by 50.
 TEST_CASE("T2 does not widen its margin if one run of the candidate is an outlier") {
   const LossArm reference = arm_of({{3, 2.99F}, {3, 3.0F}, {3, 3.0F}, {3, 3.01F}});
   const LossArm astray = arm_of({{3, 3}, {3, 3.01F}, {3, 2.99F}, {3, 50}});

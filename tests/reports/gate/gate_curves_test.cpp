@@ -76,7 +76,7 @@ TEST_CASE("curves have the same limits as the runs of a report") {
   }
 }
 
-// Step 20 of mine1 is 0.75 from the nearest reference, 4.25. Two runs are allowed 2.2 times 0.25.
+// Step 20 of mine1 is 0.75 from the nearest reference, 4.25. Two runs may differ by 2.2 times 0.25.
 TEST_CASE("the error for a curve outside names its step, line and column") {
   const GateRecord record =
       gate_of(curves_of("mine", {{5, 4}, {5, 5}}), curves_of("base", kReferences));
@@ -134,7 +134,7 @@ TEST_CASE("a loss that is not finite fails a candidate, and a reference with one
   CHECK(gate_of(longer, base).verdict == GateVerdict::kFail);
 }
 
-// Two runs differ by 0.25, twice that is 0.5, and the mean loss falls by 0.89.
+// Two runs differ by 0.25, so the envelope is 0.5. The mean loss falls by 0.89.
 TEST_CASE("a reference that does not fall passes nothing, but still fails differences") {
   struct Case {
     Runs references;

@@ -209,8 +209,8 @@ TEST_CASE("T1 detects a lasting difference of twelve standard deviations of a st
   CHECK(simulate_envelope(growing, 4, 12, 2000, 4).failed > 0.99);
 }
 
-// With known standard deviations, four of them would reject one in a thousand. Estimated from eight
-// runs, the result is inconclusive one time in a hundred.
+// If the standard deviation were known, a margin of four of them would reject one gate in a
+// thousand. With a deviation estimated from eight runs, one gate in a hundred is inconclusive.
 TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes it in 98.5 %") {
   const Verdicts equal = simulate_equivalence(4, 0, 0);
   CHECK(at_most(equal.failed) <= 0.002);
@@ -218,8 +218,9 @@ TEST_CASE("T2 fails an equal candidate in under 0.1 % with four runs, and passes
   CHECK(at_most(1 - equal.passed) <= 0.015);
 }
 
-// The noise is 1 and the margin 8, so the margin is the user's. By construction a true difference
-// of the margin passes one time in twenty. A difference of twice the margin never passes.
+// The noise is 1 and the user's margin is 8, which is the larger one, so it counts. By construction
+// a true difference of the margin passes one time in twenty. A difference of twice the margin never
+// passes.
 TEST_CASE(
     "T2 passes a true difference of the margin one time in twenty, and fails twice the margin") {
   CHECK(std::abs(simulate_equivalence(4, 8, 8).passed - 0.05) < 0.01);

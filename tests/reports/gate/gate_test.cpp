@@ -38,7 +38,7 @@ GateSettings tier(LossTier loss) {
 }  // namespace
 
 // A report holds gradient hashes for its reference, and for points whose gradients differ from it.
-// full has none, because its gradients have the reference's bits.
+// Policy `full` has no hashes, because its gradients have the reference's bits.
 TEST_CASE("T0 names the gradient that differs between two reports") {
   const auto report_with = [](const std::string& hash, const std::string& norm) {
     Report report = report_of({trained_point("none"), trained_point("full")});
@@ -157,7 +157,7 @@ TEST_CASE("points of one report are compared with its reference, not with themse
   CHECK(record.points[0].reference_policy == "none");
   CHECK(record.verdict == GateVerdict::kPass);
   // With another report as reference, the point is compared with the same policy, or with the
-  // requested one.
+  // requested policy.
   CHECK(gate(report, report_of({trained_point("full"), trained_point("none")}),
              tier(LossTier::kBitwise))
             .points[1]
@@ -185,7 +185,7 @@ TEST_CASE("bits in a different environment are inconclusive, never failed or pas
   GateSettings mixed = tier(LossTier::kBitwise);
   mixed.allow_mixed = true;
   CHECK(gate(elsewhere, reference, mixed).verdict == GateVerdict::kFail);
-  // Mean losses of different devices can be equivalent. A plain threshold beside that test still
+  // Mean losses of different devices can be equivalent. A plain threshold in the same gate still
   // depends on the environment.
   GateSettings both = tier(LossTier::kEquivalence);
   both.max_loss_difference = 0.5;
@@ -193,8 +193,8 @@ TEST_CASE("bits in a different environment are inconclusive, never failed or pas
         GateVerdict::kInconclusive);
 }
 
-// A merged report's own environment holds only what its parts have in common. If there are two
-// versions, it has none.
+// A merged report's own environment holds only what its parts have in common. If the parts have two
+// versions, the merged report has no version.
 TEST_CASE("points of a merged report are compared with a reference in their environment") {
   const auto merged = [](const std::string& of_none, const std::string& of_full) {
     Report report = report_of(
@@ -249,8 +249,8 @@ TEST_CASE("points that only the reference has are listed and make the gate incon
   settings.policies = {"none"};
   CHECK(gate(report_of({trained_point("none")}), reference, settings).verdict ==
         GateVerdict::kPass);
-  // The reference's point of policy none is used for the other points. Another schedule of full is
-  // a separate point.
+  // The reference's point of policy none is used for the other points. Another schedule of policy
+  // `full` is a separate point.
   const Report with_none = report_of({trained_point("none")});
   CHECK(gate(report_of({trained_point("full")}), with_none, tier(LossTier::kBitwise)).verdict ==
         GateVerdict::kPass);

@@ -73,7 +73,8 @@ TEST_CASE("zero executions of an unknown op do not prove its absence") {
              Catch::Contains("'aten::addm'") && Catch::Contains("did you mean 'aten::addmm'?"));
   CHECK(expect("recompte.aten::mm", 0).verdict == GateVerdict::kInconclusive);
   CHECK(expect("aten::nosuch", 1).verdict == GateVerdict::kFail);
-  // The names are known to the op table, in another point, and as a class.
+  // All these names are known: the first from the op table, the second from another point, and the
+  // last as a class.
   CHECK(expect("aten::_flash_attention_forward", 0).verdict == GateVerdict::kPass);
   CHECK(expect("mine::op", 0).verdict == GateVerdict::kPass);
   CHECK(expect("recompute.aten::mm", 0).verdict == GateVerdict::kPass);
@@ -135,7 +136,7 @@ TEST_CASE("slowdown passes or fails only if its whole interval does") {
   CHECK(verdict(1.05) == GateVerdict::kFail);
 }
 
-// A point of a run whose reference was none.
+// A point of a run whose reference was policy `none`.
 PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& rounds_us) {
   PointRecord point = trained_point(policy);
   point.time->ratio = StepRatioRecord{"none", 1, std::nullopt, "same"};
@@ -146,7 +147,7 @@ PointRecord timed(const std::string& policy, const std::vector<std::int64_t>& ro
   return point;
 }
 
-// Every other round is slow. Within one run the same cause slowed both arms.
+// Every other round is slow. Within one run, the same cause slowed both arms.
 TEST_CASE("arms are paired within a report, never across reports") {
   const Report full = report_of({timed("full", {11000, 22000, 11000, 22000, 11000})});
   const PointRecord none = timed("none", {10000, 20000, 10000, 20000, 10000});

@@ -41,7 +41,8 @@ RepeatRecord repeat_with(float loss) {
   return {point_key(none.identity), "none", PointStatus::kOk, "", {step}};
 }
 
-// Shard `index` of two: none, which every shard runs and times itself, and every second policy.
+// Shard `index` of two. It has every second policy, and policy `none`, which every shard runs and
+// times itself.
 Report shard(int index) {
   Report report;
   report.provenance = sample_provenance();
@@ -183,7 +184,8 @@ TEST_CASE("host names and current clocks may differ") {
   CHECK(both.provenance.environment.variables.empty());
 }
 
-// Shard 0 repeats none with losses 1.5, 1.5 and 0; shard 1 with 1.5, 1.5 and 1.
+// The repeats of policy `none` have losses 1.5, 1.5 and 0 in shard 0, and 1.5, 1.5 and 1 in shard
+// 1.
 TEST_CASE("repeats of the reference are kept, and not counted twice") {
   const std::vector<RepeatRecord> repeats = merged({shard(0), shard(1), shard(0)}).report.repeats;
   std::multiset<double> losses;
@@ -218,8 +220,8 @@ TEST_CASE("two measurements of a point must agree in every reproducible value") 
   }
 }
 
-// Shard 1's process of the reference was killed. Its points are compared with full, and no other
-// shard has them.
+// Shard 1's process of the reference was killed. Its points are compared with policy `full`, and no
+// other shard has these points.
 TEST_CASE("a point that ended ok in one report is kept, whatever its status in others") {
   const auto ended = [](PointStatus status) {
     PointRecord point = sample_oom("none");
@@ -254,7 +256,7 @@ TEST_CASE("two policies with one plan share a key but stay two points") {
   CHECK(merged({single(sample_point("none")), single(same_plan)}).report.points.size() == 2);
 }
 
-// There are two sweeps. Each skipped what the other measured or failed at.
+// There are two sweeps. Each sweep skipped comparisons that the other measured or failed at.
 TEST_CASE("comparisons that no sweep measured stay listed, in an order independent of the inputs") {
   const auto unmeasured = [](std::uint64_t seed, const char* outcome) {
     const PointIdentity none = sample_point("none").identity;

@@ -11,8 +11,8 @@ using testing::sample_point;
 using testing::sample_provenance;
 using testing::sample_recomputing;
 
-// A machine on which nothing can be timed: none, and four policies with unsure ratios, the last of
-// them by a factor of four.
+// A machine on which nothing can be timed: policy `none`, and four policies with unsure ratios. The
+// ratio of the last policy is unsure by a factor of four.
 Report noisy_report() {
   Report report{sample_provenance(), {}, {}};
   report.points.push_back(sample_point("none"));
@@ -38,8 +38,8 @@ std::size_t occurrences(const std::string& text, const std::string& words) {
 
 }  // namespace
 
-// From 0.8 to 1.25 is a factor of 1.6, from 0.4 to 1.64 one of 4.1. Beyond a factor of 2 the
-// interval contains every policy.
+// From 0.8 to 1.25 is a factor of 1.6, and from 0.4 to 1.64 is a factor of 4.1. Beyond a factor of
+// 2 the interval contains every policy.
 TEST_CASE("an interval wide enough for every policy is too noisy") {
   CHECK_FALSE(is_too_noisy(std::nullopt));
   CHECK_FALSE(is_too_noisy({{0.8, 1.25}}));

@@ -59,7 +59,7 @@ TEST_CASE("ratios of a sweep use none as reference, or full if none did not fini
   const SweepShape& without_none = shapes.back();
   CHECK(without_none.reference->policy == "full");
   CHECK_FALSE(without_none.cells[0].peak_ratio);
-  // nth_last(2) keeps 0.75 of none's peak, full keeps 0.3.
+  // Policy nth_last(2) keeps 0.75 of the peak of policy `none`, and policy `full` keeps 0.3.
   CHECK(*without_none.cells[3].peak_ratio == Approx(2.5));
 }
 

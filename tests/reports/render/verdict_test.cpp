@@ -16,8 +16,8 @@ constexpr Bytes operator""_MiB(unsigned long long count) {
   return Bytes{static_cast<std::int64_t>(count) << 20};
 }
 
-// none peaks at 100 MiB in the backward of blocks.7; 40 MiB of it are saved activations. full
-// recomputes all 8 attention forwards per step and peaks at 70 MiB.
+// Policy `none` peaks at 100 MiB in the backward of blocks.7; 40 MiB of this peak are saved
+// activations. Policy `full` recomputes all 8 attention forwards per step and peaks at 70 MiB.
 PointRecord full_point() { return sample_recomputing("full", 8, 30_MiB, 1.23); }
 
 void move_to_optimizer(PointRecord& point, Bytes peak) {

@@ -210,7 +210,7 @@ const std::vector<Format>& formats() {
   return all;
 }
 
-// Follows from other keys, so it is known for an older file too.
+// The value follows from other keys, so it is known for an older file too.
 constexpr std::string_view kDerivedKey = "predicted_step_time_gap_ns";
 
 // Returns the current name of a key: traces and profiles of 1.0 call spans segments.

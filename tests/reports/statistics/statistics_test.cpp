@@ -254,9 +254,10 @@ TEST_CASE("the bootstrap equals a count over all resamples") {
   }
 }
 
-// A 95 % interval that contains the truth in fewer experiments promises too much. One that always
-// contains it is useless, so its width is bounded as well. Student's interval of a mean of n normal
-// round medians is 2 t s / sqrt(n). For a median it is up to 1.25 times as wide.
+// A 95 % interval that contains the truth in fewer than 95 % of experiments promises too much. An
+// interval that always contains the truth is useless, so its width is bounded as well. Student's
+// interval of a mean of n normal round medians is 2 t s / sqrt(n). For a median it is up to 1.25
+// times as wide.
 TEST_CASE("the interval contains the truth in about 95 of 100 simulated experiments",
           "[property]") {
   struct Row {

@@ -30,8 +30,8 @@ TEST_CASE("Student's quantiles equal the printed table") {
   CHECK(student_t_quantile(0.025, 100000) == Approx(1.960).margin(0.001));
 }
 
-// With one degree it is Cauchy's distribution, whose tail is 1/2 - atan(t) / pi. With two degrees
-// the tail is (1 - t / sqrt(2 + t^2)) / 2.
+// With one degree of freedom, the distribution is Cauchy's, whose tail is 1/2 - atan(t) / pi. With
+// two degrees the tail is (1 - t / sqrt(2 + t^2)) / 2.
 TEST_CASE("tails agree with the closed forms for one and two degrees, near 0 and far out") {
   const double pi = std::acos(-1.0);
   for (const double t : {0.0, 1e-8, 0.1, 1.0, 3.0, 30.0, 1e4}) {

@@ -1,4 +1,4 @@
-// Custom autograd functions: what they save, how they save it, and what they do in backward.
+// Custom autograd functions: what and how they save for backward, and what they do in backward.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

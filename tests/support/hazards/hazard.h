@@ -1,4 +1,4 @@
-// Small models, each with a property that checkpointing easily gets wrong, and what it takes to
+// Small models, each with a property that checkpointing easily gets wrong, and everything needed to
 // train them: buffers, generators, an optimizer. Each theme has its own file; all_hazards() lists
 // all of them.
 #pragma once

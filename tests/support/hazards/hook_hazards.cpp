@@ -87,8 +87,8 @@ struct HalvesGradients final : torch::autograd::FunctionPreHook {
   }
 };
 
-// An optimizer that runs during backward. It updates each parameter as soon as its gradient is
-// complete, and frees the gradient.
+// An optimizer that runs during backward. The optimizer updates each parameter as soon as its
+// gradient is complete, and frees the gradient.
 struct UpdatesAtOnce final : torch::autograd::PostAccumulateGradHook {
   void operator()(const at::Tensor& parameter) override {
     at::NoGradGuard no_grad;

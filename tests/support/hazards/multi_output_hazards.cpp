@@ -1,5 +1,5 @@
-// Decompositions, reductions, losses and activations. Also ops with several outputs, of which
-// backward needs only some. The formulas save results, inputs or intermediate values.
+// Decompositions, reductions, losses and activations. Also ops with several outputs of which
+// backward needs only some. The backward formulas use saved results, inputs or intermediate values.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 

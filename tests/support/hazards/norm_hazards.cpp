@@ -156,7 +156,7 @@ std::vector<Hazard> other_norms() {
 // Averages that forward maintains by hand, without a gradient.
 std::vector<Hazard> averages() {
   return {
-      // Backward demands the norm's result first. Recompute must read the mean before that.
+      // Backward demands the norm's result first. Recompute must read the mean before this demand.
       hazard("statistics that are read and then written by a norm without grad mode",
              {{kTokens, kDim}},
              [](const at::Tensor& x, const Parts& p) {

@@ -1,4 +1,4 @@
-// Changes between steps: optimizers over lists of tensors and fused ones, scaled and clipped
+// Changes between steps: optimizers over lists of tensors, fused optimizers, scaled and clipped
 // gradients, gradients that are views, and weights that are exchanged.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

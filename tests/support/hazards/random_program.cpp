@@ -63,7 +63,8 @@ class Program {
   int size() const { return static_cast<int>(values_.size()); }
   void add(const at::Tensor& tensor) { values_.push_back({tensor, true}); }
 
-  // Returns a value that may be written, or an undefined tensor if the dice pick another one.
+  // Returns a value that may be written, or an undefined tensor if the dice pick a value that may
+  // not be written.
   at::Tensor pick_own() {
     const Value& value = pick();
     return value.own ? value.tensor : at::Tensor();

@@ -12,7 +12,7 @@ namespace rematch::testing::hazards {
 // The same seed gives the same layers.
 Hazard random_program(std::uint32_t seed);
 
-// Runs the layers of `even` in even steps and those of `odd` in odd steps.
+// Runs the layers of `even` in even steps and the layers of `odd` in odd steps.
 Hazard alternating(const Hazard& even, const Hazard& odd);
 
 }  // namespace rematch::testing::hazards

@@ -52,7 +52,8 @@ Facts train(const Hazard& hazard, const Checkpoint* checkpoint, Backward backwar
 
 // Records the current buffers, generators and watched values.
 void note_state(const Model& model, const std::string& when, Facts& facts);
-// Names the first fact of `state` that differs in `facts`. Returns an empty string if none does.
+// Names the first fact of `state` that differs in `facts`. Returns an empty string if no fact
+// differs.
 std::string difference_of_state(const Facts& facts, const Facts& state);
 // Returns whether backward itself writes to buffers or draws random numbers. `facts_of_one_step`
 // must come from a run without the engine.

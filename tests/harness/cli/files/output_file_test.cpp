@@ -73,7 +73,8 @@ TEST_CASE("-o replaces no file of another kind or another model") {
   write_json_file(other, trace_to_json(another));
   check_kept("search --device h100 --trace " + other, files.front,
              "is of model toy_llama, and this command writes one of another");
-  // The same command again, and whatever is no file.
+  // The same command may run again. A target that is not a regular file is allowed, and --overwrite
+  // allows any file.
   CHECK(rematch(search + " -o " + files.front).code == 0);
   CHECK(rematch(search + " -o /dev/null").code == 0);
   CHECK(rematch(search + " --overwrite -o " + files.notes).code == 0);
@@ -109,7 +110,7 @@ TEST_CASE("a second command for one -o is refused while the first one runs") {
   CHECK(second.code == 2);
   CHECK_THAT(second.err, Catch::StartsWith("rematch: another rematch is writing '"));
   std::ofstream(pipe) << text_of(files.trace);
-  // The first one ends, and the file is free again.
+  // The first search ends, and the file may be written again.
   const Outcome third =
       run_program("{", "while grep -q " + lock + " /proc/net/unix; do sleep 0.02; done; " +
                            binary() + search + files.trace + "; }");

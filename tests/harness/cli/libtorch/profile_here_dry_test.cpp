@@ -32,7 +32,7 @@ void profile(const ProfileSettings& settings) {
 }
 
 // This test's card is an l40s: 45460 MiB, minus 512 MiB of context. Gaps of the allocator usually
-// take a fifth of what tensors get.
+// take a fifth of the memory that tensors use.
 TEST_CASE("tensors can use a card's memory minus the context, and usually minus fragmentation",
           "[device]") {
   REMATCH_NEEDS_CUDA();

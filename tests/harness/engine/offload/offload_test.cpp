@@ -65,8 +65,8 @@ at::Tensor forward_of(const Network& network, const Checkpoint& checkpoint) {
   return loss;
 }
 
-// Two of three results leave the device, because the last region's result stays. Both are copied
-// once each way, and afterwards the host is empty.
+// Two of three results leave the device, because the last region's result stays. Each of the two is
+// copied once in each direction, and afterwards the host is empty.
 TEST_CASE("an offloaded result leaves the device until backward") {
   prepare_process();
   const NamedNetwork named = three_layers();

@@ -485,8 +485,8 @@ TEST_CASE("recompute does not change buffers and is bitwise equal to the plain r
   }
 }
 
-// Early stop is off, because it would end a closure before the op that makes the noise which was
-// saved last.
+// Early stop is off. Otherwise a closure would end before the op that makes the last saved tensor,
+// the noise.
 TEST_CASE("a repeated closure with restored buffers is bitwise equal to the plain run") {
   for (const NamedNetwork& network : all_networks()) {
     CAPTURE(network.name);

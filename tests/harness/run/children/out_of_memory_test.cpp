@@ -54,7 +54,7 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
   for (std::int64_t share = 1; share < 40; ++share) {
     const PointRecord record = run_within(request, Bytes{peak - peak * share / 50});
     CAPTURE(share, record.reason);
-    // The failed step left nothing behind.
+    // The failed step must leave nothing behind.
     CHECK(current_cpu_memory().total.count == before.count);
     REQUIRE(record.status == PointStatus::kOom);
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));

@@ -124,8 +124,8 @@ TEST_CASE("a step time implies a rate, and without a time there is none") {
   CHECK_FALSE(point.most_flops_per_second.has_value());
 }
 
-// 8e12 flops take 40 ms, which is 200 TFLOP/s. A quarter of them are recomputed, so 150 TFLOP/s are
-// the model's. The card's peak is 989.5 TFLOP/s.
+// 8e12 flops take 40 ms, which is 200 TFLOP/s. A quarter of the flops are recomputed, so the
+// model's own rate is 150 TFLOP/s. The card's peak is 989.5 TFLOP/s.
 TEST_CASE("a step's share of its card's peak rate is given with and without recompute") {
   Variant variant;
   variant.identity.dtype = "bfloat16";
@@ -174,8 +174,8 @@ TEST_CASE("a step's flops follow PaLM's formula") {
   CHECK(hardware > model);
 }
 
-// Two of four layers have experts. There, 128 tokens go to two experts each. An expert has three
-// matrices with 32 rows.
+// Two of four layers have experts. In these layers, each of 128 tokens goes to two experts. An
+// expert has three matrices with 32 rows.
 TEST_CASE("experts' products count once per routed token") {
   std::map<std::string, std::int64_t> narrow = {{"layers", 4}, {"dim", 32},     {"moe_every", 2},
                                                 {"top_k", 2},  {"tokens", 64},  {"batch", 2},

@@ -55,7 +55,7 @@ class Machine {
   std::normal_distribution<double> normal_;
 };
 
-// Points 0 to n - 1, then point 0 again as the control.
+// The arms are points 0 to n - 1, then point 0 again as the control.
 std::vector<Arm> arms_of(std::size_t num_points) {
   std::vector<Arm> arms;
   for (std::size_t point = 0; point < num_points; ++point) arms.push_back({point, false, {}});
@@ -137,7 +137,8 @@ TEST_CASE("a round with a throttled GPU is measured again as a whole, and marked
                                                                            : kSwPowerCap);
   };
   CHECK(run_turns(arms, machine, kThreeRounds) == 3);
-  // Round 1 runs in reversed order: the control, then point 1, which throttles. Then all run again.
+  // Round 1 runs in reversed order: the control, then point 1, which throttles. Then all arms run
+  // again.
   CHECK(machine.order == std::vector<std::size_t>{0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0});
   for (const Arm& arm : arms) {
     REQUIRE(arm.rounds.size() == 3);
@@ -188,8 +189,7 @@ TEST_CASE("a GPU at its power limit, out of memory or without a monitor is measu
   }
 }
 
-// The last attempt on disk is kept. An earlier attempt that was disturbed is followed by the next
-// one.
+// The last attempt on disk is kept. The next attempt follows each earlier, disturbed attempt.
 TEST_CASE("attempts on disk count toward the limit") {
   for (const int stored : {0, 1, 2}) {
     CAPTURE(stored);

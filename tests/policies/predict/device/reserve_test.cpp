@@ -9,7 +9,7 @@ namespace {
 constexpr Bytes kGiB{std::int64_t{1} << 30};
 
 // The context takes 0.5 of 8 GiB, and two communicators take 1.5. Of the remaining 6 GiB, tensors
-// get 4 if the allocator holds half as much again.
+// get 4 GiB if the allocator's fragmentation takes half as much again.
 TEST_CASE("the reserve of a card covers context, communicators and fragmentation") {
   DeviceSheet sheet;
   sheet.reserve = {Bytes{kGiB.count / 2}, Bytes{kGiB.count * 3 / 4}, 0.5};

@@ -102,7 +102,8 @@ TEST_CASE("the number of ranks comes from the group's dimension or from shapes")
   CHECK(sent_bytes(trace, reduce)->count >= 2 * 64 - 1);
 }
 
-// Backward's own collectives have 256 bytes each here, whatever forward's have.
+// Each of backward's own collectives has 256 bytes here, regardless of the bytes of forward's
+// collectives.
 TEST_CASE("a collective in backward costs its own bytes, and other ops twice those of forward") {
   Trace trace = communicating();
   std::int64_t on_link = 0;

@@ -29,7 +29,7 @@ struct Case {
 };
 
 // Builds five ops. `source` makes the first value, op 1 reduces it, and op 3 makes the wide value,
-// which is demanded first. Slot 0 is the reduced value, and slot 1 the wide one.
+// which is demanded first. Slot 0 is the reduced value, and slot 1 is the wide value.
 Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
                             bool wide_of_source, const std::vector<int>& saved,
                             std::int64_t gradient_bytes) {

@@ -70,8 +70,8 @@ TEST_CASE("whole_region recomputes everything that is not kept at the first dema
   CHECK(result.peak == Bytes{38});
 }
 
-// A sharded rank releases what it gathered before it runs the next block: the op before left 90,
-// and the demand of c finds 2. The start still has 90; op 1: 30 + 2, op 3: 35 + 2.
+// A sharded rank releases its gathered parameters before it runs the next block: the op before left
+// 90, and the demand of c finds 2. The start still has 90; op 1: 30 + 2, op 3: 35 + 2.
 TEST_CASE("recomputed results add to the bytes that exist at the demand") {
   Trace trace = chain();
   trace.backward[0] = backward_op(90);
@@ -235,8 +235,8 @@ TEST_CASE("a constant is held beyond its last use") {
 }
 
 // Attention's output (10) is kept. Its log-sum-exp (4) was written in place, so it is not kept, and
-// the op runs again. Both outputs exist next to the kept one: 24. The old output is released when
-// the new one is there.
+// the op runs again. Both new outputs (14) exist next to the kept output (10): 24. The kept output
+// is released when the new output exists.
 TEST_CASE("an op with one kept output runs again if its other output is needed") {
   TraceBuilder build("partly_kept", "bool");
   const ValueId x = build.outside({1}, "bool", true);
@@ -276,7 +276,7 @@ struct RandomRegion {
 };
 
 // Returns one to three blocks of a random model with a random save mask. Every other seed has
-// backward bytes that jump up and down, which real ones seldom do.
+// backward bytes that jump up and down, which real models seldom have.
 RandomRegion random_region(std::uint32_t seed) {
   std::mt19937 dice(seed);
   const auto below = [&dice](std::size_t limit) { return dice() % limit; };

@@ -45,7 +45,7 @@ const Issued* issued(const Traffic& traffic, Phase phase, CollectiveKind kind) {
   return found == in_phase.end() ? nullptr : &found->second;
 }
 
-// A rank sends three quarters of a gather and of a scatter, and twice that for a sum.
+// A rank sends three quarters of a gather and of a scatter, and twice that share for a sum.
 TEST_CASE("a rank's bytes per phase are those of its collectives") {
   const Trace trace = gathering();
   const Traffic none = predict_traffic(trace, plan_of("none", trace), Schedule::kOnDemand);

@@ -184,7 +184,7 @@ TEST_CASE("no answer exceeds its budget, and a larger budget gives a higher peak
   }
 }
 
-// The head decides the peak, so holding fewer inputs lowers it. No option holds fewer.
+// The peak is in the head, so holding fewer inputs would lower it. No option holds fewer inputs.
 TEST_CASE("an answer may be a baseline that no option replaces") {
   const Trace trace = testing::toy_llama({.layers = 6, .tokens = 64, .vocab = 4096});
   const Profile profile = profile_of(trace);

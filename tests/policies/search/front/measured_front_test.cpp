@@ -56,7 +56,7 @@ TEST_CASE("the anchors are both ends and the knee") {
 }
 
 // Two points are left. (40, 22) adds the larger area, (100 - 40) * (30 - 22) = 480, but its time is
-// only 8 from the knee's. (12, 60) adds (20 - 12) * (100 - 60) = 320, at a distance of 30.
+// only 8 from the knee's time. (12, 60) adds (20 - 12) * (100 - 60) = 320, at a distance of 30.
 TEST_CASE("the next measured point adds the most area and information") {
   const std::vector<PlanePoint> front = {{10, 100}, {12, 60}, {20, 30}, {40, 22}, {100, 10}};
   CHECK(choose_measured(front, 3) == std::vector<std::size_t>{0, 2, 4});

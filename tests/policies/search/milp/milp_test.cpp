@@ -1,5 +1,5 @@
-// Compares save sets and mixes with the optima of mixed-integer programs, which another program
-// wrote and another solver solved. make_optima.py describes the instances.
+// Compares save sets and mixes with the optima of mixed-integer programs. A separate program
+// formulated them, and a separate solver solved them. make_optima.py describes the instances.
 #include <optional>
 
 #include "policies/base/file.h"
@@ -24,7 +24,7 @@ Json read_optima() {
 }
 
 // Builds the region of a trace that corresponds to a block. Backward demands a value through an
-// additional op that reads it. That op itself never runs again.
+// additional op that reads it. The additional op never runs again.
 class BlockGraph {
  public:
   explicit BlockGraph(const Json& block) : build_("milp", "bool") {

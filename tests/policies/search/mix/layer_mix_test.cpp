@@ -32,8 +32,8 @@ struct Variety {
   bool offload = false;
 };
 
-// Uses few amounts, so that some are equal. An option without a region passes on what the options
-// before it offload.
+// Uses few amounts, so that some are equal. An option without a region passes on the offloaded
+// bytes of the options before it.
 void offload_some(Dice& dice, LayerOption& option) {
   option.transient_beside = {dice.below(static_cast<int>(option.transient.count) + 1)};
   option.passes_on = dice.below(3) == 0;
@@ -110,8 +110,8 @@ bool last_region_offloads(const Options& options) {
   return false;
 }
 
-// Computes a step's bytes in the simplest way, moment by moment. Returns nullopt if its last region
-// offloads, which no step does.
+// Computes a step's bytes in the simplest way, moment by moment. Returns nullopt if the last region
+// offloads, because no real step does so.
 std::optional<std::int64_t> peak_by_timeline(const MixProblem& problem,
                                              const std::vector<int>& mix) {
   Options options;
@@ -317,7 +317,7 @@ TEST_CASE("readable order never raises the peak of mixed kinds of layers") {
 
 // There are three layers. Keeping costs 10 bytes, recomputing 1 byte and 5 ns, and both take 12 in
 // backward. All recomputed gives 1 + 1 + 12 = 14, and the head is below that at 3 + 2 = 5. Keeping
-// the last layer adds nothing to what is held when its own backward starts.
+// the last layer adds nothing to the bytes held when its own backward starts.
 TEST_CASE("the last layer is never recomputed unless the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{10}, Bytes{12}, {}, nanoseconds(0), 1},
@@ -332,7 +332,7 @@ TEST_CASE("the last layer is never recomputed unless the head determines the pea
 }
 
 // One region for two layers holds one byte for both, and recomputes both at once: 20. The head
-// needs more than that anyway.
+// needs more than 20 in any case.
 TEST_CASE("a larger recompute working set is free if the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{1}, Bytes{12}, {}, nanoseconds(5), 1},

@@ -224,8 +224,9 @@ TEST_CASE("the price of any mix of offloading options equals the simulated step"
   CHECK(seen.num_offloading > 300);
 }
 
-// Removes the ops that adds have in backward, because autograd needs none for an add. Backward of a
-// block then begins with a demand, before any op has changed the bytes that the next block left.
+// Removes the backward ops of adds, because autograd needs no op for the backward of an add.
+// Backward of a block then begins with a demand, before any op has changed the bytes that the next
+// block left.
 Trace without_adds(Trace trace) {
   int num_demanded = 0;
   std::vector<BackwardEvent> kept;

@@ -94,7 +94,7 @@ std::vector<PieceFigures> pieces_of(SpanPricer& pricer, const std::vector<LocalR
   return pieces;
 }
 
-// The price of a whole step, above what is alive before it.
+// The price of a whole step, minus the bytes that are alive before it.
 struct Priced {
   Bytes held;
   Bytes peak;  // peak in backward

@@ -87,8 +87,8 @@ TEST_CASE("fully kept ops have no number, and layers without kept ops are distin
         "layers 1, 2: keep attention::mm, ffn::mm#1; 0, 3: recompute all");
 }
 
-// The plan keeps two products. The first one is turned into a cast, so attention has three products
-// left.
+// The plan keeps two products. The test turns the first product into a cast, so attention has three
+// products left.
 TEST_CASE("kept casts are mentioned without a name") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);

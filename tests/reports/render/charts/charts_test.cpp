@@ -207,8 +207,8 @@ TEST_CASE("an outlying interval of a step time does not extend the axis") {
   CHECK(flaw(picture) == "");
 }
 
-// Peaks and times are a (100, 10), b (80, 12), c (90, 12). a and b form the front, b dominates c,
-// and a twin of b is on the front as well.
+// Peaks and times are a (100, 10), b (80, 12), c (90, 12). Points a and b form the front, b
+// dominates c, and a twin of b is on the front as well.
 TEST_CASE("the front consists of the points that no other point dominates") {
   Report report{testing::sample_provenance(), {}, {}};
   const auto add = [&report](const char* policy, std::int64_t peak, int step) {
@@ -286,8 +286,8 @@ TEST_CASE("each name of a front is complete, even on a narrow screen") {
   }
 }
 
-// The points are almost at one place. Some names fit. The others are in the legend, under a letter
-// next to the marker. If even the letter does not fit, it is next to a neighbour's letter.
+// The points are almost at one place. Some names fit. Each other name is in the legend, under a
+// letter next to the marker. If even the letter does not fit, the name shares a neighbour's letter.
 TEST_CASE("every point of a front is named beside its marker or in the legend") {
   Plane plane{"crowded"};
   for (int index = 0; index < 12; ++index) {
@@ -369,7 +369,7 @@ TEST_CASE("differing losses have a second panel with the difference to the refer
 }
 
 // The policy occurs a second time with another plan, whose losses are 50 higher. The differences
-// must be taken from the repeated run, so that none is far below 0.
+// must be taken from the repeated run, so that no difference is far below 0.
 TEST_CASE("losses are compared with the repeated run, not another run of that name") {
   Report report = representative_report();
   PointRecord other = report.points.front();

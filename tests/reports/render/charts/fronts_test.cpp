@@ -175,7 +175,7 @@ TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arro
     if (const auto* marker = std::get_if<Marker>(&shape)) heights.push_back(marker->center.y);
   }
   REQUIRE(heights.size() == 2);
-  // The plot is 300 high. If the interval set the axis, only 21 of these would remain.
+  // The plot is 300 high. If the interval set the axis, only 21 units of this height would remain.
   CHECK(std::abs(heights[0] - heights[1]) > 60);
 }
 

@@ -274,8 +274,8 @@ TEST_CASE("hypervolume has no card and no title on a front's page") {
   CHECK(page.find("Hypervolume 0.25") > baselines);
 }
 
-// One model has batch and tokens, another has experts. Each gets a column, which is empty if a
-// model lacks that dimension.
+// One model has batch and tokens, another has experts. Each dimension gets a column. It is empty
+// for a model that lacks the dimension.
 TEST_CASE("CSV has a column for every dimension, setting and commit") {
   Report report{testing::sample_provenance(), {}, {}};
   for (const char* policy : {"none", "full"}) {

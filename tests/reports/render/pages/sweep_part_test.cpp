@@ -63,7 +63,7 @@ TEST_CASE("a page of 500 comparisons opens with an overview and folds each compa
   CHECK(all_between(page, "<table class=\"heat\">", "</table>").size() == 5 * 3 * 10);
   CHECK(all_between(page, "<div id=\"m", "\"").size() == 500);
   CHECK(all_between(page, "<svg ", ">").size() == 5 * 24);
-  // Removes folded content. Little must remain to scroll through.
+  // Removes folded content. The page must then be short.
   std::string open = page;
   for (int depth = 0; depth < 3; ++depth) {
     std::string rest;

@@ -65,7 +65,7 @@ TEST_CASE("the point that fits the device leads, and larger rows say that they e
   CHECK(lead_words(record) ==
         "The fastest that fits cpu's 148 MiB, point 4: peak 128 MiB, step 104 ms (+4.0 %): layers "
         "0: recompute all; 1-3: keep all");
-  // These are point 5 and the baseline none.
+  // These rows are point 5 and the baseline `none`.
   CHECK(times(text_of(record), "exceeds cpu's 148 MiB") == 2);
   record.device_memory = Bytes{70 << 20};
   CHECK(lead_words(record).starts_with("The fastest that fits cpu's 70.0 MiB, point 0: "));
@@ -76,8 +76,8 @@ TEST_CASE("the point that fits the device leads, and larger rows say that they e
   CHECK(times(text_of(record), "exceeds") == 0);
 }
 
-// Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 do not fit, nor do the
-// baselines none, nth_first(2) and first_n(2).
+// Tensors get 100 of 148 MiB; point 3 takes 96 of them. Points 4 and 5 and the baselines `none`,
+// `nth_first(2)` and `first_n(2)` do not fit.
 TEST_CASE("the device's reserve is stated, and subtracted before a point leads") {
   FrontRecord record = predicted_front();
   record.reserve = MemoryReserve{Bytes{8 << 20}, Bytes{16 << 20}, Bytes{24 << 20}, std::nullopt};
