@@ -27,6 +27,7 @@ LIBRARIES = {
     "libcusparseLt.so.0": ("cusparseLt", 10, []),
     "libnccl.so.2": ("nccl", 1, []),
     "libnvshmem_host.so.3": ("nvshmem", 1, []),
+    "libnvrtc.so.13": ("nvrtc", 11, []),
     "libcuda.so.1": (None, 801, []),
 }
 NVIDIA = re.compile(r"lib(cu|nccl|nvshmem_host|nvrtc|nvJitLink)")
