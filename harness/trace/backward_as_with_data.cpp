@@ -4,9 +4,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace rematch {
 namespace {
@@ -33,6 +37,17 @@ bool in_first_derivative() {
   return torch::autograd::get_current_graph_task_id() >= 0 && !c10::GradMode::is_enabled();
 }
 
+// Returns whether the formula of an op that selects values along a dimension is at work.
+bool in_value_selection() {
+  constexpr std::string_view kOps[] = {"Kthvalue", "Max",       "Median", "Min",
+                                       "Mode",     "Nanmedian", "Sort",   "Topk"};
+  const auto node = torch::autograd::get_current_node();
+  if (node == nullptr) return false;
+  const std::string name = node->name();
+  const std::string op = name.substr(0, name.rfind("Backward"));
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
 // Returns whether the buffer has exactly two holders: the boxed stack, and either the formula or
 // the engine's input buffer.
 bool may_be_written(const at::Tensor& buffer) {
@@ -54,10 +69,23 @@ std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
   return at::detail::computeStride(tensor.sizes(), tensor.strides(), size.toIntVector());
 }
 
+// Turns the arguments of new_zeros into those of zeros.
+void make_arguments_of_zeros(torch::jit::Stack& stack, std::size_t base) {
+  const at::TensorOptions options = stack[base].toTensor().options();
+  stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(base));
+  const auto set_if_none = [&](std::size_t index, const c10::IValue& value) {
+    if (stack[base + index].isNone()) stack[base + index] = value;
+  };
+  set_if_none(1, options.dtype().toScalarType());
+  set_if_none(2, options.layout());
+  set_if_none(3, options.device());
+}
+
 }  // namespace
 
 BackwardAsWithData::BackwardAsWithData()
-    : reshape_{find("aten::view", ""), find("aten::_reshape_alias", "")} {
+    : reshape_{find("aten::view", ""), find("aten::_reshape_alias", "")},
+      zeros_{find("aten::new_zeros", ""), find("aten::zeros", "")} {
   for (const Names& names : kNames) {
     in_place_.push_back(
         {find(names.functional, names.overload), find(names.in_place, names.overload)});
@@ -79,6 +107,9 @@ void BackwardAsWithData::run(const c10::OperatorHandle& op, c10::DispatchKeySet 
       stack->emplace_back(*strides);
       with_data = &reshape_.with_data;
     }
+  } else if (is(zeros_) && in_first_derivative() && in_value_selection()) {
+    make_arguments_of_zeros(*stack, base);
+    with_data = &zeros_.with_data;
   }
   call_next(*with_data, keys, stack, depth);
 }
