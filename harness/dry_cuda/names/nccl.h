@@ -1,14 +1,15 @@
-// Names of NCCL 2.28: only those that LibTorch's NCCL backend header uses and nccl.cpp implements.
-// The backend depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
+// Names of NCCL: only those that LibTorch's NCCL backend header uses and nccl.cpp implements. The
+// build defines DRY_NCCL_MINOR and DRY_NCCL_PATCH of the NCCL that LibTorch needs. Its backend
+// depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
 #pragma once
 
 #include <climits>
 #include <cstddef>
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 28
+#define NCCL_MINOR DRY_NCCL_MINOR
 #define NCCL_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
-#define NCCL_VERSION_CODE NCCL_VERSION(2, 28, 9)
+#define NCCL_VERSION_CODE NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, DRY_NCCL_PATCH)
 #define NCCL_SPLIT_NOCOLOR -1
 
 struct ncclComm;
@@ -41,21 +42,25 @@ enum ncclDataType_t {
 
 enum ncclRedOp_t { ncclSum = 0, ncclProd, ncclMax, ncclMin, ncclAvg, ncclMaxRedOp = INT_MAX };
 
+// NCCL reads INT_MIN and nullptr as "not set".
 struct ncclConfig_t {
-  std::size_t size;
-  unsigned magic, version;
-  int blocking, cgaClusterSize, minCTAs, maxCTAs;
-  const char* netName;
-  int splitShare, trafficClass;
-  const char* commName;
-  int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched;
+  std::size_t size = sizeof(ncclConfig_t);
+  unsigned magic = 0xcafebeef, version = NCCL_VERSION_CODE;
+  int blocking = INT_MIN, cgaClusterSize = INT_MIN, minCTAs = INT_MIN, maxCTAs = INT_MIN;
+  const char* netName = nullptr;
+  int splitShare = INT_MIN, trafficClass = INT_MIN;
+  const char* commName = nullptr;
+  int collnetEnable = INT_MIN, CTAPolicy = INT_MIN, shrinkShare = INT_MIN, nvlsCTAs = INT_MIN;
+  int nChannelsPerNetPeer = INT_MIN, nvlinkCentricSched = INT_MIN;
+#if NCCL_MINOR >= 29
+  int graphUsageMode = INT_MIN, numRmaCtx = INT_MIN;
+#endif
+#if NCCL_MINOR >= 30
+  int maxP2pPeers = INT_MIN, graphStreamOrdering = INT_MIN;
+#endif
 };
 
-// The values that NCCL reads as "not set", member by member.
-#define NCCL_CONFIG_INITIALIZER                                                                  \
-  {                                                                                              \
-    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, INT_MIN, INT_MIN, INT_MIN, INT_MIN,     \
-        nullptr, INT_MIN, INT_MIN, nullptr, INT_MIN, INT_MIN, INT_MIN, INT_MIN, INT_MIN, INT_MIN \
-  }
+#define NCCL_CONFIG_INITIALIZER \
+  {}
 
 extern "C" ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t);
