@@ -13,6 +13,8 @@ KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_en
 # torch's own op libraries, whose schemas mark every write.
 KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")
 
+_watchers = []  # of each open functions_watched(), innermost last
+
 
 def refuse_silent_write(name, before, after):
     """Raises Refused if content changed and no version did."""
@@ -30,30 +32,42 @@ def contents_of(arguments):
 @contextlib.contextmanager
 def functions_watched(unrecorded):
     """Watches every autograd function. Inside `unrecorded()` ops are not recorded."""
-    holder = function_module._SingleLevelFunction
-    own = vars(holder).get("apply")
-
-    def apply(function, *arguments, **keywords):
-        run = super(holder, function).apply
-        name = f"{function.__module__}:{function.__qualname__}"
-        with unrecorded():
-            before = contents_of(arguments)
-        result = run(*arguments, **keywords)
-        with unrecorded():
-            after = contents_of(arguments)
-        refuse_silent_write(name, before, after)
-        if name.partition(".")[0] in KNOWN_LIBRARIES and any(content is None for _, content in after):
-            _refuse(f"{name} may write to its arguments without telling torch, and tensors without data cannot show this")
-        return result
-
-    holder.apply = classmethod(apply)
+    _watchers.append(unrecorded)
     try:
         yield
     finally:
-        if own is None:
-            del holder.apply
-        else:
-            holder.apply = own
+        _watchers.pop()
+
+
+def _hook_functions():
+    """Hooks the apply of autograd functions, for the process.
+
+    Up to torch 2.13 Function.apply looks up the apply of its base class, so a hook there also sees calls through an `apply`
+    that was bound earlier. From 2.14 on Function.apply is a method of C. A hook there does not see such calls, so this module
+    must be imported before those of the model."""
+    calls_base = getattr(torch.autograd.Function.apply, "__module__", "") == function_module.__name__
+    holder = function_module._SingleLevelFunction if calls_base else torch.autograd.Function
+    own = vars(holder).get("apply")  # None in torch itself, where the base class inherits it
+
+    def apply(function, *arguments, **keywords):
+        run = super(holder, function).apply if own is None else own.__get__(None, function)
+        return _run_watched(function, run, arguments, keywords) if _watchers else run(*arguments, **keywords)
+
+    holder.apply = classmethod(apply)
+
+
+def _run_watched(function, run, arguments, keywords):
+    unrecorded = _watchers[-1]
+    name = f"{function.__module__}:{function.__qualname__}"
+    with unrecorded():
+        before = contents_of(arguments)
+    result = run(*arguments, **keywords)
+    with unrecorded():
+        after = contents_of(arguments)
+    refuse_silent_write(name, before, after)
+    if name.partition(".")[0] in KNOWN_LIBRARIES and any(content is None for _, content in after):
+        _refuse(f"{name} may write to its arguments without telling torch, and tensors without data cannot show this")
+    return result
 
 
 def _hash_of(tensor):
@@ -66,3 +80,6 @@ def _hash_of(tensor):
 
 def _refuse(what):
     raise Refused(f"{what}; record the step with the package: rematch.trace(model, step)")
+
+
+_hook_functions()
