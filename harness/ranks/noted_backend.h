@@ -97,6 +97,38 @@ class NotedBackend : public Base {
     return run("barrier", [&] { return Base::barrier(options); });
   }
 
+  // From LibTorch 2.15 on, a backend has these new names for forms above. There these functions
+  // override those of Base. Earlier Bases lack them, so they cannot be marked `override`.
+  // NOLINTBEGIN(modernize-use-override,clang-diagnostic-suggest-override)
+  StartedWork all_gather_single(at::Tensor& output, at::Tensor& input,
+                                const c10d::AllgatherOptions& options) {
+    return run("all_gather", [&] { return Base::all_gather_single(output, input, options); });
+  }
+  StartedWork all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) {
+    return run("all_gather",
+               [&] { return Base::all_gather_single_coalesced(outputs, inputs, options); });
+  }
+  StartedWork reduce_scatter_single(at::Tensor& output, at::Tensor& input,
+                                    const c10d::ReduceScatterOptions& options) {
+    return run("reduce_scatter",
+               [&] { return Base::reduce_scatter_single(output, input, options); });
+  }
+  StartedWork reduce_scatter_single_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options) {
+    return run("reduce_scatter",
+               [&] { return Base::reduce_scatter_single_coalesced(outputs, inputs, options); });
+  }
+  StartedWork all_to_all_single(at::Tensor& output, at::Tensor& input,
+                                std::vector<std::int64_t>& output_splits,
+                                std::vector<std::int64_t>& input_splits,
+                                const c10d::AllToAllOptions& options) {
+    return run("all_to_all", [&] {
+      return Base::all_to_all_single(output, input, output_splits, input_splits, options);
+    });
+  }
+  // NOLINTEND(modernize-use-override,clang-diagnostic-suggest-override)
+
  protected:
   // Returns the work object of a started collective. Called for a caller's collective, and for a
   // collective that another form started.
