@@ -20,10 +20,15 @@ namespace {
 // bits only with a workspace of fixed size. If the variable is set, every matmul reads it again, so
 // other modes leave it unset.
 constexpr const char* kWorkspaceVariable = "CUBLAS_WORKSPACE_CONFIG";
+// From LibTorch 2.15 on, each matmul allocates a workspace and frees it, unless these variables are
+// 1. A workspace that stays allocated adds the same bytes to every peak, so predictions hold.
+constexpr const char* kKeptWorkspaceVariables[] = {"TORCH_CUBLAS_WORKSPACE_CACHE",
+                                                   "TORCH_CUBLASLT_UNIFIED_WORKSPACE"};
 
 void prepare_cuda(at::Device device, Determinism determinism) {
   const bool repeats = determinism == Determinism::kRepeatableBits;
   if (repeats) setenv(kWorkspaceVariable, ":4096:8", /*overwrite=*/0);
+  for (const char* variable : kKeptWorkspaceVariables) setenv(variable, "1", /*overwrite=*/0);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(repeats, /*warn_only=*/false);
   // Without this setting every at::empty() would launch a kernel. rematch's code never reads
