@@ -53,13 +53,19 @@ FrontSetting setting_for_trace(const PredictFlags& flags) {
   return setting;
 }
 
-std::vector<GivenPlan> plans_for_trace(const PredictFlags& flags, const Trace& trace) {
+std::vector<GivenPlan> plans_for_trace(const PredictFlags& flags, const Trace& trace,
+                                       std::vector<RefusedPolicy>& refused) {
   std::vector<GivenPlan> plans;
   if (!flags.policies.empty()) {
     const NoEffect no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
     const Resolver resolver(trace);
-    for (const Policy& policy : require(parse_policies(flags.policies))) {
-      plans.push_back({require(resolver.resolve(policy, no_effect)), std::nullopt});
+    for (const Policy& policy : require(parse_policies(flags.policies, refused))) {
+      auto plan = resolver.resolve(policy, no_effect);
+      if (const auto* rejected = std::get_if<Rejected>(&plan)) {
+        refused.push_back({policy.name, rejected->message});
+        continue;
+      }
+      plans.push_back({std::get<Plan>(std::move(plan)), std::nullopt});
       print_warnings(plan_warnings(policy, plans.back().plan, trace));
     }
   }
@@ -69,6 +75,7 @@ std::vector<GivenPlan> plans_for_trace(const PredictFlags& flags, const Trace& t
     require_same_trace(given.plan, file, trace);
     plans.push_back(std::move(given));
   }
+  if (plans.empty() && !refused.empty()) throw UsageError(refused.front().reason);
   return plans;
 }
 
@@ -113,10 +120,11 @@ ExitCode predict_trace(const PredictFlags& flags) {
         "the estimate of a trace's ranks counts no communication, so it has no step time; leave "
         "out the times or --world, or give --model");
   }
-  print_predictions(
-      predict_from_trace(trace, plans_for_trace(flags, trace), schedules, setting, profile), trace,
+  std::vector<RefusedPolicy> refused;
+  const std::vector<GivenPlan> plans = plans_for_trace(flags, trace, refused);
+  return print_predictions(
+      with_refused(predict_from_trace(trace, plans, schedules, setting, profile), refused), trace,
       profile, setting, card_memory(flags, trace, profile, setting.world), flags.json);
-  return ExitCode::kOk;
 }
 
 ExitCode predict(const PredictFlags& flags) {

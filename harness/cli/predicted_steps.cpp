@@ -28,6 +28,8 @@ Json traffic_to_json(const Traffic& traffic, Member member) {
   return json;
 }
 
+constexpr const char* kPredictionSchema = "rematch.prediction/1.0";
+
 bool fits(const PredictedStep& step, const CardMemory& card) {
   const Bytes at_boundary = step.memory.peak_allocated.value_or(Bytes{});
   return at_boundary + step.memory.peak_transient.value_or(Bytes{}) <= card.for_tensors();
@@ -45,12 +47,25 @@ std::string fit_words(const std::optional<CardMemory>& card, std::size_t columns
 
 Json to_json(const PredictedStep& step, const Trace& trace, const std::optional<Profile>& profile,
              const FrontSetting& setting, const std::optional<CardMemory>& card) {
+  if (!step.refused.empty()) {
+    return {{"schema", kPredictionSchema},
+            {"model", trace.model},
+            {"policy", step.policy},
+            {"status", "refused"},
+            {"reason", step.refused}};
+  }
   MemoryRecord memory = step.memory;
   memory.timeline.reset();
   const auto part_of_range = [&](auto part) {
     return step.range ? Json(std::invoke(part, *step.range).count()) : Json(nullptr);
   };
-  return {{"policy", step.policy},
+  return {{"schema", kPredictionSchema},
+          {"model", trace.model},
+          {"dtype", trace.dtype},
+          {"dimensions", trace.dimensions},
+          {"layout", layout_text(trace.dimensions)},
+          {"policy", step.policy},
+          {"status", "ok"},
           {"schedule", to_string(step.schedule)},
           {"plan_sha256", step.plan_sha256},
           {"world", setting.world * world_size(trace.dimensions)},
@@ -108,11 +123,23 @@ std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& tr
                           : usual_reserve(sheet, sheet->memory, communicators)};
 }
 
-void print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
-                       const std::optional<Profile>& profile, const FrontSetting& setting,
-                       const std::optional<CardMemory>& card, bool as_json) {
+std::vector<PredictedStep> with_refused(std::vector<PredictedStep> steps,
+                                        const std::vector<RefusedPolicy>& refused) {
+  for (const RefusedPolicy& policy : refused) {
+    PredictedStep& step = steps.emplace_back();
+    step.policy = policy.name;
+    step.refused = policy.reason;
+  }
+  return steps;
+}
+
+ExitCode print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
+                           const std::optional<Profile>& profile, const FrontSetting& setting,
+                           const std::optional<CardMemory>& card, bool as_json) {
+  ExitCode code = ExitCode::kOk;
   for (PredictedStep& step : steps) {
-    if (card) step.fits = fits(step, *card);
+    if (!step.refused.empty()) code = ExitCode::kSomePointsFailed;
+    if (card && step.refused.empty()) step.fits = fits(step, *card);
   }
   if (as_json) {
     Json predictions = Json::array();
@@ -120,11 +147,12 @@ void print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
       predictions.push_back(to_json(step, trace, profile, setting, card));
     }
     print_json(predictions);
-    return;
+    return code;
   }
   const std::size_t columns = terminal_columns();
   print(predictions_to_text(setting_words(trace, setting), steps, columns) +
         traffic_to_text(steps, profile ? &*profile : nullptr, columns) + fit_words(card, columns));
+  return code;
 }
 
 }  // namespace rematch

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "harness/cli/exit_code.h"
 #include "harness/cli/files/input_files.h"
 #include "harness/cli/flags/shared_flags.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/predict/device/reserve.h"
 #include "policies/trace/profile.h"
 #include "policies/trace/trace.h"
@@ -28,10 +30,15 @@ struct CardMemory {
 std::optional<CardMemory> card_memory(const PredictFlags& flags, const Trace& trace,
                                       const std::optional<Profile>& profile, int world);
 
-// Prints the predictions: a table and a line on which plans fit the card or, with `as_json`, a
-// list. `profile` is the source of times. Without a profile no times are printed.
-void print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
-                       const std::optional<Profile>& profile, const FrontSetting& setting,
-                       const std::optional<CardMemory>& card, bool as_json);
+// Adds a row for each refused policy.
+std::vector<PredictedStep> with_refused(std::vector<PredictedStep> steps,
+                                        const std::vector<RefusedPolicy>& refused);
+
+// Prints the predictions: a table and a line on what fits the card or, with `as_json`, a list.
+// `profile` is the source of times. Without a profile no times are printed. Returns
+// kSomePointsFailed if a policy was refused.
+ExitCode print_predictions(std::vector<PredictedStep> steps, const Trace& trace,
+                           const std::optional<Profile>& profile, const FrontSetting& setting,
+                           const std::optional<CardMemory>& card, bool as_json);
 
 }  // namespace rematch

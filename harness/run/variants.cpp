@@ -89,11 +89,16 @@ bool is_among(const std::vector<NamedPlan>& plans, const Plan& plan) {
 
 std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings& settings,
                                                            const Trace& trace,
-                                                           const Resolver& resolver) {
+                                                           const Resolver& resolver,
+                                                           std::vector<RefusedPolicy>* refused) {
   std::vector<NamedPlan> plans;
   for (const Policy& policy : settings.policies) {
     auto plan = resolved(settings, policy, trace, resolver);
-    if (auto* rejected = std::get_if<Rejected>(&plan)) return *rejected;
+    if (auto* rejected = std::get_if<Rejected>(&plan)) {
+      if (refused == nullptr || policy.name == settings.reference) return *rejected;
+      refused->push_back({policy.name, rejected->message});
+      continue;
+    }
     plans.push_back(std::get<NamedPlan>(std::move(plan)));
   }
   for (const GivenPlan& given : settings.plans) {
@@ -101,6 +106,10 @@ std::variant<std::vector<NamedPlan>, Rejected> resolve_all(const VariantSettings
     if (plan.trace_sha256 != resolver.trace_sha256()) return made_for_another_model(plan, trace);
     if (is_among(plans, plan)) continue;
     plans.push_back({plan, /*no_effect_is_intended=*/true, {}, schedules_of(settings, given)});
+  }
+  const bool only_reference = plans.size() == 1 && plans.front().plan.policy == settings.reference;
+  if (refused != nullptr && !refused->empty() && (plans.empty() || only_reference)) {
+    return Rejected{refused->front().reason};
   }
   return plans;
 }
@@ -160,21 +169,36 @@ CountsRecord predicted_counts(const Trace& trace, const Plan& plan, Schedule sch
   return record;
 }
 
+Trace trace_of_model(const VariantSettings& settings) {
+  install_counting_allocators();
+  return MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
+}
+
 }  // namespace
 
 // The trace keeps unrounded sizes, even if predicted sizes are rounded. A plan belongs to one
 // trace, and plans do not depend on a device.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings) {
-  install_counting_allocators();
-  const Trace trace =
-      MetaModel(settings.model, settings.optimizer, settings.data_file, settings.seed).trace();
-  return make_variants(settings, trace);
+  return make_variants(settings, trace_of_model(settings), nullptr);
 }
 
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
-                                                           const Trace& trace) {
+                                                           std::vector<RefusedPolicy>& refused) {
+  return make_variants(settings, trace_of_model(settings), &refused);
+}
+
+PointIdentity refused_identity(const VariantSettings& settings, const std::string& policy) {
+  PointIdentity identity = shared_identity(settings);
+  identity.plan_sha256 = sha256_hex(policy);
+  identity.schedule = Schedule::kWholeRegion;
+  return identity;
+}
+
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
+                                                           const Trace& trace,
+                                                           std::vector<RefusedPolicy>* refused) {
   const Resolver resolver(trace);
-  auto plans = resolve_all(settings, trace, resolver);
+  auto plans = resolve_all(settings, trace, resolver, refused);
   if (auto* rejected = std::get_if<Rejected>(&plans)) return *rejected;
 
   install_counting_allocators(settings.round);

@@ -11,6 +11,7 @@
 #include "harness/run/prediction/prediction.h"
 #include "harness/run/shard.h"
 #include "policies/base/rejected.h"
+#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
 #include "policies/plan/given_plan.h"
 #include "policies/plan/policy.h"
@@ -66,14 +67,21 @@ struct Variant {
 
 // Returns the variants ordered by policy, then by schedule. A plan without regions has no schedule
 // and appears once. A plan file is skipped if a policy or an earlier file has given the same plan
-// under the same name. Returns Rejected for a policy that resolve() rejects, and for a plan that
-// was made for another model. Throws std::invalid_argument for unusable data. Installs the counting
-// allocators.
-std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
-// Like the function above, but takes `trace`, the trace of the settings' model with unrounded
-// sizes.
+// under the same name. Adds a policy that resolve() rejects to `refused` if the reference and
+// another policy remain; otherwise returns Rejected. Returns Rejected for a plan that was made for
+// another model. Throws std::invalid_argument for unusable data. Installs the counting allocators.
 std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
-                                                           const Trace& trace);
+                                                           std::vector<RefusedPolicy>& refused);
+// Like the function above, but returns Rejected for any policy that resolve() rejects.
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings);
+// Like the functions above, but takes `trace`, the trace of the settings' model with unrounded
+// sizes. If `refused` is null, returns Rejected for any policy that resolve() rejects.
+std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings& settings,
+                                                           const Trace& trace,
+                                                           std::vector<RefusedPolicy>* refused);
+
+// Returns the identity that a refused policy has in a report: that of a plan with its name's hash.
+PointIdentity refused_identity(const VariantSettings& settings, const std::string& policy);
 
 // Concatenates the warnings of all variants, in order.
 std::vector<std::string> warnings_of(const std::vector<Variant>& variants);

@@ -25,10 +25,11 @@
 
 namespace rematch {
 
-enum class PointStatus : std::uint8_t { kOk, kOom, kTimeout, kCrash, kSkipped, kInvalid };
+// kRefused: the policy has no plan for the model.
+enum class PointStatus : std::uint8_t { kOk, kOom, kTimeout, kCrash, kSkipped, kInvalid, kRefused };
 template <>
-inline constexpr std::array<std::string_view, 6> kWords<PointStatus> = {
-    "ok", "oom", "timeout", "crash", "skipped", "invalid"};
+inline constexpr std::array<std::string_view, 7> kWords<PointStatus> = {
+    "ok", "oom", "timeout", "crash", "skipped", "invalid", "refused"};
 
 // How a point ended if its status is not ok.
 struct FailureRecord {

@@ -80,6 +80,9 @@ std::optional<Verdict> judge_validity(const PointRecord& point) {
   if (point.status == PointStatus::kSkipped) {
     return Verdict{VerdictKind::kFailed, "SKIPPED: " + point.reason};
   }
+  if (point.status == PointStatus::kRefused) {
+    return Verdict{VerdictKind::kFailed, "refused: " + point.reason};
+  }
   if (point.status != PointStatus::kOk) {
     return Verdict{VerdictKind::kFailed, "FAILED: " + std::string(to_string(point.status)) +
                                              (point.reason.empty() ? "" : ", " + point.reason)};

@@ -63,16 +63,23 @@ class Execution:
         policies = list(self.case.policies)
         while policies or self.plan_words:
             done = self.run(policies)
-            if done.code != 2:
+            if done.code != 2 and not self.has_refused_point(done):
                 self.judge_run(done, policies)
                 break
-            self.outcome.failures += verdict.judge_refusal(done)
+            if done.code == 2:
+                self.outcome.failures += verdict.judge_refusal(done)
             left = self.without_refused(policies, done)
             if left == policies:
                 self.fail(f"refusal: does not name a policy: {done.err.strip()}")
             if self.outcome.failures:
                 break
             policies = left
+
+    def has_refused_point(self, done):
+        """Returns whether a run went on without a policy that the model cannot have."""
+        if done.code != 5 or not self.report_file.exists():
+            return False
+        return any(point["status"] == "refused" for point in self.read_report()["points"])
 
     def fail(self, failure):
         self.outcome.failures.append(failure)

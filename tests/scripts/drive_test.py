@@ -19,6 +19,7 @@ from driving import verdict  # noqa: E402
 from driving.afterwards import COMMANDS  # noqa: E402
 from driving.case import Case, FrontPoint, PlanOf  # noqa: E402
 from driving.draw import draw_case  # noqa: E402
+from driving.execute import Execution  # noqa: E402
 from driving.models import draw_model  # noqa: E402
 from driving.policies import ARGUMENTS, Catalogue  # noqa: E402
 from driving.shrink import shrink  # noqa: E402
@@ -243,6 +244,16 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(failures(139), ["exit code"])
         self.assertEqual(failures(0, "terminate called after throwing"), ["crash"])
         self.assertEqual(failures(None), ["hung"])
+
+
+    def test_a_run_that_goes_on_without_a_policy_has_a_refused_point(self):
+        with tempfile.TemporaryDirectory() as folder:
+            execution = Execution(mock.Mock(), Case(0, {"--model": "llama_small"}, {}), pathlib.Path(folder))
+            self.assertFalse(execution.has_refused_point(Done([], 5, "", "")))  # there is no report
+            for status, is_refused in (("refused", True), ("oom", False)):
+                execution.report_file.write_text(json.dumps({"points": [{"status": "ok"}, {"status": status}]}))
+                self.assertIs(execution.has_refused_point(Done([], 5, "", "")), is_refused)
+                self.assertFalse(execution.has_refused_point(Done([], 0, "", "")))
 
 
 class AfterwardsTest(unittest.TestCase):

@@ -72,9 +72,12 @@ FrontSetting setting_of(const PredictFlags& flags) {
   return setting;
 }
 
-VariantSettings variant_settings(const PredictFlags& flags, const FrontSetting& asked) {
+VariantSettings variant_settings(const PredictFlags& flags, const FrontSetting& asked,
+                                 std::vector<RefusedPolicy>& refused) {
   VariantSettings settings;
-  if (!flags.policies.empty()) settings.policies = require(parse_policies(flags.policies));
+  if (!flags.policies.empty()) {
+    settings.policies = require(parse_policies(flags.policies, refused));
+  }
   settings.plans = require_given_plans(flags.plan_files);
   settings.model = model_for(flags.model, first_of(settings.plans));
   settings.schedules = parse_schedules(flags.schedule);
@@ -102,16 +105,17 @@ void predict_other_optimizer(OptimizerModel optimizer, const Trace& trace,
 
 ExitCode predict_model(const PredictFlags& flags) {
   const FrontSetting asked = setting_of(flags);
-  const VariantSettings settings = variant_settings(flags, asked);
+  std::vector<RefusedPolicy> refused;
+  const VariantSettings settings = variant_settings(flags, asked, refused);
   const Trace trace = record_trace(settings.model);
   const std::optional<Profile> profile = profile_of(flags, trace);
-  std::vector<Variant> variants = require(make_variants(settings, trace));
+  std::vector<Variant> variants = require(make_variants(settings, trace, &refused));
   print_warnings(warnings_of(variants));
   if (flags.round_512) add_temporary(variants, profile ? most_temporary(*profile) : std::nullopt);
   predict_other_optimizer(asked.optimizer, trace, variants);
-  print_predictions(predicted_steps(variants, trace, profile), trace, profile, asked,
-                    card_memory(flags, trace, profile, /*world=*/1), flags.json);
-  return ExitCode::kOk;
+  return print_predictions(with_refused(predicted_steps(variants, trace, profile), refused), trace,
+                           profile, asked, card_memory(flags, trace, profile, /*world=*/1),
+                           flags.json);
 }
 
 }  // namespace rematch

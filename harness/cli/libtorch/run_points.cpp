@@ -111,16 +111,18 @@ Provenance provenance_of(const RunFlags& flags, const std::string& allocator) {
 }
 
 // Returns the policies of the flags, preceded by the reference if it is not among them.
-std::vector<Policy> policies_of(const RunFlags& flags) {
+// Modes that no policy equals are added to `refused`.
+std::vector<Policy> policies_of(const RunFlags& flags, std::vector<RefusedPolicy>& refused) {
   if (flags.policies.empty() && flags.plan_files.empty()) {
     throw UsageError("nothing to run: give --policy none,full,... or --plan FILE");
   }
   std::vector<Policy> policies;
-  if (!flags.policies.empty()) policies = require(parse_policies(flags.policies));
+  if (!flags.policies.empty()) policies = require(parse_policies(flags.policies, refused));
   const Policy reference = require(parse_policy(flags.reference));
   const bool there = std::any_of(policies.begin(), policies.end(), [&](const Policy& policy) {
     return policy.name == reference.name;
   });
+  if (policies.empty() && !refused.empty()) throw UsageError(refused.front().reason);
   if (!there) policies.insert(policies.begin(), reference);
   return policies;
 }
@@ -190,14 +192,14 @@ void choose_threads(const RunFlags& flags, const std::optional<RankPlace>& place
 
 }  // namespace
 
-ComparisonSettings settings_of(const RunFlags& flags) {
+ComparisonSettings settings_of(const RunFlags& flags, std::vector<RefusedPolicy>& refused) {
   ComparisonSettings settings;
   VariantSettings& variants = settings.variants;
   run_on(flags.device, flags.allocator, variants);
   variants.plans = require_given_plans(flags.plan_files);
   variants.model = model_for(flags.model, first_of(variants.plans));
   choose_kernels(flags, variants);
-  variants.policies = policies_of(flags);
+  variants.policies = policies_of(flags, refused);
   variants.schedules = parse_schedules(flags.schedule);
   variants.no_effect = flags.allow_no_effect ? NoEffect::kAllow : NoEffect::kReject;
   variants.optimizer = parse_optimizer(flags.optimizer);
@@ -238,10 +240,16 @@ std::optional<AvailableMemory> limit_for(const RunFlags& flags, const Comparison
   return limit;
 }
 
-std::vector<PlannedPoint> planned_points(const std::vector<Variant>& variants) {
+std::vector<PlannedPoint> planned_points(const VariantSettings& settings,
+                                         const std::vector<Variant>& variants,
+                                         const std::vector<RefusedPolicy>& refused) {
   std::vector<PlannedPoint> planned;
   for (const Variant& variant : variants) {
     planned.push_back({variant.policy, variant.identity.schedule, point_key(variant.identity)});
+  }
+  for (const RefusedPolicy& policy : refused) {
+    const PointIdentity identity = refused_identity(settings, policy.name);
+    planned.push_back({policy.name, identity.schedule, point_key(identity)});
   }
   return planned;
 }
@@ -276,17 +284,32 @@ std::unique_ptr<OutputFile> require_outputs(const RunFlags& flags, ComparisonSet
   return output;
 }
 
-ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
+// Policies that the model cannot have are points of the report, so that one of them does not end a
+// run of many.
+void add_refused(const VariantSettings& settings, const std::vector<RefusedPolicy>& refused,
+                 Report& report) {
+  for (const RefusedPolicy& policy : refused) {
+    PointRecord& point = report.points.emplace_back();
+    point.policy = policy.name;
+    point.identity = refused_identity(settings, policy.name);
+    point.device = device_kind(settings.device);
+    point.status = PointStatus::kRefused;
+    point.reason = policy.reason;
+  }
+}
+
+ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings,
+                          std::vector<RefusedPolicy> refused) {
   const auto locked = require_outputs(flags, settings);
   use_allocator(settings.variants.allocator);
   std::vector<Variant> variants;
   try {
-    variants = require(make_variants(settings.variants));
+    variants = require(make_variants(settings.variants, refused));
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());  // the data cannot be used
   }
   print_warnings(warnings_of(variants));
-  const std::vector<PlannedPoint> planned = planned_points(variants);
+  const std::vector<PlannedPoint> planned = planned_points(settings.variants, variants, refused);
   std::erase_if(variants, [](const Variant& variant) { return !variant.of_this_shard; });
   settings.limit = limit_for(flags, settings, variants);
   settings.how_to_lift_limit = "--force measures it anyway";
@@ -304,6 +327,7 @@ ExitCode compare_variants(const RunFlags& flags, ComparisonSettings settings) {
     throw Interrupted(interrupted.signal,
                       interrupted.what_remains + keep_partial(output, interrupted.partial));
   }
+  add_refused(settings.variants, refused, report);
   // The report lists the points of all shards, if there are several shards.
   if (settings.variants.shard.count > 1) report.planned = planned;
   show(
@@ -327,7 +351,8 @@ ExitCode run_points(const RunFlags& flags) {
   require_dry_for_card(flags.device, flags.card);
   if (flags.device == "cuda-dry") continue_on_dry_device(flags.command, flags.card);
   prepare_children();
-  ComparisonSettings settings = settings_of(flags);
+  std::vector<RefusedPolicy> refused;
+  ComparisonSettings settings = settings_of(flags, refused);
   const VariantSettings& variants = settings.variants;
   const std::optional<RankPlace> place =
       variants.pretended_rank ? std::nullopt
@@ -335,7 +360,7 @@ ExitCode run_points(const RunFlags& flags) {
   choose_threads(flags, place, settings.variants);
   return work_on_ranks(place, [&](RankProcesses* ranks) {
     settings.children.ranks = ranks;
-    return compare_variants(flags, settings);
+    return compare_variants(flags, settings, refused);
   });
 }
 

@@ -18,6 +18,7 @@ using table::Grid;
 using table::kNotMeasured;
 
 constexpr const char* kFits = "fits";
+constexpr std::size_t kNumColumns = 9;
 
 std::string schedule_cell(const PredictedStep& step) {
   return step.has_regions ? std::string(to_string(step.schedule)) : kNotMeasured;
@@ -31,6 +32,11 @@ std::string forward_and_again(const PredictedStep& step, OpClass op_class) {
 }
 
 table::Row row_of(const PredictedStep& step) {
+  if (!step.refused.empty()) {
+    table::Row row{{step.policy, kNotMeasured, "refused"}, step.refused};
+    row.cells.resize(kNumColumns, kNotMeasured);
+    return row;
+  }
   const MemoryRecord& memory = step.memory;
   const bool is_bound = !memory.predicted_peak_note.empty();
   std::vector<std::string> details;
@@ -137,6 +143,7 @@ std::string traffic_to_text(const std::vector<PredictedStep>& steps, const Profi
     }
   }
   for (const PredictedStep& step : steps) {
+    if (!step.refused.empty()) continue;
     table::Row row{{step.policy, schedule_cell(step)}, ""};
     for (const CollectiveKind kind : kinds) row.cells.push_back(issued_cell(step.traffic, kind));
     if (!kinds.empty()) row.cells.push_back(format_bytes(sent_in(step.traffic)));

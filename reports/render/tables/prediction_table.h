@@ -24,6 +24,7 @@ struct PredictedStep {
   MemoryRecord memory;
   Traffic traffic;
   std::optional<StepRange> range;  // present if times are known
+  std::string refused;             // why the model cannot have the policy; empty: it can
   std::optional<bool> fits;        // present if the memory of a card is known
 };
 

@@ -192,6 +192,25 @@ TEST_CASE("a plan from a file that duplicates a policy or another file is listed
   CHECK(names("--policy 'nth_last(1)' --plan " + full) == "nth_last(1) full ");
 }
 
+TEST_CASE("a refused mode is a row, and the other modes are predicted") {
+  const std::string predict = "predict --model wan_small --policy ";
+  const Outcome table = rematch(predict + "none,fastvideo:ops,titan:SelectiveAC,full");
+  CHECK(table.code == 5);
+  CHECK_THAT(with_single_spaces(table.out), Catch::Contains("fastvideo:ops - refused ") &&
+                                                Catch::Contains("titan:SelectiveAC - refused ") &&
+                                                Catch::Contains("ops_block") &&
+                                                Catch::Contains("full on_demand "));
+  const Outcome json = rematch(predict + "none,fastvideo:ops --json");
+  const Json steps = Json::parse(json.out);
+  CHECK(steps[0]["status"] == "ok");
+  CHECK(steps[0]["model"] == "wan_small");
+  CHECK(steps[0]["dtype"] == "float32");
+  CHECK(steps[0]["dimensions"]["tokens"] == 128);
+  CHECK(steps[1]["status"] == "refused");
+  check_usage_error(predict + "fastvideo:ops", "ops_block does what was intended");
+  check_usage_error(predict + "none,fastvideo:opss", "did you mean 'fastvideo:ops'?");
+}
+
 // FastVideo recomputes whole regions. Under on_demand the same plan peaks 4 GiB lower.
 TEST_CASE("predict gives a mode of another system that system's schedule") {
   const std::string predict =

@@ -94,6 +94,28 @@ TEST_CASE("a run replaces no report of another model") {
       "is of model llama_small, and this command writes one of wan_small");
 }
 
+TEST_CASE("a refused mode is a point of the report, and the run goes on") {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("report.json");
+  const Outcome outcome = rematch(
+      "run --model wan_small --layers 2 --policy none,fastvideo:ops,full --steps 1 "
+      "--rounds 0 -o " +
+      file);
+  CHECK(outcome.code == 5);
+  CHECK_THAT(outcome.out, Catch::Contains("refused: ") && Catch::Contains("ops_block does"));
+  const Json points = read_json_file(file)["points"];
+  REQUIRE(points.size() == 3);
+  CHECK(points[0]["status"] == "ok");
+  CHECK(points[1]["status"] == "ok");
+  CHECK(points[2]["policy"] == "fastvideo:ops");
+  CHECK(points[2]["status"] == "refused");
+  CHECK(rematch("validate " + file).code == 0);
+  CHECK(rematch("render " + file + " -o " + scratch.file("page.html")).code == 0);
+  CHECK(rematch("compare " + file + " " + file).code == 0);
+  check_usage_error("run --model wan_small --layers 2 --policy none,fastvideo:ops --steps 1",
+                    "ops_block does what was intended");
+}
+
 TEST_CASE("a mode of another system runs under that system's schedule") {
   const Outcome outcome = rematch(
       "run --model llama_small --layers 2 --policy none,full,titan:full --steps 1 --rounds 0 "
