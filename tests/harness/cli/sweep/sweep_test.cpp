@@ -82,7 +82,7 @@ TEST_CASE("an unusable sweep file is refused in one line with the file and the p
   check_usage_error("sweep plan " + scratch.file("none.json") + folder, "none.json");
   check_usage_error("sweep plan " + write_sweep(scratch) + folder + " --card h10",
                     "unknown device");
-  check_usage_error("sweep", "needs a verb");
+  check_usage_error("sweep", "needs a subcommand");
   check_usage_error("sweep pln", "unknown subcommand 'pln'; did you mean 'plan'?");
   check_usage_error("sweep plan a b c", "too many for sweep plan");
 }
