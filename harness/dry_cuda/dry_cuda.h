@@ -34,7 +34,7 @@ struct DryCudaRecord {
   uint64_t thread;        // launching thread, numbered from 0 in the order of first launches
   uint64_t start_ns;      // time on a clock on which each record takes 1000 ns; never 0
   uint64_t end_ns;
-  uint32_t correlation;  // position among all records, including those that were not kept
+  uint32_t correlation;  // position among all records, including records that were not kept
 };
 
 // Records are kept only after the first call of dry_cuda_reset(). Each call discards the earlier
@@ -49,7 +49,7 @@ uint64_t dry_cuda_synchronizations(void);
 // The time at which all recorded work has ended.
 uint64_t dry_cuda_clock_ns(void);
 
-// Device memory in use, including that of contexts, rounded as the driver rounds it.
+// Device memory in use, including the memory of contexts, rounded as the driver rounds it.
 uint64_t dry_cuda_allocated_bytes(int device);
 uint64_t dry_cuda_peak_bytes(int device);
 

@@ -50,7 +50,7 @@ class OpMode {
                    torch::jit::Stack* stack, std::size_t depth) = 0;
 };
 
-// Passes an op on to the next outer mode or, if there is none, to the op's kernel.
+// Passes an op on to the next outer mode or, if there is no such mode, to the op's kernel.
 void call_next(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
                std::size_t depth);
 
@@ -162,8 +162,8 @@ class OpObserverGuard {
   c10::impl::IncludeDispatchKeyGuard key_on_;
 };
 
-// While this guard lives, the ops of the thread belong to the region. Notifies the observer, if
-// there is one.
+// While this guard lives, the ops of the thread belong to the region. Notifies the observer, if an
+// observer is installed.
 class ObservedRegion {
  public:
   ObservedRegion(const std::string& region, Phase phase);
@@ -175,7 +175,7 @@ class ObservedRegion {
   OpObserver* told_;
 };
 
-// Notifies the observer, if there is one, that `value` is on the device again.
+// Notifies the observer, if an observer is installed, that `value` is on the device again.
 void tell_brought_back(const at::Tensor& value);
 
 // Runs a recorded op below autograd, where no mode sees it, and reports it to the observer as a

@@ -1,5 +1,5 @@
-// Recomputed ops whose results differ from those in forward. A Checkpoint collects such ops if its
-// recordings compare results: see Verify (recording.h).
+// Recomputed ops whose results differ from the results in forward. A Checkpoint collects such ops
+// if its recordings compare results: see Verify (recording.h).
 #pragma once
 
 #include <ATen/core/stack.h>

@@ -84,17 +84,16 @@ enum class OutsideCheck : std::uint8_t {
 // first shape. While other shapes have had the same ops since then, the region keeps every value
 // that one of these shapes keeps. Once the ops determine the shape, the region drops the other
 // values. After that, ops are compared with one shape only. If an op differs, the region switches
-// to another shape that has had all ops of the region so far. Values that this shape keeps and the
-// region did not keep are recomputed. So bytes and counts are those of the shape that ran, unless
-// the shape changes after the point where the ops determined it.
+// to another shape that has had all ops of the region so far. Values that the new shape keeps and
+// the region did not keep are recomputed. Bytes and counts therefore equal those of the shape that
+// ran, unless the shape changes after the ops determined it.
 //
-// Note [Leaving the plan]
-// A pass that runs the ops of no shape leaves its plan and continues. Its ops are aligned with the
-// planned ops. Planned ops are treated as planned, extra ops are recomputed, and extra collectives
-// are kept, because other ranks may not run them. Backward recomputes from the record, which does
-// not depend on the plan, so bits are those of the step without the plan. Leaving the plan costs
-// memory or recomputation. Such a pass ignores the plan's order of recomputation and its offloaded
-// inputs.
+// Note [Leaving the plan] A pass that runs the ops of no shape leaves its plan and continues. Its
+// ops are aligned with the planned ops. Planned ops are treated as planned, extra ops are
+// recomputed, and extra collectives are kept, because other ranks may not run them. Backward
+// recomputes from the record, which does not depend on the plan, so the bits equal those of the
+// step without the plan. Leaving the plan costs memory or recomputation. Such a pass ignores the
+// plan's order of recomputation and its offloaded inputs.
 enum class OnMismatch : std::uint8_t {
   kFollow,         // layers may depart from the plan; warns once for each region type (TORCH_WARN)
   kFollowQuietly,  // layers may depart from the plan; the caller reports Checkpoint::departures()
@@ -116,13 +115,13 @@ struct Departures {
   Bytes kept_beyond_plan;        // maximum over all passes
 };
 
-// Whether a step hashes the results of ops, and compares the hashes of recomputed ops with those of
-// forward. For debugging only, because the step waits for the device after each op.
+// Whether a step hashes the results of ops, and compares the hashes of recomputed ops with the
+// hashes in forward. For debugging only, because the step waits for the device after each op.
 enum class Verify : std::uint8_t { kNothing, kRecomputedOps };
 
-// The first recomputed op of a region whose results differ from those in forward. Possible reasons:
-// the op has state or random numbers that the record does not see, or a kernel changed the op's
-// input and the engine did not see this write.
+// The first recomputed op of a region whose results differ from the results in forward. Possible
+// reasons: the op has state or random numbers that the record does not see, or a kernel changed the
+// op's input and the engine did not see this write.
 struct RecomputeDifference {
   std::string region;
   std::string op;

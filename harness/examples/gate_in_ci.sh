@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Usage: harness/examples/gate_in_ci.sh [FOLDER]
 #
-# A CI step that fails if checkpointing changes a bit, recomputes different ops than promised, or
-# needs too much memory. Reports and a page go to FOLDER (default: results). The exit code is that of the
-# first step that failed: 3 for a failed check, 4 if a check could not decide.
-# scripts/ci_gate_example is the larger version: CPU and GPU, a base report, and jobs for GitHub and
-# GitLab.
+# A CI step that fails if checkpointing changes a bit, recomputes different ops than promised, or needs too much memory.
+# Reports and a page go to FOLDER (default: results). The exit code is the code of the first step that failed: 3 for a
+# failed check, 4 if a check could not decide. scripts/ci_gate_example is the larger version: CPU and GPU, a base
+# report, and jobs for GitHub and GitLab.
 set -euo pipefail
 folder=${1:-results}
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -46,7 +46,7 @@ inline constexpr std::uint64_t kBatchOfStep = ~std::uint64_t{0};
 // Stands for an op call's number while a plan's copies between device and host are started.
 inline constexpr std::uint64_t kOffloadOfPlan = kBatchOfStep - 1;
 
-// Links a launching call to the op call that was the innermost one of its thread at the time.
+// Links a launching call to the innermost op call of its thread at that time.
 struct LaunchLink {
   std::uint32_t correlation = 0;
   std::uint64_t op_call = 0;  // 1 + index of the op call, kBatchOfStep or kOffloadOfPlan

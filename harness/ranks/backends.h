@@ -42,7 +42,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, Glo
 
 // Makes a backend that works without other ranks. The backend fills outputs from this rank's
 // inputs: gather repeats them, scatter takes the first part, and reduce, exchange and broadcast
-// copy. Bytes equal those of real ranks. Values are finite but wrong.
+// copy. Bytes equal the bytes of real ranks. Values are finite but wrong.
 c10::intrusive_ptr<c10d::Backend> make_pretended_backend(int rank, int size);
 
 }  // namespace rematch

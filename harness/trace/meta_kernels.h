@@ -1,6 +1,6 @@
 // Meta kernels that C++ LibTorch lacks, because PyTorch registers them from Python. With these
 // kernels the models, their backward and the fused optimizer run on the meta device. Shapes and
-// strides are those of the CPU kernels.
+// strides equal those of the CPU kernels.
 #pragma once
 
 namespace rematch {

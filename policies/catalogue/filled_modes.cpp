@@ -84,8 +84,8 @@ std::optional<Plan> plan_of(const std::string& spelling, const Resolver& resolve
   return std::nullopt;
 }
 
-// Returns all lists of the names that mean something in this model: "[a]", "[b]", "[a,b]". If there
-// are too many names, returns the lists of one name, and the list of all.
+// Returns all lists of names that apply to this model: "[a]", "[b]", "[a,b]". If there are too many
+// names, returns only the lists of a single name and the list of all names.
 std::vector<std::string> lists_of(std::string_view policy, const Trace& trace,
                                   const Resolver& resolver) {
   std::vector<std::string> names;

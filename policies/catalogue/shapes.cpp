@@ -75,7 +75,7 @@ Policy keep_all() {
   return policy;
 }
 
-// Returns the layer that contains a scope, if there is one.
+// Returns the layer that contains a scope, if any layer does.
 std::vector<int> layers_around(const Trace& trace, std::optional<ScopeId> scope) {
   for (; scope; scope = trace.scopes[*scope].parent) {
     for (const TracedBlock& block : trace.blocks) {

@@ -97,7 +97,7 @@ std::span<const SystemEntry> system_entries();
 // Returns the systems that have a mode for this catalogue policy, in the table's order.
 std::vector<std::string_view> systems_with(std::string_view policy_name);
 
-// Returns whether a policy's spelling is that of another training system's mode: "titan:full",
+// Returns whether a policy has the spelling of another training system's mode: "titan:full",
 // "remat_minimal", or one of these inside another policy, "offload_inputs(remat_minimal)".
 bool is_mode_of_system(std::string_view policy);
 

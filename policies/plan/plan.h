@@ -137,8 +137,8 @@ std::size_t num_types(const Plan& plan);
 // Returns each shape as a separate plan.
 std::vector<Plan> plans_of_shapes(const Plan& plan);
 
-// Returns, as a separate plan, the shape that was made for the trace. If no shape was, returns the
-// first one.
+// Returns, as a separate plan, the shape that was made for the trace. If no shape was made for it,
+// returns the first shape.
 Plan plan_of_trace(const Plan& plan, std::string_view trace_sha256);
 
 // Returns whether the result of this op can be moved to the host. The result of a collective is

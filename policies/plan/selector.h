@@ -18,9 +18,9 @@
 // that storage, directly or through views. Views and in-place writes are not results.
 //
 // The character `*` in a pattern matches any run of characters. A scope that matches includes
-// everything below it, so a matching scope inside another one is not an instance of its own.
-// Without a pattern, every top-level scope is an instance: `matmul#2` is the second matmul of each
-// block.
+// everything below it, so a matching scope inside another matching scope is not a separate
+// instance. Without a pattern, every top-level scope is an instance: `matmul#2` is the second
+// matmul of each block.
 #pragma once
 
 #include <optional>

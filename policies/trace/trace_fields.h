@@ -70,8 +70,8 @@ void visit_fields(Pack& pack, Visit visit) {
   visit({"dropped_at", kLater | kOmitIfEmpty}, pack.dropped_at);
 }
 
-// Lists all fields except those of storages. A file stores these as two columns: "storage_bytes"
-// and "storage_freed_at".
+// Lists all fields except the fields of storages. A file stores storages as two columns:
+// "storage_bytes" and "storage_freed_at".
 template <RecordOf<SpanType> Type, class Visit>
 void visit_fields(Type& type, Visit visit) {
   visit("ops", type.ops);
@@ -129,7 +129,7 @@ void visit_fields(Collective& collective, Visit visit) {
   visit("collective_bytes", collective.bytes);
 }
 
-// Lists all fields except those that a file holds in spans.
+// Lists all fields except the fields that a file holds in spans.
 template <RecordOf<Trace> ATrace, class Visit>
 void visit_fields(ATrace& trace, Visit visit) {
   visit("model", trace.model);

@@ -15,7 +15,7 @@
 namespace rematch {
 namespace {
 
-constexpr double kSameClock = 0.05;  // differences of boost clocks are smaller
+constexpr double kSameClock = 0.05;  // boost clocks of one card differ by less than this ratio
 
 bool is_clock(const std::string& name) {
   return name == "sm_clock_mhz" || name == "memory_clock_mhz";

@@ -107,10 +107,10 @@ void visit_fields(Rank& rank, Visit visit) {
 }
 
 // The ranks of a point that ran on several ranks, or that simulates one of several ranks. The
-// point's other figures are those of the worst rank. Bits are compared on every rank. Collectives
-// are counted per rank over the counted steps, by kind: "all_reduce", "all_gather",
-// "reduce_scatter", "all_to_all", "broadcast". The bytes of a collective are the larger of its
-// input and its output on the rank.
+// point's other figures come from the worst rank. Bits are compared on every rank. Collectives are
+// counted per rank over the counted steps, by kind: "all_reduce", "all_gather", "reduce_scatter",
+// "all_to_all", "broadcast". The bytes of a collective are the larger of its input and its output
+// on the rank.
 struct RanksRecord {
   using Counts = std::array<std::map<std::string, std::int64_t>, kNumPhases>;
   int counted_steps = 0;

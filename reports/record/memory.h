@@ -107,8 +107,9 @@ struct MemoryRecord {
   bool operator==(const MemoryRecord&) const = default;
 };
 
-// Returns the peak that a prediction refers to. On CUDA that is the bytes that tensors request,
-// without libraries' workspaces. Other devices allocate nothing else, so it is the allocated bytes.
+// Returns the peak that a prediction refers to. On CUDA, this peak counts the bytes that tensors
+// request, without libraries' workspaces. On other devices, tensors are the only allocations, so
+// the allocated bytes count.
 inline std::optional<Bytes> peak_of_tensors(const MemoryRecord& memory) {
   if (!memory.workspace || !memory.peak_requested) return memory.peak_allocated;
   return *memory.peak_requested - *memory.workspace;

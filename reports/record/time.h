@@ -22,7 +22,7 @@ namespace rematch {
 struct StepRatioRecord {
   std::string reference;  // the reference's policy, such as "none"
   double ratio = 1;
-  std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if there is one round
+  std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if only one round ran
   std::string verdict;
   bool operator==(const StepRatioRecord&) const = default;
 };
@@ -40,7 +40,7 @@ void visit_fields(Ratio& ratio, Visit visit) {
 // cannot be trusted.
 struct ControlRecord {
   double ratio = 1;
-  std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if there is one round
+  std::optional<std::array<double, 2>> interval;  // 95 % interval; absent if only one round ran
   bool operator==(const ControlRecord&) const = default;
 };
 

@@ -45,7 +45,7 @@ std::vector<PolicyComparison> compare_policies(const Report& report);
 // Ranks baselines first, then the front, then the rest.
 int rank_of(const ComparedPoint& compared);
 
-// Returns at most `limit` points, those with the lowest rank, in the order of `points`.
+// Returns the `limit` points with the lowest rank, in the order of `points`.
 std::vector<ComparedPoint> most_telling(const std::vector<ComparedPoint>& points,
                                         std::size_t limit);
 

@@ -81,7 +81,7 @@ class Precompiled:
         return next((number for number, headers in enumerate(COMMON) if included.issuperset(headers)), None)
 
     def start_of(self, name):
-        """Returns the compiler flags that include that set first."""
+        """Returns the compiler flags that include the header's set first."""
         number = self.number_of(name)
         if number is None:
             return []

@@ -170,7 +170,8 @@ class Execution:
             self.fail(f"refusal: of {policy}: {done.err.strip()}")
 
     def without_refused(self, policies, done):
-        """Returns the policies that the tool accepts on their own. If a policy is listed twice, drops the last one."""
+        """Returns the policies that the tool accepts on their own. If a policy is listed twice, drops the later
+        entry."""
         if "is listed twice" in done.err:
             return policies[:-1]
         left = []

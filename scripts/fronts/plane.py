@@ -2,7 +2,8 @@
 
 import dataclasses
 
-# Two plans count as equally fast within this fraction, because the times of almost free ops add up to it.
+# Two plans count as equally fast if their times differ by less than this fraction. The times of almost free ops add up
+# to about as much.
 SAME_TIME = 1e-4
 
 

@@ -53,7 +53,7 @@ def pack(file, build, dry_results, open_list):
 
 
 def build(folder):
-    """Builds everything that is packed. Returns why that failed, or None."""
+    """Builds everything that is packed. Returns the reason if a build failed, else None."""
     targets = list(DRY_PROGRAMS.values())
     if (folder / PACKAGE_LIBRARY).exists():
         targets.append(PACKAGE_LIBRARY)

@@ -16,7 +16,7 @@ RESULTS = ROOT / "reports/results/gpu"
 CUDA_BUILD = ROOT / "build/cuda"
 DEV_BUILD = ROOT / "build/dev"
 SECONDS_TO_WRITE = 10
-# In a folder of carried programs: the release of LibTorch that they were built for, such as 2.11.
+# The file that names the release of LibTorch, such as 2.11, for which carried programs were built.
 RELEASE_FILE = "torch_release.txt"
 
 # Paths of the built programs: in preset cuda, and in preset dev those for the dry device.
@@ -146,7 +146,7 @@ class Machine:
         return merged
 
     def card(self):
-        """Returns (name, UUID). Both are None if the device cannot be asked."""
+        """Returns (name, UUID). Both are None if the device cannot be queried."""
         if self.card_found is None:
             self.card_found = self.ask_card()
         return self.card_found

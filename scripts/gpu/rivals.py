@@ -1,5 +1,5 @@
-"""Judges a file of pytorch_steps.py: compares our steps and peaks with those of PyTorch eager and torch.compile. Uses
-no device, clock or file."""
+"""Judges a file of pytorch_steps.py: compares our steps and peaks with the steps and peaks of PyTorch eager and
+torch.compile. Uses no device, clock or file."""
 
 import math
 import statistics
@@ -64,7 +64,8 @@ def mebibytes(count):
 
 
 def describe_rival(rival):
-    """Returns a sentence if the rival did not end ok, or how long compiling took."""
+    """Returns a sentence that says why the rival failed, or how long compiling took. Returns None for an eager rival
+    that ended ok."""
     name, compiled = f"{NAMES[rival['variant']]}, {rival['policy']}", rival.get("compile") or {}
     if rival["status"] != "ok":
         return f"{name}: {rival['status'].replace('_', ' ')}: {rival['reason']}"

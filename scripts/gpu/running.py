@@ -207,8 +207,8 @@ class Run:
         return merged
 
     def run_in_time(self, words, environment, seconds):
-        """Returns (exit code, or None if it took too long; output). Processes that the command started are ended
-        too."""
+        """Returns the exit code, or None if the command took too long, and the output. Processes that the command
+        started are ended too."""
         process = subprocess.Popen(words, cwd=ROOT, env=environment, text=True, errors="replace",
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.processes.add(process)

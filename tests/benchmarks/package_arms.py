@@ -85,7 +85,7 @@ def keep_region(torch_remat, layer, path):
 
 
 def use_package(model, ids, level, schedule):
-    """Returns how to record a forward pass."""
+    """Returns a function whose result is a context manager around a forward pass."""
     import rematch
 
     engine = rematch.Checkpoint(plan_of(model, ids, level), schedule)

@@ -107,7 +107,7 @@ TEMPLATE_TEST_CASE("the CUDA kernels of silu_mul compute its values", "", float,
   }
 }
 
-// Two batches of three tokens. x's heads are two head widths apart, like those of a packed
+// Two batches of three tokens. x's heads are two head widths apart, like the heads of a packed
 // projection.
 TEMPLATE_TEST_CASE("the CUDA kernel of rope rotates each pair", "", float, double, __nv_bfloat16) {
   using Sum = typename Type<TestType>::Sum;

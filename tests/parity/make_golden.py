@@ -41,7 +41,7 @@ VIEWS = (
 )
 THREADS = 1  # the number of threads changes the bits of sums
 
-# The presets of models/preset/preset.cpp. parity_test checks that both agree.
+# The presets of models/preset/preset.cpp. parity_test checks that these copies agree with them.
 MODELS = {
     "llama_small": (
         Llama,

@@ -1,4 +1,5 @@
-"""scripts/test_python runs every test of the package, names those that are skipped, and fails if any test failed."""
+"""scripts/test_python runs every test of the package, names the tests that are skipped, and fails if any test
+failed."""
 
 import os
 import pathlib

@@ -21,7 +21,7 @@ class Dice {
 };
 
 // Runs random ops over a pool of values. The first value of the pool is the span's input, and the
-// last one its result.
+// last value its result.
 class Span {
  public:
   Span(TraceBuilder& build, std::uint32_t seed, ValueId input, const RandomTraceOptions& options)

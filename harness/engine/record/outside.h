@@ -53,7 +53,7 @@ const char* change_of(const OutsideTensor& then, const at::Tensor& held, Outside
 // A hash of the tensor's elements, on any device; 0 for tensors without storage.
 std::uint64_t hash_of(const at::Tensor& tensor);
 
-// The tensor's in-place version; 0 for inference tensors, which have none.
+// The tensor's in-place version; 0 for inference tensors, which have no version.
 std::uint32_t version_of(const at::Tensor& tensor);
 
 // The storage of a sparse tensor's values. A sparse tensor shares this storage with the tensor that

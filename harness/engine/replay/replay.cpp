@@ -67,7 +67,7 @@ void Replay::hold_kept_values() {
   }
 }
 
-// Takes over the kept values, and frees those that the replay does not need.
+// Takes over the kept values, and frees the values that the replay does not need.
 void Replay::adopt_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     const auto value = static_cast<std::int32_t>(id);

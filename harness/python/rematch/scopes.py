@@ -90,7 +90,7 @@ class BlockScopes:
     def _hook(self, module: torch.nn.Module, scope: Scope, is_block: bool) -> None:
         self._scope = scope
         self.group.module_of[scope.whole] = module
-        # The hooks run inside those of FSDP: after its gather, and before its free.
+        # The hooks run inside FSDP's hooks: after FSDP's gather, and before it frees parameters.
         self._handles.append(module.register_forward_pre_hook(scope.enter))
         self._handles.append(module.register_forward_hook(scope.leave, prepend=True, always_call=True))
         if is_block or self._only is not None:

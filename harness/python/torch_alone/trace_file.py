@@ -30,7 +30,7 @@ def record_trace(model, step, name=None, blocks=None, dimensions=None):
 
 
 def _step(recorder):
-    """Returns one span that is the whole step. A reader splits it at the blocks."""
+    """Returns a single span that covers the whole step. A reader splits it at the blocks."""
     num_ops = len(recorder.ops)
     freed_at = [storage.freed_at for storage in recorder.tables.storages]
     span = {"ops": recorder.ops, "values": recorder.tables.values,

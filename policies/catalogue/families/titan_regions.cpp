@@ -1,11 +1,11 @@
 // torchtitan's policies on torch_remat: ActivationRematConfig and its two presets.
 //
-// Note [Regions of torchtitan] torchtitan's models declare regions by name, and a config saves
-// those that match a pattern. Every linear is a region, `NAME.linear`, and so is every attention
-// kernel. Norms, rotary embedding and activations are not declared, so recompute always runs them.
-// Selection of experts is always saved. The adds that end a block are also saved regions: recompute
-// skips them and keeps nothing for them. Early stop does the same here. Source: torchtitan,
-// docs/remat.md of 03d9819f and distributed/activation_checkpoint.py beside it.
+// Note [Regions of torchtitan] torchtitan's models declare regions by name, and a config saves the
+// regions whose names match a pattern. Every linear is a region, `NAME.linear`, and so is every
+// attention kernel. Norms, rotary embedding and activations are not declared, so recompute always
+// runs them. Selection of experts is always saved. The adds that end a block are also saved
+// regions: recompute skips them and keeps nothing for them. Early stop does the same here. Source:
+// torchtitan, docs/remat.md of 03d9819f and distributed/activation_checkpoint.py beside it.
 #include <algorithm>
 
 #include "policies/base/rejected.h"

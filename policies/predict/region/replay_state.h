@@ -64,12 +64,12 @@ class ReplayState {
   ReplayState& operator=(const ReplayState&) = delete;
 
   // plan_closure() plans the ops that the live slots depend on. plan_prefix() plans all ops below
-  // `stop`, except those whose results are kept, and those of `skipped` that nothing needs. Both
-  // release kept values that nothing needs.
+  // `stop`, except ops whose results are kept and ops of `skipped` that nothing needs. Both
+  // functions release kept values that nothing needs.
   void plan_closure(const std::vector<int>& slots);
   void plan_prefix(const std::vector<int>& slots, int stop, const std::vector<int>& skipped);
 
-  // Return the planned ops that have not run, in order: all of them, or only those that a slot
+  // Return the planned ops that have not run, in order: all of them, or only the ops that a slot
   // needs. Each call invalidates the list that the previous call returned.
   const std::vector<int>& missing() { return planner_.list_planned(); }
   const std::vector<int>& missing(int slot) {

@@ -123,7 +123,7 @@ class StepSimulator::Run {
     }
   }
 
-  // Opens the region that starts at this op, if there is one. From this op on, the region holds its
+  // Opens the region that starts at this op, if any does. From this op on, the region holds its
   // inputs. It holds a kept storage from the op that makes the storage.
   void open_region(OpId op) {
     if (next_region_ >= regions_.size()) return;

@@ -70,7 +70,7 @@ struct StepHost {
 struct StepPrediction {
   Bytes before;  // bytes of parameters, constants and optimizer state
   Bytes after_forward;
-  // boundary with the most bytes; the first one if several are equal
+  // boundary with the most bytes; the first boundary if several are equal
   StepBoundary peak;
   std::array<Bytes, kNumPhases> peak_by_phase;  // 0: no op ran in the phase
   StepHost host;

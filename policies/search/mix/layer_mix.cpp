@@ -146,7 +146,7 @@ void prepend(const MixJob& job, const MixLabels& rest, const Take& take) {
   for (auto label = first_above; label != rest.end(); ++label) take(label->peak + job.held, label);
 }
 
-// Prepends one job to the labels `rest`. Adds the resulting labels to `passed`, except those that
+// Prepends one job to the labels `rest`. Adds the resulting labels to `passed`, except labels that
 // the sieve rejects.
 void sift(const MixJob& job, const MixLabels& rest, const Sieve& sieve, Runs& passed) {
   passed.begin_run();

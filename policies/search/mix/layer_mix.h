@@ -25,7 +25,7 @@ struct LayerOption {
   std::chrono::nanoseconds time{};  // time in addition to a step that keeps everything
   int num_layers = 1;
   // The index of each covered layer's list of options. Empty: all covered layers have the list of
-  // the first one.
+  // the first layer.
   std::vector<int> covers;
   // For these three members, see Note [What a mix has on the host].
   Bytes offloaded;  // bytes that are part of the transients, but not of `held`
@@ -59,7 +59,7 @@ struct MixProblem {
   // Bytes that later layers have allocated when a layer's backward starts, indexed by layer. Empty:
   // gradients are always alive, so they do not count.
   std::vector<Bytes> gradients;
-  Bytes head;   // bytes between forward and backward, in addition to those that layers hold
+  Bytes head;   // bytes between forward and backward, in addition to the bytes that layers hold
   Bytes floor;  // lowest possible peak of the step, for any options
 };
 
@@ -89,9 +89,9 @@ MixFront mix_layers(const MixProblem& problem, std::size_t max_labels = kMaxMixL
 std::optional<Bytes> peak_of_mix(const MixProblem& problem, const std::vector<int>& mix);
 
 // A corner of the lower bound, which gives for each peak a time that no mix can beat. The bound
-// treats options as divisible. It is a convex curve through its corners and flat after the last
-// one. No mix has a peak below the first corner. The bound assumes that offloaded values are on the
-// device only during their own layer's backward.
+// treats options as divisible. The bound is a convex curve through its corners and flat after the
+// last corner. No mix has a peak below the first corner. The bound assumes that offloaded values
+// are on the device only during their own layer's backward.
 struct BoundCorner {
   double peak_bytes = 0;
   double time_ns = 0;

@@ -26,9 +26,9 @@ struct CutLabel {
 };
 
 // Drops labels that another label dominates. The other label may be slower by at most `slack`.
-// Visits labels by ascending held bytes. A label stays if its transient is lower than that of every
-// earlier label that is slower by at most `slack`. The map from times to lowest transients makes
-// this test fast.
+// Visits labels by ascending held bytes. A label stays if its transient is lower than the transient
+// of every earlier label that is slower by at most `slack`. The map from times to lowest transients
+// makes this test fast.
 void keep_undominated(std::vector<CutLabel>& labels, nanoseconds slack) {
   const auto rank = [](const CutLabel& label) {
     return std::tie(label.held, label.time, label.transient, label.num_recomputed,

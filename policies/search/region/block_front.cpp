@@ -54,7 +54,7 @@ std::chrono::nanoseconds keep_hull(std::vector<SaveSet>& sets) {
   return gap;
 }
 
-// Collects points and keeps those that no other point dominates, without duplicates.
+// Collects points and keeps the points that no other point dominates, without duplicates.
 class Archive {
  public:
   explicit Archive(std::chrono::nanoseconds slack) : slack_(slack) {}

@@ -33,7 +33,7 @@ std::vector<Span> cut(const Trace& trace, Repeats repeats) {
   };
   for (int block : blocks) {
     const TracedScope& scope = scope_of(block);
-    if (scope.first_op < done) continue;  // the block is inside another one
+    if (scope.first_op < done) continue;  // the block is inside another block
     if (openings[scope.path] > 1 && repeats == Repeats::kNoBlocks) continue;
     add(scope.first_op, std::nullopt);
     add(scope.end_op, block);

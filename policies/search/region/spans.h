@@ -86,9 +86,8 @@ struct SearchSpace {
   OptimizerModel optimizer = OptimizerModel::kAdamW;  // optimizer whose state is part of every peak
   int world = 1;     // above 1: the trace is of a whole model, and sharding.h shards it
   bool cuts = true;  // true: a block may be cut into several regions at scope boundaries
-  // If true, restricts plans to those that torch.utils.checkpoint can run on modules
-  // (policies/export). Each region is then one scope, and no region keeps a random draw before one
-  // that it repeats.
+  // If true, allows only plans that torch.utils.checkpoint can run on modules (policies/export).
+  // Each region is then one scope, and no region keeps a random draw before a draw that it repeats.
   bool whole_modules = false;
   // The maximum number of blocks in one region. Absent: 2 sqrt(all blocks), or 4 with kHull.
   std::optional<int> most_in_segment;

@@ -108,7 +108,8 @@ struct SimpleSearch::Plans {
 
   SimpleMix weighed(SimpleMix mix) const {
     const std::vector<int> chosen = choices(mix);
-    mix.peak = peak_of_mix(problem, chosen).value();  // has a value, because no rule offloads
+    // the peak is not absent, because no rule offloads
+    mix.peak = peak_of_mix(problem, chosen).value();
     mix.time = {};
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto& list = problem.lists[static_cast<std::size_t>(problem.list_of_layer[i])];

@@ -34,7 +34,7 @@ struct RuleFigures {
   std::vector<SpanOption> by_kind;
 };
 
-// Returns whether no figure of `a` is worse than that of `b`, for any kind of block.
+// Returns whether, for every kind of block, no figure of `a` is worse than the same figure of `b`.
 bool is_no_worse(const RuleFigures& a, const RuleFigures& b) {
   return std::equal(a.by_kind.begin(), a.by_kind.end(), b.by_kind.begin(),
                     [](const SpanOption& of_a, const SpanOption& of_b) {

@@ -13,9 +13,9 @@ namespace rematch {
 // all lists. The first rule keeps everything, and the second recomputes everything.
 struct SimpleRules {
   SpanOptions options;
-  // The number of rules, counted from the first, that are worth combining with others. No such rule
-  // is worse than another one in held bytes, transient and time of every kind. The remaining rules
-  // are only worth applying to all layers.
+  // The number of rules, counted from the first, that are worth combining with others. No other
+  // rule beats such a rule in held bytes, transient and time of every kind. The remaining rules are
+  // only worth applying to all layers.
   int num_paired = 0;
 };
 

@@ -232,7 +232,8 @@ Rows phase_times(const std::vector<ComparedPoint>& points) {
   };
   add_bars(chart, points, kPhaseStyles, phases_of, time_text);
   for (std::size_t index = 0; index < points.size(); ++index) {
-    const auto step = measured_step(*points[index].point);  // not the sum of the phases' medians
+    // the step's own median differs from the sum of the phases' medians
+    const auto step = measured_step(*points[index].point);
     if (step) chart.rows[index].value = format_duration(*step);
   }
   return chart;

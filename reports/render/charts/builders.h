@@ -33,7 +33,7 @@ Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& show
 // The next functions, which build bars and ratios, are defined in bars.cpp.
 
 // Shows the executed ops of a class in forward and recompute, summed over the counted steps as in a
-// profiler. A line marks the total of `none`.
+// profiler. A line marks the total of policy `none`.
 Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class);
 
 // Shows how much each holder has of the bytes at a point's peak.

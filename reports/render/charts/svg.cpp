@@ -175,7 +175,7 @@ std::string shapes_of(const Picture& picture) {
   return text;
 }
 
-// Adds one line per key above the picture, whose upper edge is at 0.
+// Adds one line per key above the picture. The picture's upper edge is at 0.
 void add_legend(const Picture& picture, Picture& whole) {
   double middle = -kLineHeight * static_cast<double>(picture.legend.size()) + kLineHeight / 3;
   for (const Key& key : picture.legend) {

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMaxOpenRows = 20;
 // On a narrow screen, longer words of a row are cut after two lines until the reader expands them.
 constexpr std::size_t kLongestWords = 100;
-constexpr std::size_t kLongestOnOneLine = 28;  // length of a cell
+// number of characters of a cell that stay on one line
+constexpr std::size_t kLongestOnOneLine = 28;
 
 std::string anchor_of(const std::string& part_anchor, std::size_t index) {
   return part_anchor + "-" + std::to_string(index);

@@ -44,7 +44,8 @@ std::string simple_to_text(const FrontRecord& record, std::size_t width, const F
 // Compares the points and baselines that were run: predicted against measured.
 table::Grid measured_grid(const Front& front);
 
-// Compares the hypervolume of the front's own points with that of each family of baselines.
+// Compares the hypervolume of the front's own points with the hypervolume of each family of
+// baselines.
 table::Grid families_grid(const FrontMeasurement& measurement);
 
 // Returns a warning if calibrated times are far from the profile's, with advice; else empty.

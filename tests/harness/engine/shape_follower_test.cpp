@@ -280,7 +280,7 @@ std::vector<Plan> plans_for(const Trace& trace) {
 }
 
 // Values that only the other shape keeps are dropped once the ops distinguish the shapes. Bytes
-// therefore equal those of a plan with one shape.
+// therefore equal the bytes of a plan with one shape.
 TEST_CASE("bytes and counts equal those of the shape that runs") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};

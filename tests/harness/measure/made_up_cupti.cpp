@@ -1,4 +1,4 @@
-// A CUPTI library that only knows its version. Tests load it like the real one.
+// A CUPTI library that only knows its version. Tests load it like the real library.
 #include <cstdint>
 
 extern "C" int cuptiGetVersion(std::uint32_t* version) {

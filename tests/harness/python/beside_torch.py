@@ -90,7 +90,7 @@ class BesideTorch(unittest.TestCase):
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()
-        gc.freeze()  # torch's many objects make later collections slow
+        gc.freeze()  # torch's many objects would make later garbage collections slow
         expected = step.run(contextlib.nullcontext)
         self.assert_equal(expected, step.run(contextlib.nullcontext))
         if torch_layers is None:

@@ -1,5 +1,5 @@
-"""Tests compiled models under a budget: measured peaks, bits, and what is refused. A measured peak is that of torch's
-allocator, between ops and inside kernels."""
+"""Tests compiled models under a budget: measured peaks, bits, and refused inputs. A measured peak is the peak of
+torch's allocator, between ops and inside kernels."""
 
 import contextlib
 import copy

@@ -252,7 +252,7 @@ class CompiledTest(unittest.TestCase):
                          [str(each.message) for each in said])
 
     def test_flex_attention_in_a_layer(self):
-        """Gradients of flex attention need a GPU, so this test demands none."""
+        """Gradients of flex attention need a GPU, so this test does not compute gradients."""
         class Attends(Layer):
             def forward(self, x):
                 heads = x.detach().reshape(2, 2, 8, 8)

@@ -1,5 +1,6 @@
-"""Tests files of `rematch export --to torch` under models of torch and transformers. Bits must be those without
-checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary that REMATCH_BINARY names."""
+"""Tests files of `rematch export --to torch` under models of torch and transformers. Bits must equal the bits without
+checkpointing, and recomputed ops and the peak must be as predicted. Needs torch and the binary that REMATCH_BINARY
+names."""
 
 import contextlib
 import importlib.util

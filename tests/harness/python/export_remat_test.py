@@ -1,4 +1,4 @@
-"""Tests files of `rematch export --to remat` under models of torch and transformers. Bits must be those without
+"""Tests files of `rematch export --to remat` under models of torch and transformers. Bits must equal the bits without
 checkpointing, and recomputed ops and the peak must be as predicted. Needs torch, torch_remat and the binary that
 REMATCH_BINARY names."""
 

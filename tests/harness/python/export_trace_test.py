@@ -180,7 +180,7 @@ class ExportTraceTest(unittest.TestCase):
             peaks = [rematch.predict(trace, rematch.resolve(trace, policy))["peak_bytes"] for trace in (real, fake)]
             self.assertEqual(*peaks, policy)
 
-    # The expected figures are those of reports/results/full_size_traces.md.
+    # The expected figures come from reports/results/full_size_traces.md.
     def test_full_size_models_are_traced_without_data(self):
         for name, package, parameter_bytes, num_layers, peak_bytes in (
                 ("llama3_8b", "transformers", 2 * 8_030_261_248, 32, 130_585_527_952),

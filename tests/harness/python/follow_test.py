@@ -1,5 +1,5 @@
-"""Tests steps that run different ops than the plan was made for. Bits must be those of the step without a plan, with one warning
-and no byte left over. The steps run on a GPU if there is one."""
+"""Tests steps that run different ops than the plan was made for. Bits must equal those of the step without a plan.
+There must be one warning, and no byte may be left over. The steps run on a GPU if there is one."""
 
 import gc
 import json

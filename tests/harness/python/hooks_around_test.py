@@ -1,5 +1,5 @@
-"""Tests the program's saved-tensor hooks around a recorded step and inside it. Loss and gradients must be those of the step
-without a plan. Memory must be that of the plan, and at most that of torch.utils.checkpoint."""
+"""Tests the program's saved-tensor hooks around a recorded step and inside it. Loss and gradients must equal those of
+the step without a plan. The step must use the plan's memory, and at most as much as torch.utils.checkpoint."""
 
 import contextlib
 import gc

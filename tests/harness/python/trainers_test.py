@@ -51,8 +51,8 @@ class LoopTest(unittest.TestCase):
         return rematch.resolve(rematch.trace(model, lambda: model(input_ids=ids, labels=ids).loss), "full")
 
     def check(self, train):
-        """`train(model, num_steps, checkpoint)` trains the model, without a plan if checkpoint is None. The peak must be at
-        most that of the training with each layer under torch.utils.checkpoint."""
+        """`train(model, num_steps, checkpoint)` trains the model, without a plan if checkpoint is None. The peak must
+        not exceed the peak of the training with each layer under torch.utils.checkpoint."""
         expected, under_torch = small_llama(), small_llama()
         train(expected, 3, None)
         with checkpointed_by_torch(under_torch.model.layers, draws=True):

@@ -20,7 +20,8 @@ namespace rematch::testing {
 namespace {
 
 constexpr const char* kLate = "late";
-// The delay is so long that the other rank would read a value before it arrives if it did not wait.
+// If the other rank did not wait, it would read a value within this delay, before the value
+// arrives.
 constexpr std::chrono::milliseconds kDelay{1};
 
 class LateForCollectives final : public OpObserver {

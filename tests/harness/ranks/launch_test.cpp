@@ -173,7 +173,7 @@ TEST_CASE("the error for a missing program names it") {
   CHECK_THAT(result.message, Contains("exit code 127: cannot start the child process"));
 }
 
-// This test needs its own process, because a signal that arrived stays noted.
+// This test needs its own process, because a process remembers a signal that has arrived.
 TEST_CASE("launcher: gets a signal", "[.rank]") {
   const InterruptGuard interrupts;
   kill(getpid(), SIGINT);

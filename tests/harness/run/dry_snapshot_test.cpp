@@ -1,4 +1,5 @@
-// The allocator's snapshot of a point: what PyTorch's viewer finds in it, read by plain Python.
+// Reads the allocator's snapshot of a point with plain Python, and checks the facts that PyTorch's
+// viewer shows.
 #include <cstdio>
 #include <memory>
 

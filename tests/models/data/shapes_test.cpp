@@ -80,8 +80,8 @@ TEST_CASE("the text describes the video") {
     for (std::int64_t right = 0; right < left; ++right) {
       const bool same_colour = batch.tensors[3][left][1].equal(batch.tensors[3][right][1]);
       const auto highest = [&](std::int64_t row) {
-        const at::Tensor video = batch.tensors[0][row];  // a shape may cover no place's centre, or
-                                                         // one
+        // a shape may cover the centre of no place, or of one place
+        const at::Tensor video = batch.tensors[0][row];
         return video.amax({1, 2, 3}) + video.amin({1, 2, 3});
       };
       CHECK(same_colour == highest(left).equal(highest(right)));

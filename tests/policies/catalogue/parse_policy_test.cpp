@@ -180,7 +180,7 @@ TEST_CASE("the error for a missing policy file gives its path") {
   CHECK_THAT(message_of("no/such/policy.json"), Catch::Contains("no/such/policy.json"));
 }
 
-// A report shows only a policy's name, and finds its reference, `none`, by name.
+// A report shows only the names of policies, and finds the reference `none` by its name.
 TEST_CASE("a policy file with the name of another policy is rejected") {
   const testing::ScratchFolder folder;
   const std::string path = folder.file("mine.json");

@@ -148,8 +148,8 @@ TEST_CASE("only the light module itself is executed again under either schedule"
     CAPTURE(schedule);
     CHECK(executed_again(trace, plan, schedule) == std::vector<std::string>{"aten::mul.Tensor"});
   }
-  // Outside the module, the region holds only what backward reads. This is less than without
-  // checkpointing; the difference is the norm's result.
+  // Outside the module, the region holds only what backward reads. The region holds less than
+  // autograd without checkpointing; the difference is the norm's result.
   for (const PlannedOp& op : plan.types.at(0).ops) CHECK_FALSE(op.dead_save);
   CHECK(held_after_forward(trace, plan_of("none", trace)).total().count -
             held_after_forward(trace, plan).total().count ==

@@ -78,7 +78,7 @@ TEST_CASE("settings that cancel each other or need another setting are refused")
       {"titan(full_recompute_save_ops=matmul)", "need memory_policy=full"},
       {"modalities:selective_op()", "needs save_ops_keys"},
       {"modalities:selective_op", "needs save_ops_keys"},
-      // In the system, this ends in an AttributeError about another variant's parameters.
+      // In the system, this setting ends in an AttributeError about another variant's parameters.
       {"modalities:selective_layer", "ac_freq=N from 1"},
       {"modalities:selective_layer(ac_freq=0)", "a whole number from 1"},
       {"modalities:selective_layer(ac_freq=two)", "a whole number from 1"},

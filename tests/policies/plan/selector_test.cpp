@@ -203,7 +203,8 @@ TEST_CASE("classes, names and scopes select the ops of a Llama") {
 
 TEST_CASE("a name without an overload means every overload, a name with one only that") {
   const Trace trace = toy_llama({.layers = 1});
-  CHECK(num_picked("aten::add", trace) == 2);  // the residual adds, not add_.Scalar
+  // the name matches the residual adds, but not add_.Scalar
+  CHECK(num_picked("aten::add", trace) == 2);
   CHECK(num_picked("aten::add.Tensor", trace) == 2);
   CHECK(num_picked("aten::add.Scalar", trace) == 0);
   CHECK(num_picked("aten::add_", trace) == 3);

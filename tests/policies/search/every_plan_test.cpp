@@ -149,7 +149,7 @@ bool is_alone_in(const Trace& trace, OpRange range, StorageId storage) {
 }
 
 // Returns the region with its inputs offloaded, with all its saves offloaded, and with both.
-// Offloads only what nothing else can hold.
+// Offloads only storages that nothing else can hold.
 std::vector<RegionType> offloading(const Trace& trace, OpRange range, const RegionType& saving,
                                    const std::vector<RegionInput>& inputs) {
   RegionType all = saving;

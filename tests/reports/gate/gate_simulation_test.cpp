@@ -193,7 +193,7 @@ TEST_CASE("T1 fails an equal candidate no more often if all of its runs are chec
   }
 }
 
-// The promise does not cover noise that is the same in all steps of a run, nor single outliers.
+// The stated rates do not cover noise that is the same in all steps of a run, nor single outliers.
 TEST_CASE("T1 fails more equal candidates if noise is constant per run or has outliers") {
   CHECK(simulate_envelope(one_number, 4, 0).failed > 0.01);
   CHECK(at_most(simulate_envelope(one_number, 4, 0).failed) <= 0.03);

@@ -112,7 +112,7 @@ def _needed(wanted: set[fx.Node]) -> set[fx.Node]:
 
 
 def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
-    """Moves all recomputed nodes of a layer to the place of the first one, in forward's order."""
+    """Moves all recomputed nodes of a layer to the place of the layer's first node, in forward's order."""
     groups: dict[Layer, list[fx.Node]] = {}
     for node in backward:
         layer = joint.layer_of.get(op_of(node)) if joint.is_forward(node) else None

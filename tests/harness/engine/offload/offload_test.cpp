@@ -242,7 +242,7 @@ TEST_CASE("random offloading plans run networks with hazards bitwise equal", "[p
   CHECK(num_moved > num_runs / 50);
 }
 
-// Runs with real tensors on the CPU. Device and host bytes must equal those of the simulator.
+// Runs with real tensors on the CPU. Device and host bytes must equal the simulator's bytes.
 TEST_CASE("models that offload hold the predicted bytes", "[property]") {
   for (const ModelCase& which :
        {ModelCase{"llama_small", {{"layers", 4}}}, ModelCase{"wan_small", {{"layers", 4}}},

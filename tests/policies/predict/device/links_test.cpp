@@ -41,8 +41,8 @@ TEST_CASE("each measured call takes the time of its slowest rank") {
   CHECK_THROWS_WITH(slowest_of({one, two}), "ranks measured links of different groups");
 }
 
-// Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward scatters as many bytes, and 4
-// KiB are summed.
+// Builds two ranks that gather [256] to [512] floats, 2 KiB. Backward scatters as many bytes. An
+// all-reduce then sums 4 KiB of gradients.
 Trace gathering() {
   testing::TraceBuilder build("gathering");
   const ValueId x = build.outside({256}, "float32", true);

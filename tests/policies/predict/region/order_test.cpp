@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/trace_builder.h"
 
-// Bytes below are those of bool tensors with as many elements.
+// The tensors below have one byte per element, because their dtype is bool.
 namespace rematch {
 namespace {
 
