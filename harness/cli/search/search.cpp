@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "harness/cli/commands.h"
@@ -302,9 +303,17 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   record.simple = find_simple(trace, profile, space, record, found);
   if (record.simple) {
     // The space of simple plans has plans that the front's lacks, so its best one may be better.
-    shown.push_back(found.judge(record.simple->point.plan));
-    record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
-    record.answer = answer_of(found, record);
+    const FrontPoint simple = found.judge(record.simple->point.plan);
+    const std::vector<FrontPoint>& points = record.front.points;
+    const bool is_better = std::any_of(points.begin(), points.end(), [&](const FrontPoint& point) {
+      return simple.figures.peak <= point.figures.peak && simple.step_time <= point.step_time &&
+             (simple.figures.peak < point.figures.peak || simple.step_time < point.step_time);
+    });
+    if (is_better) {
+      shown.push_back(simple);
+      record.front = found.front(static_cast<std::size_t>(flags.num_points), baselines, shown);
+      record.answer = answer_of(found, record);
+    }
   }
   Searched searched{std::move(record), "", {}, {}};
   if (const TrainingSystem* trainer = trainer_named(flags.target)) {
