@@ -1,5 +1,6 @@
-// The template of the Python file that runs a plan. Placeholders stand for the plan's content. The
-// CMake function rematch_embed embeds the file in the program.
+// The templates of the Python files that run a plan, and the functions that both share.
+// Placeholders stand for the plan's content. The CMake function rematch_embed embeds the files in
+// the program.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,9 @@
 #include "policies/export/python_text.h"
 
+#include <map>
+
+#include "policies/base/text.h"
+#include "policies/export/embedded.h"
 #include "policies/predict/step/counts.h"
 #include "policies/predict/step/step.h"
 #include "policies/trace/trace_op.h"
@@ -20,6 +24,12 @@ std::string in_docstring(std::string text) {
     if (character == '"' || character == '\\' || character == '\n') character = '\'';
   }
   return text;
+}
+
+std::string template_of(std::string_view name) {
+  const std::map<std::string_view, std::string_view> texts(embedded_exports().begin(),
+                                                           embedded_exports().end());
+  return filled_in(texts.at(name), "@APPLY@\n", texts.at("apply_modules"));
 }
 
 std::string predicted_text(const Trace& trace, const Plan& plan) {

@@ -15,6 +15,10 @@ std::string in_python_quotes(std::string_view text);
 // Escapes text for the file's docstring.
 std::string in_docstring(std::string text);
 
+// Returns the template of this name, with the functions that all templates share. Its other
+// placeholders remain.
+std::string template_of(std::string_view name);
+
 // Returns the entries of PREDICTED: the peaks in bytes with and without the plan, above what is
 // held before the step, and how often each op runs again. Predicts the step under whole_region even
 // if the plan was made for another schedule, because torch runs regions as a whole.

@@ -4,13 +4,11 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "policies/base/rejected.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/resolve.h"
-#include "policies/export/embedded.h"
 #include "policies/export/hidden_ops.h"
 #include "policies/export/plan_difference.h"
 #include "policies/export/python_text.h"
@@ -279,7 +277,7 @@ std::variant<std::vector<RematModule>, Rejected> remat_modules(const Trace& trac
 std::string remat_file(const Trace& trace, const Plan& plan,
                        const std::vector<RematModule>& modules, const CallPlace& place,
                        const std::string& module_name) {
-  std::string text(embedded_exports().back().second);
+  std::string text = template_of("saved_regions");
   text = filled_in(text, "@TITLE@",
                    in_docstring("The plan '" + plan.policy + "' for " + plan.model + ", " +
                                 plan.dtype + ", on torch_remat."));

@@ -18,25 +18,7 @@ MODULES = {
 PREDICTED = {
 @PREDICTED@}
 
-# Two names of one op. The first appears under a dispatch mode.
-OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
-
-
-class Mismatch(RuntimeError):
-    """The model does not have the modules that the plan was made for."""
-
-
-def find_module(model, name):
-    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
-    module = model
-    for part in name.split("."):
-        children = dict(module.named_children())
-        if part not in children and part.isdigit() and int(part) < len(children):
-            part = list(children)[int(part)]
-        if part not in children:
-            raise Mismatch(f"the plan checkpoints {name}, and the model has no such module: was it wrapped before?")
-        module = children[part]
-    return module
+@APPLY@
 
 
 def run_saved(region, is_read_again, *args, **kwargs):
@@ -47,24 +29,11 @@ def run_saved(region, is_read_again, *args, **kwargs):
     return result
 
 
-def apply(model):
-    """Checkpoints the model's modules as the plan says. Returns a function that takes it back."""
-    changed = []
-
-    def change(module, forward):
-        module.forward = forward
-        changed.append(module)
-
-    found = {name: find_module(model, name) for name in MODULES}
-    for name, module in found.items():
-        for part, is_read_again in MODULES[name].items():
-            inner = find_module(module, part)
-            region = torch_remat.region(inner.forward, part, recompute=False)
-            change(inner, functools.partial(run_saved, region, is_read_again))
-        change(module, torch_remat.checkpoint(region_name=name)(module.forward))
-
-    def undo():
-        for module in changed:
-            del module.forward
-
-    return undo
+def forwards(name, module):
+    """Returns the modules that are changed for a checkpointed module, each with its new forward."""
+    changes = []
+    for part, is_read_again in MODULES[name].items():
+        inner = find_module(module, part)
+        region = torch_remat.region(inner.forward, part, recompute=False)
+        changes.append((inner, functools.partial(run_saved, region, is_read_again)))
+    return [*changes, (module, torch_remat.checkpoint(region_name=name)(module.forward))]

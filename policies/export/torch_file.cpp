@@ -9,7 +9,6 @@
 
 #include "policies/base/id.h"
 #include "policies/base/text.h"
-#include "policies/export/embedded.h"
 #include "policies/export/hidden_ops.h"
 #include "policies/export/plan_difference.h"
 #include "policies/export/python_text.h"
@@ -219,7 +218,7 @@ std::string modules_text(const TorchRegions& regions) {
 
 std::string torch_file(const Trace& trace, const Plan& plan, const TorchRegions& regions,
                        const CallPlace& place, const std::string& module_name) {
-  std::string text(embedded_exports().front().second);
+  std::string text = template_of("checkpointed");
   text = filled_in(text, "@TITLE@",
                    in_docstring("The plan '" + plan.policy + "' for " + plan.model + ", " +
                                 plan.dtype + ", with torch.utils.checkpoint."));

@@ -56,7 +56,33 @@ OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten:
 
 
 class Mismatch(RuntimeError):
-    """The model does not run the ops that the plan was made for."""
+    """The model is not the one that the plan was made for."""
+
+
+def find_module(model, name):
+    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
+    module = model
+    for part in name.split("."):
+        children = dict(module.named_children())
+        if part not in children and part.isdigit() and int(part) < len(children):
+            part = list(children)[int(part)]
+        if part not in children:
+            raise Mismatch(f"the plan checkpoints {name}, and the model has no such module: was it wrapped before?")
+        module = children[part]
+    return module
+
+
+def apply(model):
+    """Checkpoints the model's modules as the plan says. Returns a function that takes it back."""
+    changes = [change for name in MODULES for change in forwards(name, find_module(model, name))]
+    for module, forward in changes:
+        module.forward = forward
+
+    def undo():
+        for module, _ in changes:
+            del module.forward
+
+    return undo
 
 
 def name_of(func):
@@ -92,27 +118,6 @@ def run(module_name, kind, forward, *args, **kwargs):
                           context_fn=context_fn, **kwargs)
 
 
-def find_module(model, name):
-    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
-    module = model
-    for part in name.split("."):
-        children = dict(module.named_children())
-        if part not in children and part.isdigit() and int(part) < len(children):
-            part = list(children)[int(part)]
-        if part not in children:
-            raise Mismatch(f"the plan checkpoints {name}, and the model has no such module: was it wrapped before?")
-        module = children[part]
-    return module
-
-
-def apply(model):
-    """Checkpoints the model's modules as the plan says. Returns a function that takes it back."""
-    modules = {name: find_module(model, name) for name in MODULES}
-    for name, module in modules.items():
-        module.forward = functools.partial(run, name, KINDS[MODULES[name]], module.forward)
-
-    def undo():
-        for module in modules.values():
-            del module.forward
-
-    return undo
+def forwards(name, module):
+    """Returns the modules that are changed for a checkpointed module, each with its new forward."""
+    return [(module, functools.partial(run, name, KINDS[MODULES[name]], module.forward))]

@@ -1,0 +1,32 @@
+# Two names of one op. The first appears under a dispatch mode, such as selective checkpointing.
+OTHER_NAMES = {"aten::_reshape_alias": "aten::view", "aten::add_.Tensor": "aten::add.Tensor"}
+
+
+class Mismatch(RuntimeError):
+    """The model is not the one that the plan was made for."""
+
+
+def find_module(model, name):
+    """Returns the module at this path of attribute names. In a Sequential a number is a position."""
+    module = model
+    for part in name.split("."):
+        children = dict(module.named_children())
+        if part not in children and part.isdigit() and int(part) < len(children):
+            part = list(children)[int(part)]
+        if part not in children:
+            raise Mismatch(f"the plan checkpoints {name}, and the model has no such module: was it wrapped before?")
+        module = children[part]
+    return module
+
+
+def apply(model):
+    """Checkpoints the model's modules as the plan says. Returns a function that takes it back."""
+    changes = [change for name in MODULES for change in forwards(name, find_module(model, name))]
+    for module, forward in changes:
+        module.forward = forward
+
+    def undo():
+        for module, _ in changes:
+            del module.forward
+
+    return undo
