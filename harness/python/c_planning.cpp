@@ -24,6 +24,7 @@
 #include "policies/predict/step/step.h"
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
+#include "policies/search/simple/simple_point.h"
 #include "policies/trace/profile_json.h"
 #include "policies/trace/trace_json.h"
 #include "reports/record/simulated_memory.h"
@@ -130,6 +131,9 @@ FrontRecord searched(const Trace& trace, const Json& request) {
   if (record.answer) shown.push_back(*record.answer);
   record.front =
       search.front(request.at("points").get<std::size_t>(), baselines_asked(trace, request), shown);
+  if (request.at("simple").get<bool>()) {
+    record.simple = find_simple(trace, profile, space, record, search);
+  }
   return record;
 }
 

@@ -31,6 +31,7 @@
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/measured_front.h"
+#include "policies/search/simple/simple_point.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/tables/front_table.h"
 

@@ -33,7 +33,7 @@ Step = Callable[[], torch.Tensor]
 
 def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | int = _NOT_GIVEN, free: str | int = _NOT_GIVEN,
          device: str | None = None, schedule: str = "on_demand", optimizer: str = "adamw", offload: bool = False,
-         link_rate: str | int | None = None, links: Links | None = None,
+         link_rate: str | int | None = None, links: Links | None = None, simple: bool = False,
          blocks: dict[str, list[torch.nn.Module]] | None = None) -> SearchedCheckpoint:
     """Finds the fastest plan whose peak fits the budget, runs it once, and says on stderr what it chose.
 
@@ -43,8 +43,11 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
 
     `budget` is "24GiB", or a number of bytes. The peak counts parameters, gradients, the state of `optimizer` and
     activations. Give `free` instead for the bytes that are left after parameters and the optimizer's state. `offload`,
-    `link_rate` and `links` are as for search(). Op times are measured on the model's own device, or come from the data
-    sheet of `device` ("h100"). `blocks` names the lists of layers; give the same to scopes().
+    `link_rate` and `links` are as for search(). With `simple` it takes the fastest plan of a simple form, which search()
+    describes. Such a plan runs under schedule "whole_region".
+
+    Op times are measured on the model's own device, or come from the data sheet of `device` ("h100"). `blocks` names the
+    lists of layers; give the same to scopes().
 
     The checkpoint has the searched front as `front`, and the fronts of all steps as `fronts`. Generators and buffers are
     restored. The model must have no scopes. Raises PlanError if no plan fits."""
@@ -74,19 +77,20 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
         predict(traced, resolve(traced, "none"), schedule, optimizer=optimizer)  # rejects bad names before ops are timed
         times = {"device": device} if device else {"profile": measure_profile(model, each, traced)}
         searches.append(functools.partial(search, traced, schedule=schedule, optimizer=optimizer, offload=offload,
-                                          link_rate=link_rate, links=links, **times))
+                                          link_rate=link_rate, links=links, simple=simple, **times))
     names = [""] if len(steps) == 1 else [f"step {number} of {len(steps)}: " for number in range(1, len(steps) + 1)]
     fronts = [run(**asked) for run in searches]
     limit = min(front["budget_bytes"] for front in fronts)
+    which, schedule = ("simple", "whole_region") if simple else ("answer", schedule)
     for front, name in zip(fronts, names, strict=True):
-        _require_answer(front, limit, name)
-    plan: dict[str, Any] = fronts[0]["answer"]["plan"]
+        _require_answer(front, which, limit, name)
+    plan: dict[str, Any] = fronts[0][which]["plan"]
     peaks: list[int] = []
     if len(steps) > 1:
-        plan, peaks = _plan_for_all(searches, fronts, traces, limit, schedule, optimizer)
+        plan, peaks = _plan_for_all(searches, fronts, which, traces, limit, schedule, optimizer)
     checkpoint = SearchedCheckpoint(fronts[0], plan, schedule, fronts)
     for front, name in zip(fronts, names, strict=True):
-        _say_what_was_chosen(front, name)
+        _say_what_was_chosen(front, which, name)
     if peaks:
         say(f"one plan for all steps, predicted peaks: {', '.join(size_text(peak) for peak in peaks)}")
     for each, traced, name in zip(steps, traces, names, strict=True):
@@ -125,49 +129,51 @@ def _say_which_layers(model: torch.nn.Module) -> None:
         "blocks={name: list(model.get_submodule(name).children()) for name in ['" + next(iter(passed_over)) + "']}")
 
 
-def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], traces: list[dict[str, Any]],
-                  limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
+def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
+                  traces: list[dict[str, Any]], limit: int, schedule: str, optimizer: str) -> tuple[dict[str, Any], list[int]]:
     """Returns one plan made of the answers of all fronts, and the peak of each step under it. A step may need more bytes
     than under its own plan, because a layer that another step recomputes becomes a region of this step too. Then the
     steps are searched again with lower budgets, and `fronts` holds these searches."""
     smallest = None
     for _ in range(MAX_SEARCHES_OF_A_STEP):
-        plan = combine(traces, [front["answer"]["plan"] for front in fronts])
+        plan = combine(traces, [front[which]["plan"] for front in fronts])
         peaks = [each["peak_bytes"] for each in predict(traces, plan, schedule, optimizer=optimizer)]
         excess = max(peaks) - limit
         if excess <= 0:
             return plan, peaks
         smallest = min(max(peaks), smallest or max(peaks))
         too_high = [peak > limit for peak in peaks]
-        if not _search_lower(searches, fronts, too_high, excess) and not _search_lower(
-                searches, fronts, [not is_high for is_high in too_high], excess):
+        if not _search_lower(searches, fronts, which, too_high, excess) and not _search_lower(
+                searches, fronts, which, [not is_high for is_high in too_high], excess):
             break
     raise PlanError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest one found "
                     f"needs {size_text(smallest or 0)}. Use a smaller batch, or shard the model")
 
 
-def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], chosen: list[bool],
-                  excess: int) -> bool:
+def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,
+                  chosen: list[bool], excess: int) -> bool:
     """Searches each chosen step again, for an answer whose peak is lower by the excess, or for the lowest possible
     peak. Returns whether any answer got a lower peak."""
     is_any_lower = False
     for index, run in enumerate(searches):
-        peak = fronts[index]["answer"]["predicted_peak_allocated_bytes"]
+        peak = fronts[index][which]["predicted_peak_allocated_bytes"]
         budget = max(peak - excess, fronts[index]["points"][0]["predicted_peak_allocated_bytes"])
         if chosen[index] and budget < peak:
-            fronts[index], is_any_lower = run(budget=budget), True
+            fronts[index] = run(budget=budget)
+            is_any_lower |= fronts[index][which]["predicted_peak_allocated_bytes"] < peak
     return is_any_lower
 
 
-def _require_answer(front: dict[str, Any], budget: int, name: str) -> None:
-    if front["answer"] is None:
-        lowest = front["points"][0]["predicted_peak_allocated_bytes"]
-        raise PlanError(f"{name}no plan fits into {size_text(budget)}; the smallest peak is {size_text(lowest)}. "
-                        "Use a smaller batch, or shard the model")
+def _require_answer(front: dict[str, Any], which: str, budget: int, name: str) -> None:
+    """Raises PlanError if the plan that was asked for, "answer" or "simple", does not fit."""
+    lowest = front[which] or front["points"][0]
+    if front[which] is None or lowest["predicted_peak_allocated_bytes"] > budget:
+        raise PlanError(f"{name}no {'simple ' if which == 'simple' else ''}plan fits into {size_text(budget)}; the smallest peak is "
+                        f"{size_text(lowest['predicted_peak_allocated_bytes'])}. Use a smaller batch, or shard the model")
 
 
-def _say_what_was_chosen(front: dict[str, Any], name: str) -> None:
-    answer, plain = front["answer"], front.get("none", front["nothing_recomputed"])
+def _say_what_was_chosen(front: dict[str, Any], which: str, name: str) -> None:
+    answer, plain = front[which], front.get("none", front["nothing_recomputed"])
     source = "measured" if front["time_source"] == "measured" else "of the data sheet"
     say(f"{name}{front['num_plans_found']} plans worth having, by times {source} ({front['device']}); chosen for "
         f"{size_text(front['budget_bytes'])}: {answer['saves']}")

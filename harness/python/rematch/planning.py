@@ -60,7 +60,8 @@ class Report(list[dict[str, Any]]):
 class Checkpoint:
     """A plan that is ready to run. A Checkpoint serves any number of recordings.
 
-    `plan` is a dict of schema rematch.plan, or the file of one; "front.json#3" is a point of a front. `schedule` is
+    `plan` is a dict of schema rematch.plan, or the file of one; "front.json#3" is a point of a front, and
+    "front.json#simple" its simple plan, which was made for schedule "whole_region". `schedule` is
     "on_demand", which recomputes a value when backward needs it, or "whole_region", which recomputes as
     torch.utils.checkpoint does.
 
@@ -232,6 +233,10 @@ def _read_plan(name: str) -> Any:
     points = document.get("points", []) if isinstance(document, dict) else []
     if not number and not points:
         return document
+    if number == "simple":
+        if not document.get("simple"):
+            raise ValueError(f"{path} has no simple plan; search with simple=True, or with rematch search")
+        return document["simple"]["plan"]
     if not number.isdecimal() or int(number) >= len(points):
         raise ValueError(f"{path} has {len(points)} points; name one by its number from 0: '{path}#0'")
     return points[int(number)]["plan"]
@@ -297,21 +302,21 @@ def predict(trace: dict[str, Any] | Traces, plan: dict[str, Any], schedule: str 
 def search(trace: dict[str, Any], *, device: str | None = ..., profile: dict[str, Any] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           baselines: Sequence[str] = ...) -> dict[str, Any]: ...
+           simple: bool = ..., baselines: Sequence[str] = ...) -> dict[str, Any]: ...
 
 
 @overload
 def search(trace: Traces, *, device: str | None = ..., profile: Sequence[dict[str, Any]] | None = ..., schedule: str = ...,
            optimizer: str = ..., points: int = ..., budget: str | int | None = ..., free: str | int | None = ...,
            offload: bool = ..., link_rate: str | int | None = ..., links: Links | None = ...,
-           baselines: Sequence[str] = ...) -> list[dict[str, Any]]: ...
+           simple: bool = ..., baselines: Sequence[str] = ...) -> list[dict[str, Any]]: ...
 
 
 def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
            profile: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
            schedule: str = "on_demand", optimizer: str = "adamw", points: int = 16, budget: str | int | None = None,
            free: str | int | None = None, offload: bool = False, link_rate: str | int | None = None, links: Links | None = None,
-           baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any] | list[dict[str, Any]]:
+           simple: bool = False, baselines: Sequence[str] = ("full", "attn_only", "save_mm")) -> dict[str, Any] | list[dict[str, Any]]:
     """Searches for plans. Returns the front, from the smallest peak to the fastest step, as a dict of schema
     rematch.front.
 
@@ -327,6 +332,12 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     a document of `rematch profile --links`, or its file. With `device`, the times of collectives also come from
     `links`.
 
+    With `simple` the front also has "simple", the best plan of a simple form. Its regions are whole layers or modules,
+    with one save list for all layers or for each of two groups of layers, under schedule "whole_region". It is the
+    fastest such plan that fits into the budget, or else into the device's memory, or else into the peak of the front's
+    knee. If none fits, it is the one with the lowest peak. `more_peak_bytes` and `more_step_time_ns` are its distances
+    from the front.
+
     `baselines` are policies to compare with; a policy that does not apply to the model is left out. For several traces,
     with a list of profiles or one device, returns a list of fronts, each with the same budget. combine() makes one plan
     of the fronts' answers. Raises PlanError or ValueError for an unknown name or a malformed file."""
@@ -334,7 +345,8 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
         raise ValueError("search needs one of device='h100' and profile=...")
     if points < 1:
         raise ValueError(f"points is {points}; a front has at least 1")
-    request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "baselines": list(baselines)}
+    request: dict[str, Any] = {"schedule": schedule, "optimizer": optimizer, "points": points, "simple": simple,
+                               "baselines": list(baselines)}
     if budget is not None and free is not None:
         raise ValueError("search got budget and free; give one")
     if budget is not None or free is not None:

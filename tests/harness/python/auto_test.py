@@ -20,6 +20,7 @@ rematch.count_memory()  # must run before the first tensor is made
 
 import first_step_test  # noqa: E402
 import torch  # noqa: E402
+from follow_test import PLAIN, batches, made  # noqa: E402
 from rematch import _progress  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
 from stack import Stack, batch  # noqa: E402
@@ -27,6 +28,7 @@ from stack import Stack, batch  # noqa: E402
 LIBRARY = pathlib.Path(os.environ.get("REMATCH_PYTHON_LIBRARY", "build/dev/harness/python/librematch_python.so"))
 BINARY = LIBRARY.parents[1] / "cli" / "rematch"
 NUM_STEPS = 3
+KINDS = [PLAIN, {"mask": True}]
 
 
 class AddNoise(torch.autograd.Function):
@@ -183,6 +185,66 @@ class SearchOptionsTest(Case):
         for options in ({}, {"free": "1GiB", "budget": "1GiB"}):
             with self.assertRaisesRegex(ValueError, "auto needs one of budget='24GiB' and free='16GiB'"):
                 rematch.auto(self.model, self.step, **options)
+
+
+class SimpleTest(Case):
+    """Tests the best plan of a simple form."""
+
+    def search(self, trace, **options):
+        return rematch.search(trace, device="h100", baselines=(), optimizer="none", simple=True, **options)
+
+    def test_it_stands_beside_the_front(self):
+        trace = self.trace()
+        limit = rematch.predict(trace, rematch.resolve(trace, "save_mm"), "whole_region")["peak_bytes"]
+        self.assertIsNone(rematch.search(trace, device="h100", baselines=()).get("simple"))
+        front = self.search(trace, budget=limit)
+        simple = front["simple"]
+        predicted = rematch.predict(trace, simple["plan"], "whole_region")
+        self.assertLessEqual(predicted["peak_bytes"], limit)
+        self.assertEqual(predicted["peak_bytes"], simple["predicted_peak_allocated_bytes"])
+        fastest = self.search(trace, budget=simple["predicted_peak_allocated_bytes"])["answer"]
+        self.assertEqual(fastest["predicted_step_time_ns"] + simple["more_step_time_ns"], simple["predicted_step_time_ns"])
+        found = rematch.check(self.model, self.step, rematch.Checkpoint(simple["plan"], "whole_region"))
+        self.assertTrue(found["bits_equal"])
+        self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"], simple["predicted_recomputed_ops"])
+
+    def test_its_file_and_that_of_the_command_line(self):
+        if not BINARY.exists():
+            self.skipTest("rematch is not built beside the library")
+        trace = self.trace()
+        with tempfile.TemporaryDirectory() as folder:
+            file, output = pathlib.Path(folder) / "trace.json", pathlib.Path(folder) / "front.json"
+            file.write_text(json.dumps(trace), encoding="utf-8")
+            subprocess.run([BINARY, "search", "--trace", file, "--device", "h100", "--optimizer", "none", "--simple", "--budget",
+                            "1200KiB", "-o", output], capture_output=True, check=True)
+            plan = rematch.Checkpoint(f"{output}#simple", "whole_region").plan
+            self.assertEqual(plan, self.search(trace, budget="1200KiB")["simple"]["plan"])
+            output.write_text(json.dumps(rematch.search(trace, device="h100")), encoding="utf-8")
+            with self.assertRaisesRegex(ValueError, "has no simple plan; search with simple=True"):
+                rematch.Checkpoint(f"{output}#simple")
+
+    def test_auto_runs_it(self):
+        trace = self.trace()
+        front = self.search(trace, budget="1200KiB")
+        with contextlib.redirect_stderr(io.StringIO()) as words:
+            checkpoint = rematch.auto(self.model, self.step, budget="1200KiB", device="h100", optimizer="none", simple=True)
+        self.assertEqual((checkpoint.plan, checkpoint.schedule), (front["simple"]["plan"], "whole_region"))
+        self.assertIn("ran it once: bits equal", words.getvalue())
+        self.assertIn(front["simple"]["saves"], words.getvalue())
+        lowest = self.search(trace, budget=1)["simple"]["predicted_peak_allocated_bytes"]
+        words = f"no simple plan fits into .*; the smallest peak is {lowest / 2**10:.2f} KiB"
+        with self.assertRaisesRegex(rematch.PlanError, words), contextlib.redirect_stderr(io.StringIO()):
+            rematch.auto(self.model, self.step, budget=lowest - 1, device="h100", optimizer="none", simple=True)
+
+    def test_auto_makes_one_plan_of_several_steps(self):
+        model, limit = made(KINDS), 30000
+        steps = [lambda kind=kind: model(batches()[0], kind) for kind in range(len(KINDS))]
+        with contextlib.redirect_stderr(io.StringIO()):
+            checkpoint = rematch.auto(model, steps, budget=limit, device="h100", optimizer="none", simple=True)
+        for each in rematch.predict(rematch.trace(model, steps), checkpoint.plan, "whole_region"):
+            self.assertLessEqual(each["peak_bytes"], limit)
+        for step in steps:
+            self.assertTrue(rematch.check(model, step, checkpoint)["bits_equal"])
 
 
 class AutoTest(Case):
