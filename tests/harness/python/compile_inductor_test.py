@@ -1,0 +1,45 @@
+"""Tests models that Inductor compiles for the CPU. Its kernels round differently from eager ones, so losses and gradients
+are close, not equal."""
+
+import copy
+import pickle
+import unittest
+
+import rematch
+import torch
+from stack import Stack, batch
+
+LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-6, 1e-5
+
+
+def results_of(model):
+    model.zero_grad(set_to_none=True)
+    loss = model(batch())
+    loss.backward()
+    return [loss.detach()] + [parameter.grad for parameter in model.parameters()]
+
+
+class InductorTest(unittest.TestCase):
+    def test_losses_gradients_and_recomputed_ops(self):
+        torch.manual_seed(0)
+        model = Stack(num_layers=2)
+        expected = results_of(model)
+        torch._dynamo.reset()
+        compiled = copy.deepcopy(model)
+        partitioner = rematch.partitioner("full")
+        compiled.compile(options={"custom_partitioner_fn": partitioner})
+        loss, *gradients = results_of(compiled)
+        self.assertLess(abs(float(loss - expected[0])), LOSS_TOLERANCE)
+        for gradient, reference in zip(gradients, expected[1:], strict=True):
+            self.assertLess(float((gradient - reference).norm()), GRADIENT_TOLERANCE * float(reference.norm()) + 1e-9)
+        (option,) = partitioner.chosen
+        self.assertGreater(option.num_recomputed, 0)
+
+    def test_caches_pickle_the_partitioner_by_its_hash(self):
+        full = rematch.partitioner("full")
+        self.assertIn(full.uuid().encode(), pickle.dumps(full))
+        self.assertNotEqual(pickle.dumps(full), pickle.dumps(rematch.partitioner("save_mm")))
+
+
+if __name__ == "__main__":
+    unittest.main()
