@@ -42,7 +42,7 @@ def refuse(text):
 
 
 def use_tree(has_remat):
-    """Uses what is built in the tree, unless the environment names something else."""
+    """Uses the programs built in the tree, unless the environment names others."""
     for name in ("torch", "transformers", "diffusers"):
         if importlib.util.find_spec(name) is None:
             refuse(f"{sys.executable} has no {name}: use a Python with the packages of scripts/python.txt")

@@ -65,7 +65,7 @@ std::unique_ptr<torch::autograd::SavedVariableHooks> program_hooks(
 class PackedValues {
  public:
   // Packs the values that the record keeps and may free. Call this at the end of the region, on the
-  // thread that ran forward. Throws what the program's pack throws.
+  // thread that ran forward. Rethrows exceptions of the program's pack.
   void pack(Record& record, const HookPair& pair);
 
   // Restores all packed values in the record.

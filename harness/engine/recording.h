@@ -30,8 +30,9 @@ struct StreamMismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Thrown if the engine cannot guarantee equal bits after what the model or the user did: see Note
-// [What the engine refuses]. The message names region, op and tensor, and says what to do instead.
+// Thrown if the engine cannot guarantee equal bits after an action of the model or the user: see
+// Note [What the engine refuses]. The message names region, op and tensor, and says what to do
+// instead.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

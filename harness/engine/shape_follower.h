@@ -37,9 +37,9 @@ class ShapeFollower {
   void narrow(Frame& frame, Recorder& recorder, std::size_t index, std::int32_t op_id);
   // The treatment of op `index` that serves all remaining shapes.
   Keep keep_for_all(const Frame& frame, std::size_t index) const;
-  // Keeps what the frame's shape keeps, and drops other values.
+  // Keeps the values that the frame's shape keeps, and drops other values.
   void settle(Frame& frame, Recorder& recorder);
-  // Keeps what the frame's shape keeps, drops other values, and drops all other shapes.
+  // Keeps the values that the frame's shape keeps, drops other values, and drops all other shapes.
   void decide(Frame& frame, Recorder& recorder);
 
   // Each of the next three functions switches to another shape that has had all ops of the region

@@ -27,8 +27,8 @@ class InterruptGuard {
   std::vector<struct sigaction> previous_;  // the action of each signal before this guard
 };
 
-// Thrown by work that the user interrupted. Carries the signal to main(), which prints what is kept
-// of the work and exits with 128 + signal.
+// Thrown by work that the user interrupted. Carries the signal to main(), which prints which part
+// of the work is kept and exits with 128 + signal.
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal_number, std::string remains = "nothing is kept");
   int signal;

@@ -1,5 +1,5 @@
 // Ends a process quickly once its work is done. Do not call this in the middle of work. First
-// destroy what the caller owns.
+// destroy the caller's objects.
 #pragma once
 
 #include <dlfcn.h>

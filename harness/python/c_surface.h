@@ -129,8 +129,8 @@ REMATCH_PYTHON_EXPORT void rematch_set_in_optimizer(int is_in_optimizer);
 
 // Returns the plan of a policy for a trace.
 REMATCH_PYTHON_EXPORT const char* rematch_resolve(const char* trace_json, const char* policy);
-// Predicts what a step under a plan takes. A plan with several shapes is predicted for the shape of
-// the trace.
+// Predicts the bytes and recomputed ops of a step under a plan. A plan with several shapes is
+// predicted for the shape of the trace.
 REMATCH_PYTHON_EXPORT const char* rematch_predict(const char* trace_json, const char* plan_json,
                                                   const char* schedule, const char* optimizer);
 // Combines the plans of several shapes of a step. Both arguments are JSON lists, in the same order.

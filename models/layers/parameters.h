@@ -37,9 +37,9 @@ struct InitialValues {
 
 InitialValues uniform_by_fan_in(std::int64_t fan_in);
 InitialValues near_one();
-// Returns uniform values between -1 and 1. Embeddings of this size outweigh what the first blocks
-// add to every token alike. With smaller embeddings a router would send all tokens to the same
-// experts.
+// Returns uniform values between -1 and 1. Embeddings of this size outweigh the values that the
+// first blocks add to every token alike. With smaller embeddings a router would send all tokens to
+// the same experts.
 InitialValues unit();
 
 // Fills a contiguous float32 or bfloat16 CPU tensor. Throws c10::Error for any other tensor.

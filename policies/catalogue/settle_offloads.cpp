@@ -8,7 +8,7 @@
 namespace rematch {
 namespace {
 
-// Knows what holds each storage on the device from forward to backward.
+// Knows the holders of each storage on the device from forward to backward.
 class Holders {
  public:
   Holders(const Trace& trace, const std::vector<OpRange>& ranges,

@@ -96,8 +96,8 @@ std::string text_of(const Policy::Expectation& expected) {
   return "nothing in its regions matches " + joined(names_of(expected.ops));
 }
 
-// Warns if the last layer is checkpointed in vain: backward starts with the last layer, so it
-// immediately needs what that layer's region dropped.
+// Warns if the last layer is checkpointed in vain: backward starts with the last layer, so backward
+// immediately needs the values that the layer's region dropped.
 void warn_of_last_layer(const Policy& policy, const Plan& plan, const Trace& trace,
                         std::vector<std::string>& warnings) {
   if (policy.regions.kind == RegionChoice::Kind::kRoot || trace.blocks.empty()) return;

@@ -19,7 +19,7 @@ std::string in_docstring(std::string text);
 // placeholders remain.
 std::string template_of(std::string_view name);
 
-// Returns the entries of PREDICTED: the peaks in bytes with and without the plan, above what is
+// Returns the entries of PREDICTED: the peaks in bytes with and without the plan, minus the bytes
 // held before the step, and how often each op runs again. Predicts the step under whole_region even
 // if the plan was made for another schedule, because torch runs regions as a whole.
 std::string predicted_text(const Trace& trace, const Plan& plan);

@@ -31,7 +31,7 @@ std::vector<RegionUse> demanded_uses(const RegionGraph& graph) {
   return uses;
 }
 
-// One block of the trace, and what the planner computes for it.
+// One block of the trace, and the planner's figures for it.
 class Block {
  public:
   Block(const Trace& trace, OpRange range)

@@ -48,8 +48,8 @@ OpClass op_class_of(std::string_view name);
 // harness/engine/record/opaque_call.h.
 inline constexpr std::string_view kOpaqueOp = "rematch::opaque";
 
-// Returns whether only replay runs the op. The engine adds such an op to its record to restore what
-// a kernel wrote without an op. A trace lists such ops too.
+// Returns whether only replay runs the op. The engine adds such an op to its record to restore
+// content that a kernel wrote without an op. A trace lists such ops too.
 bool is_replay_only(std::string_view name);
 
 // Returns whether the op leaves its output uninitialized. `name` may include an overload.

@@ -76,7 +76,8 @@ void visit_fields(Parity& parity, Visit visit) {
         parity.first_parameter_without_gradient);
 }
 
-// Says whether the plan does what its policy says, and whether the run did what the plan says.
+// Says whether the plan equals the plan of policy `none` or `full`, and whether the run executed
+// the ops that the plan predicts.
 struct EffectRecord {
   std::string same_as;    // "none" or "full" if the plan equals the plan of that policy; else empty
   bool intended = false;  // true if the policy's name or arguments say that the plans are equal

@@ -135,9 +135,9 @@ bool has_either(const Document& node, const char* left, const char* right) {
   return node.contains(left) || node.contains(right);
 }
 
-// Returns what the schema of `kind` requires of the value at `path`. References are followed.
-// Absent if the schema requires nothing. Each step of a path is a member's name or an element's
-// index.
+// Returns the requirement that the schema of `kind` has for the value at `path`. References are
+// followed. Absent if the schema requires nothing. Each step of a path is a member's name or an
+// element's index.
 std::optional<Document> schema_at(std::string_view kind, const std::vector<std::string>& path) {
   Place place = resolved({std::string(kind), parsed_schema(kind)});
   for (const std::string& step : path) {

@@ -89,7 +89,7 @@ def unpublished(tree):
     problems, used = [], set()
     for name in tree.code():
         if name.startswith("tests/"):
-            continue  # a test may include private headers of what it tests
+            continue  # a test may include private headers of the part that it tests
         for line, kind, header in tree.includes(name):
             folder = folder_of(header, public)
             if kind != '"' or folder is None or folder_of(name, public) == folder:

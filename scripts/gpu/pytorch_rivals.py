@@ -377,7 +377,7 @@ class Rivals:
                 "peak_reserved_bytes": None}
 
     def clear(self):
-        """Frees what a failed step left behind."""
+        """Frees the memory that a failed step left behind."""
         try:
             for parameter in self.workload.model.parameters.by_name.values():
                 parameter.grad = None

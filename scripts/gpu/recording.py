@@ -10,7 +10,7 @@ from gpu.machine import results_of
 
 
 def record(source, queue_file, target, commit=None):
-    """Returns lines that say what was recorded. `commit` names the commit with the code that was built, if results
+    """Returns lines that name the recorded results. `commit` names the commit with the code that was built, if results
     name another commit or had uncommitted changes."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)

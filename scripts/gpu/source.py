@@ -14,7 +14,7 @@ class Source:
     uncommitted: dict = field(default_factory=dict)  # {name: changed files that are not committed}
 
     def fields(self, question):
-        """Returns what a result records about its source."""
+        """Returns the facts about the source that a result records."""
         return {"commit": self.commit, "uncommitted": self.uncommitted.get(question.name, [])}
 
     def is_open(self, question):

@@ -143,7 +143,8 @@ def flag(words, name, default=None):
 
 
 def add_points_of_lost_reports(evidence):
-    """Adds what verdicts say about models at full size, unless a kept report has the same step time or peak."""
+    """Adds the figures that verdicts have for models at full size, unless a kept report has the same step time or
+    peak."""
     timed = {point.key() for point in evidence.points if point.step_ns is not None}
     weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}

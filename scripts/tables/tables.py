@@ -251,8 +251,8 @@ LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def questions(evidence):
-    """Tabulates what was asked, and the verdict. The column `code` has a commit; older verdicts have the hash of their
-    tree."""
+    """Tabulates the questions that were asked, with their verdicts. The column `code` has a commit; older verdicts have
+    the hash of their tree."""
     columns = ["question", "what it asks", "result", "code"]
     rows = {}
     for question, verdict in evidence.verdicts.items():

@@ -1,5 +1,5 @@
-// Names of NCCL: only the names that LibTorch's NCCL backend header uses and nccl.cpp implements. The
-// build defines DRY_NCCL_MINOR and DRY_NCCL_PATCH of the NCCL that LibTorch needs. The backend
+// Names of NCCL: only the names that LibTorch's NCCL backend header uses and nccl.cpp implements.
+// The build defines DRY_NCCL_MINOR and DRY_NCCL_PATCH of the NCCL that LibTorch needs. The backend
 // depends on the layout of ncclConfig_t, so nccl.cpp rejects another size.
 #pragma once
 

@@ -113,7 +113,7 @@ struct SideWrites {
   bool feeds_results = false;  // whether the results depend on the argument's old content
 };
 
-// All side writes. The tests compare them with what the ops do.
+// All side writes. The tests compare them with the ops' real writes.
 const std::vector<SideWrites>& all_side_writes();
 
 // Null for nearly all ops, which have no side writes. `op` has no overload:

@@ -1,6 +1,6 @@
 // A program that takes a raw pointer to a result of a region may write through the pointer, and no
 // version counter shows the write. Callers that see a pointer being taken report it here. The
-// region then keeps what is written: see Note [Writes that no op made] (record.h).
+// region then keeps the written content: see Note [Writes that no op made] (record.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

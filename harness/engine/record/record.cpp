@@ -16,7 +16,7 @@
 namespace rematch {
 namespace {
 
-// Removes what was appended for an op that did not finish.
+// Removes the entries of an op that did not finish.
 class Rollback {
  public:
   explicit Rollback(Record& record) : record_(record) { restart(); }

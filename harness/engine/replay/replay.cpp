@@ -52,8 +52,8 @@ Replay::Replay(Record& record, const std::string& region, const std::vector<Want
   adopt_kept_values();
 }
 
-// Drops a kept value that was written to after the region ended, because it is no longer what its
-// op computed. Replay then recomputes the value like any other.
+// Drops a kept value that was written to after the region ended, because it no longer equals the
+// result of its op. Replay then recomputes the value like any other.
 void Replay::hold_kept_values() {
   for (std::size_t id = 0; id < record_.values.size(); ++id) {
     RecordedValue& value = record_.values[id];

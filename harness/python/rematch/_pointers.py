@@ -1,7 +1,7 @@
 """Raw pointers that a recorded step takes into tensors.
 
 A kernel that is called without torch's dispatcher may write through such a pointer, and no version counter changes. The
-record keeps a copy of what the kernel may have written. See Note [Writes that no op made] in
+record keeps a copy of the content that the kernel may have written. See Note [Writes that no op made] in
 harness/engine/record/record.h."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _written_by_kernel: weakref.WeakKeyDictionary[Any, set[int | str]] = weakref.Wea
 class _Thread(threading.local):
     is_watching = False  # a trace is watching which arguments Triton kernels write to
     is_launching = False  # a Triton kernel is starting, and calls data_ptr() of its arguments
-    is_known = False  # a trace has seen what the starting kernel writes to
+    is_known = False  # a trace knows the arguments to which the starting kernel writes
     has_learned = False  # the watched trace saw a write of a kernel that was not known before
 
 

@@ -1,4 +1,4 @@
-"""The private names of torch that the package uses, and what differs between its releases.
+"""The private names of torch that the package uses, and the differences between torch's releases.
 
 No release of torch promises these names. They are looked up when the package is imported. Names of modules that torch
 imports later are looked up in the first recorded step after the import."""

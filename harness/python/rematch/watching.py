@@ -1,4 +1,5 @@
-"""Watches what a step executes and holds, and compares a checkpointed step with a plain one."""
+"""Counts the ops that a step executes and the bytes that it holds, and compares a checkpointed step with a plain
+step."""
 
 from __future__ import annotations
 
@@ -187,7 +188,8 @@ def unrepeatable_ops(model: torch.nn.Module, step: Callable[[], torch.Tensor], p
 
 def _difference_of_plain_steps(model: torch.nn.Module, step: Callable[[], torch.Tensor],
                                expected: dict[str, bytes]) -> str | None:
-    """Returns what differs between steps without a plan, or None if all are equal. A race seldom shows in one step."""
+    """Returns the first difference between steps without a plan, or None if all steps are equal. A race seldom shows in
+    one step."""
     for _ in range(MAX_PLAIN_STEPS):
         hashes = _run(model, step, contextlib.nullcontext())["hashes"]
         if difference := _first_difference(expected, hashes):

@@ -1,5 +1,6 @@
 // Decides before a point starts whether the point can fit into the available memory. The predicted
-// peak is a lower bound of what the point needs. This code does not depend on any command.
+// peak is a lower bound of the bytes that the point needs. This code does not depend on any
+// command.
 #pragma once
 
 #include <optional>

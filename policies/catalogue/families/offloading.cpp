@@ -3,9 +3,9 @@
 //
 // Note [What systems offload] torchtune, DeepSpeed and Hugging Face's trainers checkpoint every
 // layer and keep its input on the host. MaxText offloads named tensors. torchtitan's graph trainer
-// offloads what its save list keeps, from 4096 bytes up. Megatron-LM recomputes nothing and
-// offloads the inputs of modules: the tensors that the module's first op reads. The policies below
-// identify an input by the op that made it.
+// offloads the results that its save list keeps, if they have at least 4096 bytes. Megatron-LM
+// recomputes nothing and offloads the inputs of modules: the tensors that the module's first op
+// reads. The policies below identify an input by the op that made it.
 #include <algorithm>
 #include <initializer_list>
 #include <string>

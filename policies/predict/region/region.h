@@ -65,7 +65,8 @@ struct RegionOp {
 };
 
 // A copy that the region makes when an op runs and holds until its last slot is released. The copy
-// is of an outside tensor that the op overwrites, or of what a kernel wrote without an op.
+// has the content of an outside tensor that the op overwrites, or the content that a kernel wrote
+// without an op.
 struct RegionCopy {
   int op = 0;  // local
   Bytes bytes;

@@ -134,9 +134,9 @@ const FrontPoint* FrontSearch::Plans::fastest(Bytes peak, const Accept& accept) 
   const Bytes activations = peak - judge.before();
   auto end = std::partition_point(mixed.points.begin(), mixed.points.end(),
                                   [&](const LayerMix& mix) { return mix.peak <= activations; });
-  // A mix adds up what layers hold for backward. The judge simulates the whole step, including
-  // forward's temporaries and storages that layers share. Therefore, the plan of a mix near the
-  // limit may exceed the limit, while the plan of a smaller mix does not.
+  // A mix adds up the bytes that layers hold for backward. The judge simulates the whole step,
+  // including forward's temporaries and storages that layers share. Therefore, the plan of a mix
+  // near the limit may exceed the limit, while the plan of a smaller mix does not.
   constexpr int kMaxTried = 64;
   for (int tried = 0; end != mixed.points.begin() && tried < kMaxTried; ++tried) {
     const FrontPoint& found = point(static_cast<std::size_t>(--end - mixed.points.begin()));

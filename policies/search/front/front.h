@@ -58,7 +58,7 @@ struct StepCalibration {
   double at(double predicted_ns) const { return offset_ns + slope * predicted_ns; }
 };
 
-// The measurements of a front and what follows from them.
+// The measurements of a front and the figures derived from them.
 struct FrontMeasurement {
   std::string chosen_by;             // rule by which the measured points were chosen, for people
   std::vector<std::size_t> anchors;  // indices of points
@@ -150,7 +150,8 @@ struct Front {
   double baseline_hypervolume = 0;  // share dominated by all baselines together
   std::string verdict;              // one line
   std::optional<FrontMeasurement> measurement;
-  bool is_complete = true;  // false: the search was stopped, and this front is what it had found
+  // false: the search was stopped, and this front has the plans found before the stop
+  bool is_complete = true;
 };
 
 // Returns the step time to show as the prediction. If the front was measured, this is the

@@ -19,7 +19,7 @@ struct LayerOption {
   // layers.
   Bytes transient;
   // Most bytes during the layer's forward. Options from a trace leave it 0, because a layer's
-  // backward normally holds what its forward held plus gradients. If a backward holds less,
+  // backward normally holds the bytes of its forward plus gradients. If a backward holds less,
   // PointJudge still computes the right peak, because it simulates whole plans.
   Bytes forward_transient;
   std::chrono::nanoseconds time{};  // time in addition to a step that keeps everything

@@ -46,8 +46,8 @@ struct BlockFrontLimits {
   // if a region has more savable ops, not all save sets are tried
   std::size_t max_tried_ops = 10;
   std::size_t max_simulations = 1'000;  // limit on the simulations for single changes
-  // Uses only save sets on the convex hull of saved bytes and recompute time. time_gap covers what
-  // the other sets might gain.
+  // Uses only save sets on the convex hull of saved bytes and recompute time. time_gap covers the
+  // time that the other sets might save.
   bool hull_only = false;
   // Drops a point if a smaller point is slower by less than this time. time_gap covers the loss.
   std::chrono::nanoseconds time_slack{};

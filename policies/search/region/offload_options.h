@@ -1,4 +1,5 @@
-// Finds ways to run spans as one region that offloads what the region holds until its backward.
+// Finds ways to run spans as one region that offloads the values that the region holds until its
+// backward.
 #pragma once
 
 #include <vector>
@@ -16,8 +17,8 @@ std::vector<SpanOption> offload_options(const SearchedTrace& searched, int first
                                         const std::vector<int>& kinds,
                                         const std::vector<std::vector<int>>& save_sets);
 
-// Changes `type` from saving to offloading what the picked region offloads. The ops of `type` must
-// have their names.
+// In `type`, changes the treatment of the values that the picked region offloads from save to
+// offload. The ops of `type` must have their names.
 void set_offloads(const RegionSaves& picked, RegionType& type);
 
 }  // namespace rematch

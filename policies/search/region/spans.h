@@ -100,8 +100,8 @@ struct SearchSpace {
   std::optional<HostLink> offload;
   // The maximum number of save sets, on a block's hull, that may be offloaded.
   std::size_t most_offloaded_sets = 4;
-  // Polled between work items. Once it returns true, the search skips what a front does not need
-  // and builds the front from what it has.
+  // Polled between work items. Once it returns true, the search skips optional work and builds the
+  // front from the plans found so far.
   std::function<bool()> stop;
   bool is_stopped() const { return stop && stop(); }
 };

@@ -51,7 +51,7 @@ class Examination {
 
   const Trial& plain() const { return plain_; }
 
-  // Returns a description of what is wrong, or an empty string.
+  // Returns a description of the fault, or an empty string.
   std::string verdict(const Plan& plan, Schedule schedule) {
     for (const Tried& tried : tried_) {
       if (tried.schedule == schedule && same_work(tried.plan, plan)) return tried.verdict;

@@ -35,7 +35,7 @@ def measured(model, backend, *ratios):
 
 
 def quietly_compiled(model, step, **keywords):
-    """Compiles under aot_eager. Returns what was said."""
+    """Compiles under aot_eager. Returns the printed messages."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         rematch.compile(model, step, backend="aot_eager", optimizer="none", **keywords)

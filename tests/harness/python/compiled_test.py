@@ -110,7 +110,7 @@ def equal(found, expected):
 
 
 class BesideTorchTest(BesideTorch):
-    """Compiled functions inside layers are left out, because what they save is kept, whatever the plan says."""
+    """Compiled functions inside layers are left out, because the tensors that they save are always kept."""
 
     def test_compiled_functions_outside_of_layers(self):
         torch.compiler.reset()

@@ -1,5 +1,5 @@
-"""Tests that scripts/export_trace.py, which needs only torch, records what the library's tracer records: the same ops and
-scopes, and bytes that give the same peaks."""
+"""Tests that scripts/export_trace.py, which needs only torch, makes the same trace as the library's tracer: the same
+ops and scopes, and bytes that give the same peaks."""
 
 import ctypes
 import importlib.util
@@ -38,7 +38,7 @@ def small_model():
 
 
 def model_with_dead_branches():
-    """Autograd drops what it saved for results that no backward reaches, while forward runs."""
+    """If no backward reaches a result, autograd drops the tensors saved for it while forward still runs."""
     torch.manual_seed(0)
     model, x = Model(), torch.randn(64, 32)
 

@@ -57,7 +57,7 @@ print(json.dumps([hidden_model.differences(plan, mask) for mask in masks]))
 
 
 def python(program, folder, *arguments, on_warning="error"):
-    """Runs the program in the folder, and returns what its process prints last."""
+    """Runs the program in the folder, and returns the last line that its process prints."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, sys.path)])}
     done = subprocess.run([sys.executable, "-W", on_warning, "-c", program, *arguments], cwd=folder, env=environment, text=True,
                           capture_output=True, check=False)

@@ -80,7 +80,7 @@ def close_on_another_thread():
     thread = threading.Thread(target=opened.close)
     thread.start()
     thread.join()
-    steps.num_recomputed(recorded=True)  # frees what the other thread could not
+    steps.num_recomputed(recorded=True)  # frees the objects that the other thread could not free
     steps.assert_sound()
 
 
@@ -100,7 +100,7 @@ def finish_on_another_thread():
     thread.start()
     thread.join()
     assert len(errors) == 1 and "left on another thread" in errors[0], errors
-    steps.num_recomputed(recorded=True)  # frees what the other thread could not
+    steps.num_recomputed(recorded=True)  # frees the objects that the other thread could not free
     steps.assert_sound()
 
 

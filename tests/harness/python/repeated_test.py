@@ -63,8 +63,8 @@ class Case(BesideTorch):
         return predicted["peak_bytes"]
 
     def check_step(self, model, step):
-        """Checks named policies and points of a front. A searched plan must need no more than `full`, and no plan more than
-        torch.utils.checkpoint and what the plan keeps."""
+        """Checks named policies and points of a front. A searched plan must need no more bytes than policy `full`. No
+        plan may need more bytes than torch.utils.checkpoint plus the bytes that the plan keeps."""
         trace = rematch.trace(model, step, blocks={"layers": list(model.layers)})
         peaks = [self.check_plan(model, step, trace, rematch.resolve(trace, name)) for name in ("none", "full", "save_mm")]
         points = rematch.search(trace, device="h100", optimizer="none")["points"]

@@ -114,7 +114,7 @@ TEST_CASE("a matmul is recorded as one kernel, linked to the op that launched it
   const auto options = at::TensorOptions().device(c10::Device(c10::kCUDA, 0));
   const at::Tensor a = at::empty({64, 64}, options);
   at::Tensor out = at::empty({64, 64}, options);
-  at::mm_out(out, a, a);  // the first call loads what it needs
+  at::mm_out(out, a, a);  // a warm-up, because the first call loads kernels and libraries
   synchronize(a.device());
   const std::unique_ptr<ActivityRecorder> recorder = record_activity();
   at::mm_out(out, a, a);

@@ -79,9 +79,9 @@ Dimensions full_size(Dimensions dimensions) {
   return dimensions;
 }
 
-// Predictions exclude what kernels allocate inside, so the prediction is compared with the bytes
-// between ops. cuBLAS has a workspace of 32 MiB for each thread that multiplies: the caller's and
-// autograd's.
+// Predictions exclude memory that kernels allocate internally, so the prediction is compared with
+// the bytes between ops. cuBLAS has a workspace of 32 MiB for each thread that multiplies: the
+// caller's and autograd's.
 TEST_CASE("at full size tensors request the predicted bytes, and libraries the rest", "[device]") {
   REMATCH_NEEDS_CUDA();
   struct Case {

@@ -1,4 +1,4 @@
-// A trace determines what a run holds and recomputes, to the byte and the op.
+// Tests that a trace determines exactly which bytes a run holds and which ops it recomputes.
 #include "harness/trace/tracer.h"
 
 #include <ATen/Functions.h>

@@ -189,7 +189,7 @@ TEST_CASE("a policy file has the same lists") {
   CHECK(plan_sha256(std::get<Plan>(resolve(read, trace))) == plan_sha256(ours));
 }
 
-// Views, in-place ops and what they write cannot be kept, so they run again where needed.
+// The results of views and of in-place ops cannot be kept, so these ops run again where needed.
 bool cannot_be_kept(const TracedOp& op, const PlannedOp& planned) {
   return op.is_view || !op.writes.empty() ||
          planned.reason.ends_with("but is written in place later");

@@ -288,9 +288,9 @@ class EveryPlan {
 // Times of plans beyond the time of keeping everything, keyed by peak.
 using TimesByPeak = std::map<std::int64_t, std::int64_t>;
 
-// Checks two properties. No plan is faster than what the search finds at its peak, apart from the
-// gaps that the search states. No plan is below the bound. Returns the most bytes that any found
-// plan copies to the host.
+// Checks two properties. No plan is faster than the plan that the search finds at the same peak,
+// apart from the gaps that the search states. No plan is below the bound. Returns the most bytes
+// that any found plan copies to the host.
 Bytes check_no_plan_is_better(const TimesByPeak& plans, const Profile& profile, const Front& front,
                               FrontSearch& search) {
   Bytes most_copied;
@@ -405,8 +405,8 @@ TEST_CASE("no offloading plan of a small model is better than the plan of the se
   }
 }
 
-// Gives equal times to blocks of equal ops. Returns what the search finds at the lowest peak of all
-// plans.
+// Gives equal times to blocks of equal ops. Returns the plan that the search finds at the lowest
+// peak of all plans.
 FrontPoint check_equal_blocks(const Trace& trace, const SearchSpace& space) {
   const Profile profile =
       testing::with_equal_times(trace, testing::made_up_profile(trace, /*seed=*/1));
@@ -434,8 +434,8 @@ TEST_CASE("a block may offload both its saves and its inputs") {
   check_equal_blocks(builder.finish(), offloading_space(Schedule::kOnDemand));
 }
 
-// The input of block 0 stays on the device whatever the block does, because the op that made it
-// saved it. Block 1 has the same ops and reads 256 bytes that nothing else saves.
+// The input of block 0 always stays on the device, because the op that made it also saved it. Block
+// 1 has the same ops and reads 256 bytes that nothing else saves.
 TEST_CASE("equal blocks may offload different tensors") {
   testing::TraceBuilder builder("four_blocks");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);
@@ -452,9 +452,9 @@ TEST_CASE("equal blocks may offload different tensors") {
   CHECK(lowest.figures.recompute.count() == 0);
 }
 
-// The loss releases what it saved, and block 1's backward follows. Between the two, the head has a
-// gradient of 4 KiB, while the blocks still hold everything. Block 0 is equal to block 1, but no
-// such gradient exists before its backward.
+// The loss releases its saved tensors, and block 1's backward follows. Between the two, the head
+// has a gradient of 4 KiB, while the blocks still hold everything. Block 0 is equal to block 1, but
+// no such gradient exists before its backward.
 TEST_CASE("equal blocks may begin backward with gradients of different sizes") {
   testing::TraceBuilder builder("two_blocks_and_a_head");
   ValueId x = builder.outside({64}, "float32", /*needs_grad=*/true);

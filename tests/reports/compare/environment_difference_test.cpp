@@ -61,9 +61,9 @@ TEST_CASE("a variable that changes bits or bytes, or a clock unknown on one side
         }).empty());
 }
 
-// A merged report's own environment holds only what its points' environments have in common. A
-// member that differs between the points is unknown in the merged report, so it would seem to
-// differ from every point.
+// A merged report's own environment holds only the members that its points' environments have in
+// common. A member that differs between the points is unknown in the merged report, so it would
+// seem to differ from every point.
 TEST_CASE("points of a merged report are compared in their own environment") {
   const auto merged = [](const std::string& first, const std::string& second) {
     Report report;

@@ -130,7 +130,7 @@ void make_keys(Json& report) {
 
 bool is_identity(const std::string& path) { return path.find("/identity/") != std::string::npos; }
 
-// Returns what a comparison with `base` prints, or why the file is rejected.
+// Returns the output of a comparison with `base`, or the reason why the file is rejected.
 std::string said_of(const Report& base, const Json& candidate) {
   try {
     const CompareRecord record = testing::compare(base, report_from_json(candidate));

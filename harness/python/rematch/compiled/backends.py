@@ -1,4 +1,4 @@
-"""The backends of torch.compile that a plan can serve, and what this package needs of torch for them."""
+"""The backends of torch.compile that a plan can serve, and the names of torch that the package needs for them."""
 
 from __future__ import annotations
 

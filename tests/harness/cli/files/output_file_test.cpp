@@ -1,4 +1,5 @@
-// Tests that -o never destroys what a command reads or what another command measured.
+// Tests that -o never destroys a file that a command reads, or a file with another command's
+// measurements.
 #include <sys/stat.h>
 
 #include <filesystem>
