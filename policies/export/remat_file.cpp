@@ -207,8 +207,11 @@ class Problems {
   bool any() const { return !first_.empty(); }
   Rejected rejected() const {
     if (layers_.empty()) return Rejected{first_};
-    return Rejected{"layers " + layer_ranges(layers_) + " are not regions of torch_remat; " +
-                    first_};
+    const std::string layers =
+        layers_.size() == 1
+            ? "layer " + layer_ranges(layers_) + " is not a region of torch_remat; "
+            : "layers " + layer_ranges(layers_) + " are not regions of torch_remat; ";
+    return Rejected{layers + first_};
   }
 
  private:

@@ -81,7 +81,7 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
   mixed.types.push_back(other);
   mixed.regions[2].type = 1;
   CHECK(remat_refusal(trace, mixed) ==
-        "layers 2 are not regions of torch_remat; region blocks.2: torch_remat would save "
+        "layer 2 is not a region of torch_remat; region blocks.2: torch_remat would save "
         "rematch::attention (op 17)");
 }
 
