@@ -24,7 +24,8 @@ class DeviceOpTimer final : public OpMode {
   using Duration = Profile::Duration;
   explicit DeviceOpTimer(c10::Device device) : device_(device) {}
 
-  // Appends the ops that follow to the list. With null, ops run but are not timed.
+  // Sets the list to which the times of later ops are appended. With null, ops run but are not
+  // timed.
   void set_list(std::vector<OpFigure<Duration>>* list) { list_ = list; }
 
   // Waits for the device, and writes the times into the lists, which must still exist.

@@ -79,7 +79,7 @@ def fresh_state(report, variants, num_rounds, num_steps):
 
 
 def write_atomically(path, state):
-    """Leaves either the old file or the whole new one, whenever the process is killed."""
+    """Replaces the file atomically: if the process is killed, the old file or the whole new file remains."""
     path = pathlib.Path(path)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
         file.write(json.dumps(state, indent=1) + "\n")

@@ -51,7 +51,8 @@ class StepStart final : public StepListener {
   SamplingObserver& observer_;
 };
 
-// A model on meta. Returns what the engine does with a plan, boundary by boundary and in summary.
+// Runs a plan in the engine on a model on meta. Returns the figures of every boundary, and a
+// summary.
 class Engine {
  public:
   explicit Engine(const ModelSpec& spec, OptimizerKind optimizer = OptimizerKind::kAdamW)

@@ -48,7 +48,8 @@ void heavy_tails(std::mt19937& bits, std::vector<double>& noise) {
   for (double& value : noise) value = tails(bits);
 }
 
-// The worst case: each run drifts by a single number, so 100 steps say no more than one.
+// The worst case: each run drifts by a single number, so 100 steps contain no more information than
+// one step.
 void one_number(std::mt19937& bits, std::vector<double>& noise) {
   const double size = normal(bits);
   for (std::size_t step = 0; step < noise.size(); ++step) {

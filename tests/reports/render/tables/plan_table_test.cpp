@@ -117,8 +117,8 @@ Trace latent_layer() {
 }
 
 // Counting by hand is easily wrong: "recompute wq, save wkv_a, recompute wkv_b, save wo" and
-// "recompute w1, save w2, recompute w3" are reversed. The policy increments the count before it
-// tests it, and w3 is called before w2.
+// "recompute w1, save w2, recompute w3" are reversed. The policy increments the count before the
+// test, and w3 is called before w2.
 TEST_CASE("every second matmul is described with its number and parity", "[golden]") {
   const Trace trace = latent_layer();
   const Plan split = plan_of("sac_split(attn: sac_titan, ffn: sac_titan)", trace);
