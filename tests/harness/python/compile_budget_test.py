@@ -54,6 +54,13 @@ class MeasuredPeaksTest(unittest.TestCase):
             self.assertGreaterEqual(row["measured_peak_bytes"], before)  # a lower budget has no higher peak
             before = row["measured_peak_bytes"]
 
+    def test_under_inductor(self):
+        """Predictions lie above measured peaks, because they allow for kernels that Inductor delays."""
+        for row in measured("stack", "inductor", 0.6, 0.8):
+            self.assertLessEqual(row["measured_peak_bytes"], row["budget_bytes"])
+            self.assertLess(row["measured_peak_bytes"], row["predicted_peak_mib"] * MIB)
+            self.assertGreater(row["measured_peak_bytes"], 0.8 * row["predicted_peak_mib"] * MIB)
+
     def test_of_a_transformer(self):
         too_small, *rows = measured("stack", "aot_eager", 0.2, 0.55, 0.75, 1.1)
         self.assertRegex(too_small["error"], "no plan .* fits into .*; the lowest peak is 2.37 MiB")
