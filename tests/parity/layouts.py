@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Llama on two Gloo ranks, sharded by Python PyTorch 2.11.0: torch's tensor parallel and FSDP2, each with
+"""Llama on two Gloo ranks, sharded by Python PyTorch 2.15.0: torch's tensor parallel and FSDP2, each with
 torch.utils.checkpoint. make_golden.py starts one process per rank; rank 0 prints JSON.
 
 The blocks are llama.py's, with modules where torch's parallel styles need them. Embedding and head are not sharded

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes golden/*.json: the results of Python PyTorch 2.11.0 for the same models, data and policies.
+"""Writes golden/*.json: the results of Python PyTorch 2.15.0 for the same models, data and policies.
 
-scripts/make_parity calls it, and finds or makes a Python with torch 2.11.0, torch_remat 0.2.2 and numpy. Needs g++. See
+scripts/make_parity calls it, and finds or makes a Python with torch 2.15.0, torch_remat 0.2.2 and numpy. Needs g++. See
 README.md here."""
 
 import argparse
@@ -23,7 +23,7 @@ from wan import Wan
 
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE / "golden"
-TORCH_VERSION = "2.11.0"
+TORCH_VERSION = "2.15.0"
 SEED = 1
 STEP = 0
 WIDTH = 100

@@ -11,6 +11,9 @@ import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+VERSIONS = ("2.11", "2.12", "2.13", "2.14", "2.15")
+DEFAULT = (ROOT / "scripts/libtorch/default.txt").read_text().strip()
+OTHER = "2.11" if DEFAULT != "2.11" else "2.15"
 PLAIN_TOOLS = ("bash cat sha256sum flock grep head sort tr mkdir rm mv uname cut wc env dirname ls ln "
                "unzip chmod sed").split()
 
@@ -111,7 +114,7 @@ cp() {{ {cp} "$@"; }}
             "torch-2.11.0.dist-info/licenses/LICENSE", "nvidia/cu13/lib/libcudart.so.13",
             "nvidia/cu13/lib/libcupti.so.13", "nvidia/cu13/include/cupti.h", "x.dist-info/METADATA",
             "y.dist-info/METADATA", "stamp"})
-        pins = (ROOT / "scripts/libtorch/2.11/cpu.txt").read_bytes()
+        pins = (ROOT / f"scripts/libtorch/{DEFAULT}/cpu.txt").read_bytes()
         self.assertEqual((self.root / ".libtorch/stamp").read_text().strip(),
                          hashlib.sha256(pins).hexdigest())
         self.assertEqual(self.leftovers(), [])
@@ -156,18 +159,18 @@ cp() {{ {cp} "$@"; }}
 
     def test_another_version_has_separate_folders_and_is_kept(self):
         self.assertEqual(self.setup()[0], 0)
-        self.assertEqual(self.setup("--torch", "2.15")[0], 0)
-        self.assertEqual(self.stamp(".libtorch"), self.pins("2.11/cpu.txt"))
-        self.assertEqual(self.stamp(".libtorch-2.15"), self.pins("2.15/cpu.txt"))
-        self.assertEqual((self.root / ".libtorch-version").read_text(), "2.15\n")
+        self.assertEqual(self.setup("--torch", OTHER)[0], 0)
+        self.assertEqual(self.stamp(".libtorch"), self.pins(f"{DEFAULT}/cpu.txt"))
+        self.assertEqual(self.stamp(f".libtorch-{OTHER}"), self.pins(f"{OTHER}/cpu.txt"))
+        self.assertEqual((self.root / ".libtorch-version").read_text(), f"{OTHER}\n")
         self.assertEqual(self.setup("dry")[0], 0)
-        self.assertEqual(self.stamp(".libtorch-dry-2.15"), self.pins("2.15/cpu.txt", "2.15/nvcc.txt"))
-        self.assertNotIn("nvidia/cu13/lib/libcupti.so.13", self.unpacked(".libtorch-dry-2.15"))
+        self.assertEqual(self.stamp(f".libtorch-dry-{OTHER}"), self.pins(f"{OTHER}/cpu.txt", f"{OTHER}/nvcc.txt"))
+        self.assertNotIn("nvidia/cu13/lib/libcupti.so.13", self.unpacked(f".libtorch-dry-{OTHER}"))
         self.assertEqual(self.setup("cuda", "--torch", "2.13")[0], 0)
         self.assertEqual(self.stamp(".libtorch-cuda-2.13"), self.pins("2.13/cpu.txt", "2.13/nvcc.txt", "2.13/cuda.txt"))
-        self.assertEqual(self.setup("--torch", "2.11"), (0, ""))
+        self.assertEqual(self.setup("--torch", DEFAULT), (0, ""))
         self.assertFalse((self.root / ".libtorch-version").exists())
-        self.assertEqual(self.setup("dry", "--torch", "2.15"), (0, ""))
+        self.assertEqual(self.setup("dry", "--torch", OTHER), (0, ""))
 
     def test_a_version_that_cannot_be_fetched_is_not_kept(self):
         self.pip("exit 1")
@@ -180,23 +183,23 @@ cp() {{ {cp} "$@"; }}
                 status, output = self.setup(*arguments)
                 self.assertEqual(status, 2)
                 self.assertIn("--torch takes 2.11 2.12 2.13 2.14 2.15 - not", output)
-        status, output = self.setup("--torch", "2.15", LIBTORCH_ROOT="/nowhere")
+        status, output = self.setup("--torch", OTHER, LIBTORCH_ROOT="/nowhere")
         self.assertEqual(status, 2)
         self.assertIn("give one of them", output)
         self.assertEqual(self.calls(), [])
 
     def test_the_wheel_gets_every_version(self):
         self.assertEqual(self.setup("versions")[0], 0)
-        for version in ("2.12", "2.13", "2.14", "2.15"):
-            self.assertEqual(self.stamp(f".libtorch-{version}"), self.pins(f"{version}/cpu.txt"))
-        self.assertEqual(self.stamp(".libtorch"), self.pins("2.11/cpu.txt"))
+        for version in VERSIONS:
+            folder = ".libtorch" if version == DEFAULT else f".libtorch-{version}"
+            self.assertEqual(self.stamp(folder), self.pins(f"{version}/cpu.txt"))
         self.assertFalse((self.root / ".libtorch-version").exists())
 
     def test_a_version_beside_the_chosen_one_does_not_change_the_choice(self):
-        self.setup("--torch", "2.15")
+        self.setup("--torch", OTHER)
         self.assertEqual(self.setup("--beside", "2.12")[0], 0)
         self.assertEqual(self.stamp(".libtorch-2.12"), self.pins("2.12/cpu.txt"))
-        self.assertEqual((self.root / ".libtorch-version").read_text(), "2.15\n")
+        self.assertEqual((self.root / ".libtorch-version").read_text(), f"{OTHER}\n")
         self.assertFalse((self.root / ".libtorch").exists())
 
     def test_headers_are_newer_than_objects_built_with_others(self):
@@ -213,7 +216,7 @@ cp() {{ {cp} "$@"; }}
         self.setup()
         stale = self.root / ".libtorch" / "stale"
         stale.write_text("")
-        with open(self.root / "scripts/libtorch/2.11/cpu.txt", "a", encoding="utf-8") as pins:
+        with open(self.root / f"scripts/libtorch/{DEFAULT}/cpu.txt", "a", encoding="utf-8") as pins:
             pins.write("another==1 --hash=sha256:0\n")
         self.assertEqual(self.setup()[0], 0)
         self.assertFalse(stale.exists())
