@@ -99,7 +99,7 @@ def finish_on_another_thread():
     thread = threading.Thread(target=finish)
     thread.start()
     thread.join()
-    assert len(errors) == 1 and "left on another thread" in errors[0], errors
+    assert len(errors) == 1 and "left on a different thread" in errors[0], errors
     steps.num_recomputed(recorded=True)  # frees the objects that the other thread could not free
     steps.assert_sound()
 
