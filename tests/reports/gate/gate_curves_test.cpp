@@ -94,9 +94,8 @@ TEST_CASE("curves with steps that the reference lacks prove nothing") {
   CHECK(lacking.verdict == GateVerdict::kInconclusive);
   REQUIRE(lacking.curves->checks.size() == 1);
   CHECK(lacking.curves->checks[0].reason ==
-        "mine0.csv has no loss at step 30 (line 4 is empty there), but base0.csv:4:4 has one; it "
-        "lacks "
-        "1 of 3 steps");
+        "mine0.csv has no loss at step 30 (line 4 is empty there), but base0.csv:4:4 has one; "
+        "mine0.csv lacks 1 of 3 steps");
   const GateRecord longer = gate_of(curves_of("mine", {{5, 4, 3, 2}}), base);
   CHECK(longer.verdict == GateVerdict::kPass);
   CHECK_THAT(longer.curves->checks.at(0).reason,
