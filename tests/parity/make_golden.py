@@ -37,6 +37,7 @@ VIEWS = (
     "aten::t",
     "aten::transpose.int",
     "aten::unbind.int",
+    "aten::_unsafe_view",
     "aten::view",
 )
 THREADS = 1  # the number of threads changes the bits of sums

@@ -203,8 +203,9 @@ namespace {
 // Runs of views are not compared: torch_remat runs views of its own, and the engine runs views in
 // saved regions again.
 Counts without_views(Counts counts) {
-  for (const char* view : {"aten::as_strided", "aten::split.Tensor", "aten::t",
-                           "aten::transpose.int", "aten::unbind.int", "aten::view"}) {
+  for (const char* view :
+       {"aten::as_strided", "aten::split.Tensor", "aten::t", "aten::transpose.int",
+        "aten::unbind.int", "aten::_unsafe_view", "aten::view"}) {
     counts.erase(view);
   }
   return counts;
