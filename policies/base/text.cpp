@@ -167,11 +167,14 @@ int edit_distance(std::string_view left, std::string_view right) {
 
 namespace {
 
-// Returns whether two short words differ in letters, not in their number or order: "cp" and "tp",
-// "gpu" and "cpu". Each is then more likely a word of its own than a misspelling of the other.
-bool is_another_short_word(std::string typed, std::string candidate) {
-  constexpr std::size_t kMaxLetters = 4;
-  if (typed.size() != candidate.size() || typed.size() > kMaxLetters) return false;
+// Returns whether two words of the same length are different words, such as "cp" and "tp", or
+// "v100" and "h100". Then none is likely to be a misspelling of the other. Swapped letters are
+// misspelled.
+bool are_different_words(std::string typed, std::string candidate) {
+  constexpr std::size_t kShort = 3;
+  constexpr const char* kDigits = "0123456789";
+  if (typed.size() != candidate.size()) return false;
+  if (typed.size() > kShort && typed.find_first_of(kDigits) == std::string::npos) return false;
   std::sort(typed.begin(), typed.end());
   std::sort(candidate.begin(), candidate.end());
   return typed != candidate;
@@ -187,7 +190,7 @@ std::optional<std::string> nearest_name(std::string_view text,
   for (const std::string_view name : known) {
     const std::string candidate = lower_case(name);
     int distance = edit_distance(typed, candidate);
-    if (is_another_short_word(typed, candidate)) continue;
+    if (are_different_words(typed, candidate)) continue;
     const int allowed = std::max(1, static_cast<int>(std::max(typed.size(), candidate.size())) / 3);
     // A prefix of a name ranks below any typing mistake, but above no suggestion.
     if (distance > allowed) {

@@ -68,7 +68,7 @@ Drawn draw_chart(const std::string& name, const PolicyComparison& comparison,
                       "the report has no " + chart.source +
                           "; measure it with rematch run, or draw another chart");
   }
-  return Rejected{"there is no chart '" + name + "'; known: " + joined(chart_names())};
+  return Rejected{"there is no chart '" + name + "'" + did_you_mean(name, chart_names())};
 }
 
 Drawn draw_chart(const std::string& name, const CompareRecord& record) {
