@@ -30,8 +30,9 @@ void run_on(const std::string& device, const std::string& allocator, VariantSett
 // timed steps. The settings must already have device and model. Throws UsageError.
 void choose_kernels(const KernelFlags& flags, VariantSettings& settings);
 
-// Returns what `rematch run` measures. Throws UsageError.
-ComparisonSettings settings_of(const RunFlags& flags);
+// Returns what `rematch run` measures, without the policies that the model cannot have. Adds those
+// to `refused`. Throws UsageError.
+ComparisonSettings settings_of(const RunFlags& flags, std::vector<RefusedPolicy>& refused);
 
 // Returns what `rematch search --measure` measures: the `chosen` points of `front` and its
 // baselines, on the device of the front's times. Throws UsageError.

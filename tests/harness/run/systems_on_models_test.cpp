@@ -177,7 +177,7 @@ constexpr Row kRows[] = {
      kLlama, ""},
     {"torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=op)",
      "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=op)", kLlama, ""},
-    {"torch_remat(save=S)", "torch_remat(save=[ffn])", kLlama, "0 1 2 3: rrrrSSr r; to the end"},
+    {"torch_remat(save=S)", "torch_remat(save=[ffn])", kLlama, "0 1 2 3: rrrrSSS r; to the end"},
     {"torchtune(ac_mode=selective,ac_option=N)", "torchtune(ac_mode=selective,ac_option=2)", kLlama,
      kSecond},
     {"torchtune(enable_activation_checkpointing=true,ac_mode=M)",

@@ -41,7 +41,10 @@ TimeRecord timed(const ComparisonSettings& settings) {
 
 TimeRecord timed_by_run(const std::string& flags) {
   const Parsed<RunFlags> run(flags + "--policy none --device cuda");
-  return timed(settings_of(run.flags));
+  std::vector<RefusedPolicy> refused;
+  const ComparisonSettings settings = settings_of(run.flags, refused);
+  REQUIRE(refused.empty());
+  return timed(settings);
 }
 
 TimeRecord timed_by_front(const std::string& flags) {
