@@ -51,7 +51,7 @@ class PackageArmsTest(unittest.TestCase):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="rematch_arms_"))
         self.addCleanup(shutil.rmtree, self.root)
         shutil.copytree(ROOT / "scripts", self.root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-        self.release = builds.releases()[-1]
+        self.release = [release for release in builds.releases() if release != builds.default()][-1]
         library = self.root / "build" / f"torch-{self.release}" / "harness" / "python" / "librematch_python.so"
         library.parent.mkdir(parents=True)
         library.touch()
