@@ -165,22 +165,16 @@ int edit_distance(std::string_view left, std::string_view right) {
   return current.back();
 }
 
-namespace {
-
-// Returns whether two words of the same length are different words, such as "cp" and "tp", or
-// "v100" and "h100". Then none is likely to be a misspelling of the other. Swapped letters are
-// misspelled.
-bool are_different_words(std::string typed, std::string candidate) {
-  constexpr std::size_t kShort = 3;
-  constexpr const char* kDigits = "0123456789";
-  if (typed.size() != candidate.size()) return false;
-  if (typed.size() > kShort && typed.find_first_of(kDigits) == std::string::npos) return false;
-  std::sort(typed.begin(), typed.end());
-  std::sort(candidate.begin(), candidate.end());
-  return typed != candidate;
+bool are_different_words(std::string_view left, std::string_view right, std::size_t short_letters) {
+  std::string one = lower_case(left);
+  std::string other = lower_case(right);
+  if (one.size() != other.size()) return false;
+  const bool has_digit = one.find_first_of("0123456789") != std::string::npos;
+  if (one.size() > short_letters && !has_digit) return false;
+  std::sort(one.begin(), one.end());
+  std::sort(other.begin(), other.end());
+  return one != other;
 }
-
-}  // namespace
 
 std::optional<std::string> nearest_name(std::string_view text,
                                         const std::vector<std::string_view>& known) {

@@ -59,6 +59,11 @@ std::optional<Number> parse_number(std::string_view text) {
 // the other.
 int edit_distance(std::string_view left, std::string_view right);
 
+// Returns whether two words of equal length have different letters and are short, or have digits:
+// "cp" and "tp", "v100" and "h100". Then neither is likely to be a misspelling of the other.
+bool are_different_words(std::string_view left, std::string_view right,
+                         std::size_t short_letters = 3);
+
 // Returns the known name nearest to `text` if `text` may be a typing mistake. A name is near if at
 // most a third of the letters differ, or if one is a prefix of the other. Ignores letter case.
 std::optional<std::string> nearest_name(std::string_view text,

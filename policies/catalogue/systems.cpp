@@ -150,7 +150,10 @@ std::optional<std::string> without_misspelling(std::string_view text,
   }
   if (misspelled.size() != 1) return std::nullopt;
   const auto nearest = nearest_name(misspelled.front(), known);
-  if (!nearest) return std::nullopt;
+  constexpr std::size_t kShortLetters = 4;  // "flex" does not mean "flux"
+  if (!nearest || are_different_words(misspelled.front(), *nearest, kShortLetters)) {
+    return std::nullopt;
+  }
   std::string mode = filled_in(text, misspelled.front(), *nearest);
   return is_known_mode(mode) ? std::optional(std::move(mode)) : std::nullopt;
 }
