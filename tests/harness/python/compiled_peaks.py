@@ -73,9 +73,9 @@ def leave_out_kernels():
 def main(name, backend, ratios):
     torch.set_num_threads(1)
     if backend == "inductor":
-        import torch._functorch.config
-        import torch._inductor.config
-        torch._functorch.config.enable_autograd_cache = torch._inductor.config.fx_graph_cache = False
+        from torch._functorch import config as functorch_config
+        from torch._inductor import config as inductor_config
+        functorch_config.enable_autograd_cache = inductor_config.fx_graph_cache = False
         leave_out_kernels()
     make = MODELS[name]
 
