@@ -76,14 +76,6 @@ std::vector<std::string_view> names_that_policy_takes(std::string_view policy, c
   return name == "remat_titan" ? titan_region_names() : std::vector<std::string_view>{};
 }
 
-std::optional<Plan> plan_of(const std::string& spelling, const Resolver& resolver) {
-  const auto parsed = parse_policy(spelling);
-  if (!std::holds_alternative<Policy>(parsed)) return std::nullopt;
-  auto plan = resolver.resolve(std::get<Policy>(parsed), NoEffect::kAllow);
-  if (auto* resolved = std::get_if<Plan>(&plan)) return std::move(*resolved);
-  return std::nullopt;
-}
-
 // Returns all lists of names that apply to this model: "[a]", "[b]", "[a,b]". If there are too many
 // names, returns only the lists of a single name and the list of all names.
 std::vector<std::string> lists_of(std::string_view policy, const Trace& trace,
@@ -91,7 +83,7 @@ std::vector<std::string> lists_of(std::string_view policy, const Trace& trace,
   std::vector<std::string> names;
   for (const std::string_view name : names_that_policy_takes(policy, trace)) {
     const std::string alone = filled_in(policy, "{}", "[" + std::string(name) + "]");
-    if (plan_of(alone, resolver)) names.emplace_back(name);
+    if (plan_if_possible(alone, resolver)) names.emplace_back(name);
   }
   std::vector<std::string> lists;
   const bool is_few = names.size() <= kMaxNames;
@@ -147,9 +139,9 @@ std::string filled_configuration(std::string_view pattern, const Values& values)
   return text;
 }
 
-std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace) {
+std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace,
+                                     const Resolver& resolver) {
   std::vector<FilledMode> modes;
-  const Resolver resolver(trace);
   for (const SystemEntry& entry : system_entries()) {
     if (entry.system != system || entry.configuration.empty()) continue;
     for (const Values& values : values_of(entry, trace, resolver)) {

@@ -136,6 +136,14 @@ std::variant<Plan, Rejected> resolve(const Policy& policy, const Trace& trace, N
   return Resolver(trace).resolve(policy, no_effect);
 }
 
+std::optional<Plan> plan_if_possible(std::string_view spelling, const Resolver& resolver) {
+  const auto policy = parse_policy(spelling);
+  if (!std::holds_alternative<Policy>(policy)) return std::nullopt;
+  auto plan = resolver.resolve(std::get<Policy>(policy), NoEffect::kAllow);
+  if (auto* resolved = std::get_if<Plan>(&plan)) return std::move(*resolved);
+  return std::nullopt;
+}
+
 Plan resolve_none(const Trace& trace) {
   return std::get<Plan>(resolve(std::get<Policy>(parse_policy("none")), trace, NoEffect::kAllow));
 }

@@ -1,7 +1,10 @@
 // Resolves a policy against a trace into a plan.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "policies/base/rejected.h"
@@ -38,6 +41,10 @@ class Resolver {
   TraceIndex index_;
   std::string trace_sha256_;
 };
+
+// Returns the plan of the policy that is spelled like this, even if it has no effect. Returns
+// nullopt if there is no such policy, or if the model cannot have it.
+std::optional<Plan> plan_if_possible(std::string_view spelling, const Resolver& resolver);
 
 // Returns the plan of the policy `none`. It has regions if blocks gather their parameters: see Note
 // [Gathers without checkpointing].

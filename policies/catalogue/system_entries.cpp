@@ -450,4 +450,11 @@ std::span<const SystemEntry> system_entries() { return kEntries; }
 
 std::span<const TrainingSystem> training_systems() { return kSystems; }
 
+const TrainingSystem* system_of_target(std::string_view target) {
+  for (const TrainingSystem& system : kSystems) {
+    if (!target.empty() && system.target == target) return &system;
+  }
+  return nullptr;
+}
+
 }  // namespace rematch

@@ -66,6 +66,11 @@ struct TrainingSystem {
 // Returns the systems whose entries have configurations, in the order in which people see them.
 std::span<const TrainingSystem> training_systems();
 
+// Returns the system with this target, or null.
+const TrainingSystem* system_of_target(std::string_view target);
+
+class Resolver;  // policies/catalogue/resolve.h
+
 // A mode of a system with all values filled in.
 struct FilledMode {
   const SystemEntry* entry = nullptr;
@@ -88,8 +93,9 @@ std::string filled_configuration(std::string_view pattern,
 
 // Returns the modes of a system that have a configuration, with every value that the trace's model
 // allows: each number of layers, each list of modules or keys. Returns an empty list for an unknown
-// system.
-std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace);
+// system. The resolver must be of the same trace.
+std::vector<FilledMode> filled_modes(std::string_view system, const Trace& trace,
+                                     const Resolver& resolver);
 
 // Returns all entries, grouped by system. In a spelling, an upper-case letter stands for any value.
 std::span<const SystemEntry> system_entries();

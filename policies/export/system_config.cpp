@@ -17,31 +17,14 @@
 namespace rematch {
 namespace {
 
-// Finds the policy of a mode for this model. Returns nullopt if the model cannot have it.
-std::optional<Plan> plan_of(const std::string& policy, const Trace& trace) {
-  const auto parsed = parse_policy(policy);
-  if (!std::holds_alternative<Policy>(parsed)) return std::nullopt;
-  auto plan = resolve(std::get<Policy>(parsed), trace, NoEffect::kAllow);
-  if (auto* resolved = std::get_if<Plan>(&plan)) return std::move(*resolved);
-  return std::nullopt;
-}
-
 // torch_remat has no configuration: remat_file.h writes its calls.
 constexpr std::string_view kRemat = "remat";
-
-const TrainingSystem* system_of_target(std::string_view target) {
-  const auto systems = training_systems();
-  const auto found = std::find_if(
-      systems.begin(), systems.end(),
-      [&](const TrainingSystem& system) { return !target.empty() && system.target == target; });
-  return found == systems.end() ? nullptr : &*found;
-}
 
 // Returns the modes of the system with all their values. If the plan's policy is spelled as such a
 // mode, it comes first: its values may be any, while filled_modes() has the usual ones.
 std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
-                                   const Plan& plan) {
-  std::vector<FilledMode> modes = filled_modes(system.name, trace);
+                                   const Resolver& resolver, const Plan& plan) {
+  std::vector<FilledMode> modes = filled_modes(system.name, trace, resolver);
   const auto own = filled_mode(plan.policy);
   if (own && own->entry->system == system.name && !own->configuration.empty()) {
     modes.insert(modes.begin(), *own);
@@ -65,9 +48,10 @@ std::variant<std::string, Rejected> find_mode(const TrainingSystem& system, cons
   std::string nearest_mode;
   std::set<std::string_view> versions;
   std::string text;
-  for (const FilledMode& mode : candidates(system, trace, plan)) {
+  const Resolver resolver(trace);
+  for (const FilledMode& mode : candidates(system, trace, resolver, plan)) {
     if (versions.contains(mode.entry->versions)) continue;
-    const std::optional<Plan> does = plan_of(mode.spelling, trace);
+    const std::optional<Plan> does = plan_if_possible(mode.spelling, resolver);
     if (!does) continue;
     std::optional<PlanDifference> difference = difference_of(trace, plan, *does);
     if (!difference || difference->of_early_stop) {

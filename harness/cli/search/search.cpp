@@ -317,7 +317,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
     }
   }
   Searched searched{std::move(record), "", {}, {}};
-  if (const TrainingSystem* trainer = trainer_named(flags.target)) {
+  if (const TrainingSystem* trainer = system_of_target(flags.target)) {
     searched.modes = judge_modes(*trainer, trace, profile, space, sheet_link(flags));
     for (TrainerMode& each : searched.modes) {
       each.point.step_time_bound = found.step_time_bound(each.point.figures.peak);
@@ -366,7 +366,7 @@ ExitCode search(const SearchFlags& flags) {
   if (is_measured) require_measurable(flags);
   if (flags.device.starts_with("cuda"))
     require_measured_device(flags.device, "search --device cuda");
-  if (trainer_named(flags.target) != nullptr && (is_measured || !flags.maximize.empty())) {
+  if (system_of_target(flags.target) != nullptr && (is_measured || !flags.maximize.empty())) {
     throw UsageError("--for " + flags.target +
                      " chooses among the trainer's modes; leave out --measure and --maximize");
   }
@@ -392,7 +392,7 @@ ExitCode search(const SearchFlags& flags) {
     if (flags.json) print_front(flags, record);
     return end_with(ExitCode::kGateFailed, fits_nothing);
   }
-  if (const TrainingSystem* trainer = trainer_named(flags.target)) {
+  if (const TrainingSystem* trainer = system_of_target(flags.target)) {
     write_front(flags, record);
     return show_modes(flags, *trainer, searched);
   }

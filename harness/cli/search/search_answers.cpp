@@ -14,7 +14,7 @@ namespace rematch {
 bool is_for_torch(const SearchFlags& flags) {
   if (flags.target.empty()) return false;
   if (flags.target != "torch") {
-    if (trainer_named(flags.target) != nullptr) return false;
+    if (system_of_target(flags.target) != nullptr) return false;
     std::vector<std::string_view> known = {"torch"};
     for (const TrainingSystem& system : training_systems()) {
       if (!system.target.empty()) known.push_back(system.target);

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <set>
 #include <utility>
-#include <variant>
 
 #include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
-#include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/search/front/hypervolume.h"
 #include "policies/search/front/point_judge.h"
 #include "reports/render/tables/front_table.h"
 #include "reports/render/tables/grid.h"
@@ -17,38 +16,26 @@
 namespace rematch {
 namespace {
 
-std::optional<Plan> plan_of_mode(const FilledMode& mode, const Resolver& resolver) {
-  const auto policy = parse_policy(mode.spelling);
-  if (!std::holds_alternative<Policy>(policy)) return std::nullopt;
-  auto plan = resolver.resolve(std::get<Policy>(policy), NoEffect::kAllow);
-  if (auto* resolved = std::get_if<Plan>(&plan)) return std::move(*resolved);
-  return std::nullopt;
-}
-
 bool is_faster(const FrontPoint& a, const FrontPoint& b) {
   if (a.step_time != b.step_time) return a.step_time < b.step_time;
   return a.figures.peak < b.figures.peak;
 }
 
-// Returns the modes that no other mode beats in both peak and step time, by peak ascending.
-std::vector<std::size_t> modes_worth_having(const std::vector<TrainerMode>& modes) {
-  std::vector<std::size_t> worth;
-  for (std::size_t index = 0; index < modes.size(); ++index) {
-    const FrontPoint& own = modes[index].point;
-    const bool is_beaten = std::any_of(modes.begin(), modes.end(), [&](const TrainerMode& other) {
-      const FrontPoint& point = other.point;
-      const bool is_no_worse =
-          point.figures.peak <= own.figures.peak && point.step_time <= own.step_time;
-      const bool is_equal =
-          point.figures.peak == own.figures.peak && point.step_time == own.step_time;
-      return is_no_worse && (!is_equal || &other < &modes[index]);
-    });
-    if (!is_beaten) worth.push_back(index);
-  }
-  std::sort(worth.begin(), worth.end(), [&](std::size_t a, std::size_t b) {
-    return modes[a].point.figures.peak < modes[b].point.figures.peak;
-  });
-  return worth;
+// Returns the modes that no other mode beats in both peak and step time, by peak ascending. If
+// there are more than `max_modes`, spreads them over the front.
+std::vector<const TrainerMode*> modes_worth_having(const std::vector<TrainerMode>& modes,
+                                                   std::size_t max_modes) {
+  const auto on_plane = [](const TrainerMode* mode) {
+    return PlanePoint{mode->point.figures.peak.count, mode->point.step_time.count()};
+  };
+  std::vector<const TrainerMode*> worth;
+  for (const TrainerMode& mode : modes) worth.push_back(&mode);
+  worth = undominated(std::move(worth), on_plane);
+  std::vector<PlanePoint> plane;
+  for (const TrainerMode* mode : worth) plane.push_back(on_plane(mode));
+  std::vector<const TrainerMode*> shown;
+  for (const std::size_t index : spread_points(plane, max_modes)) shown.push_back(worth[index]);
+  return shown;
 }
 
 std::string figures_words(const FrontPoint& point) {
@@ -69,7 +56,7 @@ std::vector<std::string_view> versions_of(const std::vector<TrainerMode>& modes)
   return all;
 }
 
-// Returns the best mode of each versions of the trainer. The best of all stands last.
+// Returns the best mode for each range of the trainer's versions. The best of all stands last.
 std::vector<std::size_t> best_of_versions(const std::vector<TrainerMode>& modes,
                                           std::optional<Bytes> limit) {
   std::vector<std::size_t> best;
@@ -87,14 +74,10 @@ table::Grid modes_grid(const FrontRecord& record, const std::vector<TrainerMode>
   constexpr std::size_t kMaxRows = 12;
   table::Grid grid = points_grid(record, {});
   grid.rows.push_back(point_row(record, "none", record.front.reference(), {}));
-  std::vector<std::size_t> worth = modes_worth_having(modes);
-  // Leaves out modes between others, so that both ends stay.
-  while (worth.size() > kMaxRows)
-    worth.erase(worth.begin() + static_cast<std::ptrdiff_t>(worth.size() / 2));
-  for (std::size_t row = 0; row < worth.size(); ++row) {
-    const TrainerMode& each = modes[worth[row]];
-    grid.rows.push_back(point_row(record, std::to_string(row + 1), each.point,
-                                  {each.mode.spelling + versions_words(each.mode)}));
+  int row = 0;
+  for (const TrainerMode* mode : modes_worth_having(modes, kMaxRows)) {
+    grid.rows.push_back(point_row(record, std::to_string(++row), mode->point,
+                                  {mode->mode.spelling + versions_words(mode->mode)}));
   }
   if (exact) {
     grid.rows.push_back(
@@ -137,13 +120,6 @@ std::string answer_words(const TrainingSystem& trainer, const FrontRecord& recor
 
 }  // namespace
 
-const TrainingSystem* trainer_named(std::string_view target) {
-  for (const TrainingSystem& system : training_systems()) {
-    if (!system.target.empty() && system.target == target) return &system;
-  }
-  return nullptr;
-}
-
 std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace& trace,
                                      const Profile& profile, const SearchSpace& space,
                                      const std::optional<HostLink>& link) {
@@ -154,9 +130,9 @@ std::vector<TrainerMode> judge_modes(const TrainingSystem& trainer, const Trace&
   const Resolver resolver(trace);
   std::vector<TrainerMode> modes;
   std::set<std::pair<std::string, std::string_view>> known;
-  for (FilledMode& mode : filled_modes(trainer.name, trace)) {
+  for (FilledMode& mode : filled_modes(trainer.name, trace, resolver)) {
     if (space.is_stopped()) break;
-    std::optional<Plan> plan = plan_of_mode(mode, resolver);
+    std::optional<Plan> plan = plan_if_possible(mode.spelling, resolver);
     if (!plan || !known.emplace(plan_sha256(*plan), mode.entry->versions).second) continue;
     FrontPoint point = judge.judge(*std::move(plan));
     if (!link && point.figures.host.copied_out.count > 0) continue;

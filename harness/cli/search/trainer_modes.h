@@ -23,9 +23,6 @@ struct TrainerMode {
   FrontPoint point;
 };
 
-// Returns the system that --for names, or null.
-const TrainingSystem* trainer_named(std::string_view target);
-
 // Judges every mode of the trainer that this model can have, under the trainer's schedule. Of modes
 // with equal plans and versions, keeps the first. Copies to the host take the time of `link`, as if
 // none were hidden; without a link, leaves out modes that copy. Stops early if the space's stop()
