@@ -186,17 +186,6 @@ const Document* fetch_schema(const std::string& file) {
 
 void free_schema(const Document* document) { std::unique_ptr<const Document> owner(document); }
 
-// Returns the kind in text such as "rematch.report/1.0"; absent for other text.
-std::optional<std::string_view> kind_of(const Json& json) {
-  const auto found = json.find("schema");
-  if (found == json.end() || !found->is_string()) return std::nullopt;
-  const std::string_view schema = found->get_ref<const std::string&>();
-  constexpr std::string_view kPrefix = "rematch.";
-  const std::size_t slash = schema.find('/');
-  if (!schema.starts_with(kPrefix) || slash == std::string_view::npos) return std::nullopt;
-  return schema.substr(kPrefix.size(), slash - kPrefix.size());
-}
-
 std::string quoted(const Document& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list of " + std::to_string(value.size());
@@ -269,9 +258,19 @@ std::string all_kinds() {
 
 }  // namespace
 
+std::optional<std::string_view> schema_kind(const Json& json) {
+  const auto found = json.find("schema");
+  if (found == json.end() || !found->is_string()) return std::nullopt;
+  const std::string_view schema = found->get_ref<const std::string&>();
+  constexpr std::string_view kPrefix = "rematch.";
+  const std::size_t slash = schema.find('/');
+  if (!schema.starts_with(kPrefix) || slash == std::string_view::npos) return std::nullopt;
+  return schema.substr(kPrefix.size(), slash - kPrefix.size());
+}
+
 std::optional<std::string> validate(const Json& json) {
   if (!json.is_object()) return "expected a JSON object";
-  const std::optional<std::string_view> kind = kind_of(json);
+  const std::optional<std::string_view> kind = schema_kind(json);
   if (!kind) return "schema: missing or not of the form rematch.KIND/1.0; known are " + all_kinds();
   if (!schema_text(*kind)) {
     return "schema: no kind 'rematch." + on_one_line(*kind, kLongestQuote) + "'; known are " +

@@ -16,6 +16,10 @@ namespace rematch {
 // "x"; ...". Absent if `json` matches the schema that its key "schema" names.
 std::optional<std::string> validate(const Json& json);
 
+// Returns the kind of a record: "report" if its schema is "rematch.report/1.5". Absent for JSON
+// without such a schema.
+std::optional<std::string_view> schema_kind(const Json& json);
+
 // Returns the kinds that have a schema: "plan", "point", "report", ...
 std::vector<std::string_view> schema_kinds();
 

@@ -19,6 +19,7 @@
 #include "policies/base/hashing.h"
 #include "policies/base/json.h"
 #include "policies/base/text.h"
+#include "reports/schema/validate.h"
 
 namespace rematch {
 namespace {
@@ -39,15 +40,6 @@ Json json_of(const std::string& file) {
   } catch (const std::exception&) {
     return nullptr;
   }
-}
-
-// Returns "report" for a file of schema "rematch.report/1.5". Empty for any other JSON.
-std::string kind_of_json(const Json& json) {
-  constexpr std::string_view kPrefix = "rematch.";
-  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) return "";
-  const std::string schema = json["schema"].get<std::string>();
-  if (!schema.starts_with(kPrefix)) return "";
-  return schema.substr(kPrefix.size(), schema.find('/') - kPrefix.size());
 }
 
 bool is_same_file(const std::string& a, const std::string& b) {
@@ -134,7 +126,8 @@ std::string kind_of_file(const std::string& file) {
   }
   const bool may_be_json = start.starts_with("{") || start.starts_with("[");
   const Json json = may_be_json ? json_of(file) : Json();
-  return json.is_null() ? std::string(file_kind::kText) : kind_of_json(json);
+  return json.is_null() ? std::string(file_kind::kText)
+                        : std::string(schema_kind(json).value_or(""));
 }
 
 OutputFile::OutputFile(const OutputRequest& request)
