@@ -32,8 +32,7 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
 
     Give exactly one of these:
       - `budget`, "24GiB" or a number of bytes. The search returns the fastest plan whose predicted peak fits. The peak
-      counts
-        parameters, buffers, gradients, the state of `optimizer`, and what the compiled graphs hold. The peak does not
+        counts parameters, buffers, gradients, the state of `optimizer`, and what the compiled graphs hold. It does not
         count the bytes that eager code outside of compiled graphs holds. `step()` runs forward on one batch and returns
         the loss.
       - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name of `rematch list`.
@@ -96,17 +95,22 @@ def partitioner(plan: str | int, *, device: str = "cpu", optimizer: str = "adamw
 
     def choose(joint: JointGraph) -> Option:
         planner = Planner(joint, rates, fuses=fuses)
-        return _fitting(planner, limit, optimizer) if is_budget else planner.named(str(plan))
+        if not is_budget:
+            return planner.named(str(plan))
+        return _fitting(planner.options(), _bytes_before(planner.trace, optimizer), limit)
     return Partitioner(choose, repr((plan, rates, optimizer, fuses)))
 
 
-def _fitting(planner: Planner, limit: int, optimizer: str) -> Option:
-    before = _bytes_before(planner.trace, optimizer)
-    options = planner.options()
+def _fitting(options: list[Option], before: int, limit: int) -> Option:
+    """Returns the fastest option that fits beside the bytes that are held before the step. Raises PlanError if none fits."""
     fitting = [option for option in options if before + option.peaks.step() <= limit]
     if not fitting:
         raise PlanError(_too_small(limit, before + min(option.peaks.step() for option in options)))
-    return min(fitting, key=lambda option: (option.recompute_ns, option.peaks.step()))
+    return _fastest(fitting)
+
+
+def _fastest(options: list[Option]) -> Option:
+    return min(options, key=lambda option: (option.recompute_ns, option.peaks.step()))
 
 
 def _too_small(limit: int, lowest: int) -> str:
@@ -156,7 +160,7 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
     if peak > limit:
         lowest = fastest_within(options, calls, None)
         raise PlanError(_too_small(limit, before + step_peak([lowest[name] for name in calls])))
-    plain = before + step_peak([_plain(options[name]) for name in calls])
+    plain = before + step_peak([_fastest(options[name]) for name in calls])
     plans = ", ".join(f"{option.name} ({option.num_recomputed} ops recomputed)" for option in chosen.values())
     say(f"compiled plan for {size_text(limit)}: {plans}; predicted peak {size_text(peak)} instead of {size_text(plain)}")
     told: list[str] = []
@@ -166,20 +170,17 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
         if found is not None:
             return found
         planner = Planner(joint, rates, fuses=fuses)
-        if len(set(calls)) == 1 == len(calls):
+        searched = planner.options()
+        if len(calls) == 1:
             try:
-                return _fitting(planner, limit, optimizer)
+                return _fitting(searched, _bytes_before(planner.trace, optimizer), limit)
             except PlanError as error:
                 _warn_once(told, str(error))
         else:
             _warn_once(told, "a graph was compiled that step() did not run; it gets the plan with the lowest peak")
-        return min(planner.options(), key=lambda option: (option.peaks.step(), option.recompute_ns))
+        return min(searched, key=lambda option: (option.peaks.step(), option.recompute_ns))
     key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
     return Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}")
-
-
-def _plain(options: list[Option]) -> Option:
-    return min(options, key=lambda option: (option.recompute_ns, option.peaks.step()))
 
 
 def _warn_once(told: list[str], what: str) -> None:

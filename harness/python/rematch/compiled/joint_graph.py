@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -46,15 +46,14 @@ class JointGraph:
         outputs = _leaves(self.nodes[-1].args)
         self.forward_outputs = [node for node in outputs[:num_forward_outputs] if isinstance(node, fx.Node)]
         gradients = outputs[num_forward_outputs:]
-        self.parameters = [node for node, gradient in zip(self.inputs, gradients, strict=False)
-                           if node in self.static_inputs and isinstance(gradient, fx.Node)]
-        self.backward_outputs = [node for node in outputs[num_forward_outputs:] if isinstance(node, fx.Node)]
+        with_gradient = [(node, gradient) for node, gradient in zip(self.inputs, gradients, strict=False)
+                         if isinstance(gradient, fx.Node)]
+        self.parameters = [node for node, _ in with_gradient if node in self.static_inputs]
+        self.parameter_gradients = [gradient for node, gradient in with_gradient if node in self.static_inputs]
+        self.activation_inputs = [node for node, _ in with_gradient if node not in self.static_inputs]
+        self.backward_outputs = [gradient for gradient in gradients if isinstance(gradient, fx.Node)]
         self.tangents = [node for node in self.nodes if node.op == "placeholder" and node in after_tangents]
-        self.parameter_gradients = [gradient for node, gradient in zip(self.inputs, gradients, strict=False)
-                                    if node in self.static_inputs and isinstance(gradient, fx.Node)]
         self.dropped_outputs: set[fx.Node] = set()  # outputs of forward that the program does not hold
-        self.activation_inputs = [node for node, gradient in zip(self.inputs, gradients, strict=False)
-                                  if node not in self.static_inputs and isinstance(gradient, fx.Node)]
         self._roots: dict[fx.Node, fx.Node] = {}
         self._bytes: dict[fx.Node, int] = {}
         self._results: dict[fx.Node, list[fx.Node]] = {}
@@ -79,14 +78,7 @@ class JointGraph:
         made: set[fx.Node] = set(available)
         found: list[fx.Node] = []
         for seed in self.backward_seeds:
-            needed: set[fx.Node] = set()
-            stack = [seed]
-            while stack:
-                node = stack.pop()
-                if node in needed or node in made or node.op != "call_function":
-                    continue
-                needed.add(node)
-                stack += node.all_input_nodes
+            needed = needed_for([seed], lambda node: node in made or node.op != "call_function")
             for node in sorted(needed, key=self.order.__getitem__):
                 made.add(node)
                 found.append(node)
@@ -143,6 +135,19 @@ class JointGraph:
     def reads(self, op: fx.Node) -> list[fx.Node]:
         """Returns the tensors that the op reads."""
         return [node for node in op.all_input_nodes if is_tensor(node)]
+
+
+def needed_for(wanted: Iterable[fx.Node], is_there: Callable[[fx.Node], bool] = lambda _: False) -> set[fx.Node]:
+    """Returns the wanted nodes and every node that they read, directly or not. Stops at nodes that are there already,
+    and leaves these out."""
+    needed: set[fx.Node] = set()
+    stack = list(wanted)
+    while stack:
+        node = stack.pop()
+        if node not in needed and not is_there(node):
+            needed.add(node)
+            stack += node.all_input_nodes
+    return needed
 
 
 def is_tensor(node: fx.Node) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import fx
 from torch._functorch import partitioners
 
+from rematch._progress import say
 from rematch.compiled.joint_graph import JointGraph, is_tensor, is_view, op_name, size_hint, tensor_bytes
 
 MIN_TIME_NS = 1  # above 0, so that a plan with fewer ops is faster
@@ -36,13 +37,15 @@ CARDS = (DeviceRates("h100", 989.5e12, 67e12, 3.35e12), DeviceRates("h200", 989.
 
 
 def rates_of(device: str) -> DeviceRates:
-    """Returns the rates of "cpu", of a card ("h100"), or of "cuda", the card of this machine. Raises ValueError for an
-    unknown name."""
+    """Returns the rates of "cpu", of a card ("h100"), or of "cuda", the card of this machine. Counts a card of this
+    machine that is not among CARDS as an h100, and prints so. Raises ValueError for any other unknown name."""
     names = torch.cuda.get_device_name().lower() if device == "cuda" and torch.cuda.is_available() else device.lower()
     found = [rates for rates in (CPU, *CARDS) if rates.name in names]
     if found:
         return found[-1]
     if device == "cuda":
+        say(f"the rates of {names} are not known, so plans are compared at those of {CARDS[0].name}; name the closest of "
+            f"{', '.join(rates.name for rates in CARDS)} with device=")
         return CARDS[0]
     raise ValueError(f"device is {device!r}; known are {', '.join(rates.name for rates in (CPU, *CARDS))}")
 

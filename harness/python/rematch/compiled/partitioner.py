@@ -1,7 +1,6 @@
 """Splits a joint graph into forward and backward as a plan says, where Inductor would choose saved values itself.
 
-PyTorch's own partitioner does the work. PyTorch's partitioner asks this class which values to save, and in which order
-backward runs."""
+PyTorch's own partitioner does the work. It asks this class which values to save, and in which order backward runs."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from torch._functorch import partitioners
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
 from rematch._library import Refused, RematchError
-from rematch.compiled.joint_graph import JointGraph
+from rematch.compiled.joint_graph import JointGraph, needed_for
 from rematch.compiled.options import Option, nodes_of
 from rematch.compiled.schedule import schedule_of
 
@@ -96,14 +95,7 @@ def in_order(module: fx.GraphModule, names: Sequence[str]) -> fx.GraphModule:
     by_name = {node.name: node for node in module.graph.nodes}
 
     def add(node: fx.Node) -> None:
-        needed: set[fx.Node] = set()
-        stack = [node]
-        while stack:
-            each = stack.pop()
-            if each not in needed and each not in copies:
-                needed.add(each)
-                stack += each.all_input_nodes
-        for each in sorted(needed, key=order.__getitem__):
+        for each in sorted(needed_for([node], copies.__contains__), key=order.__getitem__):
             copies[each] = graph.node_copy(each, copies.__getitem__)
 
     for node in module.graph.nodes:

@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import fx
 
-from rematch.compiled.joint_graph import JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, must_be_kept, op_of
+from rematch.compiled.joint_graph import (JointGraph, Layer, is_op, is_symbolic_size, is_tensor, is_view, must_be_kept,
+                                          needed_for, op_of)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,21 +95,10 @@ def schedule_of(joint: JointGraph, saved: Iterable[fx.Node], *, by_layer: bool) 
         backward = _grouped_by_layer(joint, backward)
     used = {node for op in backward for node in op.all_input_nodes} | set(joint.backward_outputs)
     kept = [node for node in offered if node in used]
-    needed = _needed({*kept, *joint.forward_outputs})
+    needed = needed_for({*kept, *joint.forward_outputs})
     forward = [node for node in joint.nodes if node.op == "call_function" and node in needed]
     recomputed = [node for node in backward if joint.is_forward(node) and is_op(node)]
     return Schedule(forward, backward, kept, recomputed)
-
-
-def _needed(wanted: set[fx.Node]) -> set[fx.Node]:
-    needed: set[fx.Node] = set()
-    stack = list(wanted)
-    while stack:
-        node = stack.pop()
-        if node not in needed:
-            needed.add(node)
-            stack += node.all_input_nodes
-    return needed
 
 
 def _grouped_by_layer(joint: JointGraph, backward: list[fx.Node]) -> list[fx.Node]:
