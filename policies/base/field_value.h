@@ -205,8 +205,8 @@ void put_field(Json& object, const Field& field, Json value);
 template <HasFields Record>
 Json fields_to_json(const Record& record, unsigned without = 0);
 
-// Adds all fields except those with a trait of `without`. Nested records are filtered in the same
-// way.
+// Adds all fields except fields with a trait that `without` contains. Nested records are filtered
+// in the same way.
 template <HasFields Record>
 void write_fields(Json& json, const Record& record, unsigned without = 0) {
   visit_fields(record, [&](const Field& field, const auto& member) {

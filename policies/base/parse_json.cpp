@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kLongestReason = 200;
 constexpr std::size_t kLongestKey = 60;
 
-// The most values held at once. Elements that a reader consumes one by one do not count. A report
-// of 10,000 points has 3 million values, and each takes up to a hundred bytes until it becomes a
-// record.
+// The maximum number of values held at once. Elements that a reader consumes one by one do not
+// count. A report of 10,000 points has 3 million values, and each takes up to a hundred bytes until
+// it becomes a record.
 constexpr std::size_t kMaxValues = 20'000'000;
 
 // Returns the line and column of a byte position, both from 1: "line 3, column 14".

@@ -104,7 +104,7 @@ std::variant<Policy, Rejected> parse_policy(std::string_view text) {
 
 namespace {
 
-// Collects refused modes in `refused`, or rejects the list because of them if it is null.
+// Collects refused modes in `refused`. If `refused` is null, a refused mode rejects the whole list.
 std::variant<std::vector<Policy>, Rejected> parse_list(std::string_view text,
                                                        std::vector<RefusedPolicy>* refused) {
   const auto parts = split_at_commas(text);

@@ -43,7 +43,7 @@ const std::vector<CatalogueEntry>& catalogue();
 // suggests the nearest known one.
 std::variant<Policy, Rejected> parse_policy(std::string_view text);
 
-// A policy that was asked for, and why the model cannot have it.
+// A requested policy, and the reason why it cannot be applied to the model.
 struct RefusedPolicy {
   std::string name;
   std::string reason;
@@ -53,7 +53,8 @@ struct RefusedPolicy {
 // entries.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text);
 
-// Does the same, but collects modes of other systems that no policy here equals in `refused`.
+// Like the function above, but a mode of another system that no policy here equals does not reject
+// the list. Collects such modes in `refused`.
 std::variant<std::vector<Policy>, Rejected> parse_policies(std::string_view text,
                                                            std::vector<RefusedPolicy>& refused);
 

@@ -15,7 +15,8 @@ namespace {
 
 using Values = std::map<std::string, std::string>;  // by placeholder: {"N", "2"}
 
-// More lists than 2 to this power would take seconds for each system.
+// The number of lists is 2 to the number of names. With more names, the search would take seconds
+// for each system.
 constexpr std::size_t kMaxNames = 9;
 
 int most_layers(const Trace& trace) {
@@ -116,7 +117,7 @@ std::vector<Values> values_of(const SystemEntry& entry, const Trace& trace,
     }
     return all;
   }
-  // An entry with two lists is the same as one list with less in it.
+  // Skips entries with two lists: a single shorter list expresses the same policy.
   if (entry.stands_for.find('{', hole + 1) != std::string_view::npos) return {};
   const std::string policy = filled_in(entry.stands_for, "{" + letter + "}", "{}");
   for (const std::string& list : lists_of(policy, trace, resolver)) all.push_back({{letter, list}});

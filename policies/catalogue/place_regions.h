@@ -24,7 +24,7 @@ struct BlockList {
 std::vector<BlockList> block_lists(const Trace& trace);
 
 struct PlacedRegion {
-  PlannedRegion planned;  // its type is not set yet
+  PlannedRegion planned;  // the region's type is not set yet
   ScopeId first_scope;
   OpRange range;
 };

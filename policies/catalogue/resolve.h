@@ -43,7 +43,7 @@ class Resolver {
 };
 
 // Returns the plan of the policy that is spelled like this, even if it has no effect. Returns
-// nullopt if there is no such policy, or if the model cannot have it.
+// nullopt if there is no such policy, or if it cannot be applied to the model.
 std::optional<Plan> plan_if_possible(std::string_view spelling, const Resolver& resolver);
 
 // Returns the plan of the policy `none`. It has regions if blocks gather their parameters: see Note

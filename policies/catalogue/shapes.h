@@ -23,10 +23,10 @@ namespace rematch {
 // Regions of two shapes may begin at the same scope and have the same ops until one of them ends.
 // The longer region is then cut into one region per layer.
 //
-// If all these scopes run the same ops in several shapes, the shapes cannot be distinguished. All
-// of them then get the plan of the shape that needs the most bytes without checkpointing. Some
-// shapes differ only from a certain layer on, which one of them leaves out. Before that layer,
-// their regions get the treatments of the largest of these shapes.
+// If several shapes run the same ops in all scopes that have regions, the engine cannot distinguish
+// the shapes. All of them then get the plan of the shape that needs the most bytes without
+// checkpointing. Some shapes are equal up to a layer that one of them leaves out. Before that
+// layer, the regions of these shapes get the treatments of the largest shape.
 //
 // Merges the hidden effects of the plans.
 //

@@ -17,7 +17,8 @@ bool is_placeholder(std::string_view value) {
   return value.size() == 1 && value.front() >= 'A' && value.front() <= 'Z';
 }
 
-// Converts the words of Python, which YAML files and command lines use, to small letters.
+// Converts Python's True, False and None, which YAML files and command lines also use, to lower
+// case.
 std::string_view without_capital(std::string_view value) {
   if (value == "True") return "true";
   if (value == "None") return "none";
@@ -107,7 +108,8 @@ std::optional<std::string> short_modalities(const Call& typed) {
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"torchtitan", "titan"}, {"transformers", "huggingface"}, {"megatron-lm", "megatron"}};
 
-// Returns the call under the system's name in the table. Returns nullopt if it has that name.
+// Returns the call under the system's name in the table. Returns nullopt if the call already uses
+// that name.
 std::optional<std::string> under_table_name(std::string_view text) {
   for (const auto& [other, name] : kOtherNames) {
     const bool is_other = text.starts_with(other) && text.size() > other.size() &&

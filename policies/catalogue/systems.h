@@ -78,10 +78,12 @@ struct FilledMode {
   std::string configuration;
 };
 
-// Returns the mode that a spelling names, with its values. Returns nullopt if it names none.
+// Returns the mode that a spelling names, with its values. Returns nullopt if the spelling names no
+// mode.
 std::optional<FilledMode> filled_mode(std::string_view spelling);
 
-// Returns the trap of the mode that a spelling names; empty if it has none or names no mode.
+// Returns the trap of the mode that a spelling names; empty if the mode has no trap or the spelling
+// names no mode.
 std::string_view trap_of(std::string_view spelling);
 
 // Returns whether a spelling names a mode that no policy here equals.
@@ -123,7 +125,7 @@ std::optional<std::string> nearest_spelling(std::string_view text);
 // of its configuration. The argument layers_fqn is ignored, because every block is meant. Returns
 // Rejected for a mode that is rejected or whose policy rejects its arguments. If the system does
 // not have the mode, the message lists the known modes. Returns nullopt if `call` does not begin
-// with a system's name. "titan:full" and "torchtune(...)" begin with one.
+// with a system's name. For example, "titan:full" and "torchtune(...)" begin with a system's name.
 std::optional<std::variant<Policy, Rejected>> parse_system_spelling(std::string_view text,
                                                                     const Call& call);
 

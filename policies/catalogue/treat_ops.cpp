@@ -203,7 +203,8 @@ std::optional<OpTreater::Decision> OpTreater::decide_collective(const TracedOp& 
         return Decision{Treatment::kRecompute, "collective: issued again"};
       }
       return std::nullopt;
-    // If the collective were issued twice, no op would show when the second one is done.
+    // No op marks the completion of such a collective. It must not be issued twice, because nothing
+    // could wait for the second one.
     case CollectivePart::kStartWithHandle:
       return Decision{Treatment::kSave, "collective without a wait: never issued again"};
     default:

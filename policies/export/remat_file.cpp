@@ -19,7 +19,7 @@ namespace {
 
 using Problem = std::optional<std::string>;
 
-// A scope inside a region all of whose ops are saved or skipped.
+// A scope inside a region. Every op of the scope is saved or skipped.
 struct PartScope {
   ScopeId scope;
   OpRange range;
@@ -57,7 +57,7 @@ class RegionParts {
               const RegionType& type, OpRange range)
       : trace_(trace), region_(region), type_(type), range_(range), graph_(index.graph(range)) {}
 
-  // Finds the parts. Returns a problem if they are not saved regions.
+  // Finds the parts. Returns the problem if a part is not a saved region.
   Problem find() {
     if (Problem problem = find_parts()) return problem;
     return problem_of_ops();

@@ -21,7 +21,8 @@ namespace {
 constexpr std::string_view kRemat = "remat";
 
 // Returns the modes of the system with all their values. If the plan's policy is spelled as such a
-// mode, it comes first: its values may be any, while filled_modes() has the usual ones.
+// mode, the mode comes first, with the values that the user gave. filled_modes() may lack these
+// values.
 std::vector<FilledMode> candidates(const TrainingSystem& system, const Trace& trace,
                                    const Resolver& resolver, const Plan& plan) {
   std::vector<FilledMode> modes = filled_modes(system.name, trace, resolver);

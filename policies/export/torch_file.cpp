@@ -17,7 +17,7 @@
 namespace rematch {
 namespace {
 
-// aten::detach, the only op about which selective checkpointing does not ask its policy. Forward
+// aten::detach is the only op for which selective checkpointing does not call its policy. Forward
 // and recompute run different numbers of it.
 constexpr std::string_view kIgnoredOp = "aten::detach";
 

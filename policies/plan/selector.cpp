@@ -68,7 +68,6 @@ bool is_known_namespace(std::string_view word) {
   return std::find(kNamespaces.begin(), kNamespaces.end(), word) != kNamespaces.end();
 }
 
-// Returns the text without `prefix`, if it begins with that.
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
@@ -135,8 +134,9 @@ std::string from_torch_spelling(std::string_view word) {
   return std::string(word.substr(0, dot)) + "::" + std::string(word.substr(dot + 1));
 }
 
-// Returns the meaning of a last word that has no namespace before it, or "" if it has none. A class
-// takes precedence over an op of the same name; write that op as `aten::embedding`.
+// Returns the meaning of a last word that has no namespace before it, or "" if the word has no
+// meaning. A class takes precedence over an op of the same name; write that op as
+// `aten::embedding`.
 std::string op_of_word(std::string_view word) {
   if (word == kResult || word == kAny || from_string<OpClass>(word)) return std::string(word);
   std::string op = from_torch_spelling(word);

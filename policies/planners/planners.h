@@ -16,7 +16,7 @@
 namespace rematch {
 
 // Resolves a user's comma-separated list of planners and catalogue policies. Returns Rejected for
-// the first entry that is neither a planner nor a policy, or that this model cannot have.
+// the first entry that is neither a planner nor a policy, or that cannot be applied to this model.
 std::variant<std::vector<Plan>, Rejected> resolve_baselines(std::string_view list,
                                                             const Trace& trace,
                                                             const Profile& profile);

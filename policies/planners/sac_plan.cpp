@@ -202,8 +202,8 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
   std::stable_sort(order.begin(), order.end(),
                    [](const Group& a, const Group& b) { return a.worth() > b.worth(); });
   order.push_back(stored);
-  // Computes an upper bound: pairs each share of bytes with the time of the next step, and moves
-  // the share slightly to the right.
+  // Makes the curve an upper bound: pairs each share of bytes with the time of the next step, and
+  // increases the share slightly.
   constexpr double kShift = 1e-2;
   std::map<double, double> curve;
   const auto add = [&] {

@@ -18,7 +18,7 @@ namespace rematch {
 std::int64_t flops_of(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that the op newly allocates: its outputs in storages that none of its inputs
-// uses. Views and in-place writes count 0.
+// uses. Views and in-place writes count as 0 bytes.
 Bytes fresh_bytes(const Trace& trace, const TracedOp& op);
 
 // Note [One op, two names] For a reshape that copies nothing, LibTorch runs `aten::view` if the

@@ -24,7 +24,7 @@ constexpr const char* kCompiled = "higher_order::inductor_compiled_code";
 constexpr const char* kFlash = "aten::_scaled_dot_product_flash_attention";
 constexpr const char* kEfficient = "aten::_scaled_dot_product_efficient_attention";
 
-// torchtitan tests an op for this before it reads its save list.
+// torchtitan checks whether an op is a copy to the host before it reads its save list.
 constexpr const char* kHostCopies =
     "torchtitan also keeps copies from a GPU to the host (aten::_to_copy); a trace has no devices "
     "and no model here makes such a copy, so no op is kept for that";

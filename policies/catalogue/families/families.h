@@ -25,7 +25,8 @@ std::vector<CatalogueEntry> offloading_policies();
 std::vector<CatalogueEntry> remat_policies();
 std::vector<CatalogueEntry> titan_region_policies();
 
-// The names that lists of recompute_modules, offload_modules, sac_modalities and remat_titan have.
+// The names that users may list in recompute_modules, offload_modules, sac_modalities and
+// remat_titan.
 std::vector<std::string_view> recomputable_modules();
 std::vector<std::string_view> offloadable_modules();
 std::vector<std::string_view> modalities_keys();
@@ -36,7 +37,8 @@ struct RegionLists {
   std::vector<std::string> save;
   std::vector<std::string> recompute;
 };
-// Returns nullopt if `words` are anything other than these two lists. The second may be missing.
+// Parses the lists `save` and `recompute`; `recompute` may be missing. Returns nullopt if `words`
+// contain anything else.
 std::optional<RegionLists> parse_region_lists(const std::vector<std::string>& words);
 // Returns the call in its canonical spelling.
 std::string to_string(const std::string& name, const RegionLists& lists);

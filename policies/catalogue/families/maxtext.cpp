@@ -8,14 +8,14 @@
 //   one scope, and key and value in another.
 // - context is the attention's output with its statistics.
 // - mlpwi_0, mlpwi_1 and mlpwo are the matmuls of a gated feed-forward, in this order. A
-//   feed-forward without a gate has two. mlpwi stay inside the scope, so they are its matmuls, or
-//   the sums if these have adapters.
+//   feed-forward without a gate has two. mlpwi_0 and mlpwi_1 stay inside the scope, so they are its
+//   matmuls. If the matmuls have adapters, the names stand for the sums with the adapters' results.
 // - moe_mlpwi_0, moe_mlpwi_1 and moe_mlpwo are the matmuls of routed experts.
-// - kv_wa_proj is latent attention's down projection of key and value. query_wa_proj is that of the
-//   query, which no model here has.
-// A branch's dropout lies in its part's scope here, so with dropout the part returns the
-// dropped-out tensor and its mask. Source: MaxText's layers/decoders.py, layers/attentions.py,
-// layers/attention_mla.py, layers/moe.py and configs/base.yml (e591f30cb).
+// - kv_wa_proj is latent attention's down projection of key and value. query_wa_proj is the query's
+//   down projection, which no model here has. A branch's dropout lies in its part's scope here, so
+//   with dropout the part returns the dropped-out tensor and its mask. Source: MaxText's
+//   layers/decoders.py, layers/attentions.py, layers/attention_mla.py, layers/moe.py and
+//   configs/base.yml (e591f30cb).
 #include <algorithm>
 #include <optional>
 

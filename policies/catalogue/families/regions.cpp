@@ -70,8 +70,8 @@ bool fits_in_a_part(const Policy& policy) {
                      [](const Selector& selector) { return selector.scope_pattern.empty(); });
 }
 
-// Describes how the two parts count matmuls differently, which one policy cannot express. Returns
-// "" if they agree.
+// Describes how the counts of matmuls differ between the two parts. A single policy cannot express
+// such a difference. Returns "" if the counts agree.
 std::string difference(const Policy& a, const Policy& b) {
   if (!a.alternate || !b.alternate) return "";
   if (a.alternate->keep != b.alternate->keep) {

@@ -5,7 +5,7 @@
 // attention kernel. Norms, rotary embedding and activations are not declared, so recompute always
 // runs them. Selection of experts is always saved. The adds that end a block are also saved
 // regions: recompute skips them and keeps nothing for them. Early stop does the same here. Source:
-// torchtitan, docs/remat.md of 03d9819f and distributed/activation_checkpoint.py beside it.
+// torchtitan, docs/remat.md and distributed/activation_checkpoint.py of 03d9819f.
 #include <algorithm>
 
 #include "policies/base/rejected.h"

@@ -34,7 +34,7 @@ const DeviceSheet* sheet_of(const Profile& profile);
 Bytes value_bytes(const Trace& trace, ValueId id);
 
 // Returns the bytes that a forward op reads and writes. Each input and each result counts once. An
-// embedding table counts only the rows that are looked up. Views count 0.
+// embedding table counts only the rows that are looked up. Views count as 0 bytes.
 Bytes moved_bytes(const Trace& trace, const TracedOp& op);
 
 // Returns the bytes that one AdamW step reads and writes if the step makes one pass over all

@@ -35,7 +35,7 @@ class SinkingOrder {
     const bool is_windowed = demanded_later_.size() > kMaxWeighedSlots;
     Candidate best;
     if (has_none_left_ && !is_windowed) {
-      // If a slot had no gain, it still has none, unless something that its gain depends on has
+      // A slot that had no gain still has no gain, unless a value that its gain depends on has
       // changed.
       for (int slot : changed) {
         if (slot != demanded && place_[slot] != kNowhere) weigh(slot, state, best);

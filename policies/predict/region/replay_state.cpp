@@ -115,7 +115,7 @@ Bytes ReplayState::gain_of(int slot, std::size_t at_most) {
   return gain;
 }
 
-// Computes a gain. It depends on which values are present, on how many reads of these values
+// Computes a gain. A gain depends on which values are present, on how many reads of these values
 // remain, and on the holders of their storages.
 Bytes ReplayState::weigh(int slot, std::size_t at_most) {
   const RegionUse& use = graph_.slots[slot].use;

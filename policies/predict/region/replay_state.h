@@ -95,8 +95,8 @@ class ReplayState {
   // The part of held() that belongs to kept values, which forward made.
   Bytes held_originals() const { return held_originals_; }
 
-  // The first function returns the local storages held since forward. The second returns the
-  // storages that were released since the previous call.
+  // originals() returns the local storages held since forward. take_released_originals() returns
+  // the storages that were released since its previous call.
   std::vector<int> originals() const;
   std::vector<int> take_released_originals() { return std::exchange(released_originals_, {}); }
 

@@ -28,7 +28,7 @@ std::set<StorageId> ids_of(const RegionGraph& graph, const RegionOffload& offloa
   return ids;
 }
 
-// Returns the storages that no op of the trace allocated. They are alive in any case.
+// Returns the storages that no op of the trace allocated. Such storages are alive in any case.
 std::set<StorageId> alive_anyway(const Trace& trace) {
   std::set<StorageId> storages;
   for (const TracedValue& value : trace.values) {

@@ -11,8 +11,8 @@ namespace rematch {
 // Bytes by holder. Excludes parameters, constants and the batch, which are alive anyway.
 struct HeldAfterForward {
   Bytes kept;  // bytes that regions hold because the plan saves them
-  // bytes of results of earlier ops that regions hold because they read them, and of copies that
-  // regions make of overwritten tensors; excludes `kept`
+  // bytes that regions hold because they read results of earlier ops, or because they copied
+  // tensors that were overwritten; excludes `kept`
   Bytes inputs;
   // bytes that autograd holds outside all regions; excludes bytes that a region holds too
   Bytes unmanaged;

@@ -49,8 +49,8 @@ std::int64_t state_of(const TracedParameters& kind, OptimizerModel optimizer) {
   return 0;
 }
 
-// Returns the share of the parameters' bytes that no block reads. Embedding, head and last norm are
-// such parameters.
+// Returns the share of the parameters' bytes that belongs to parameters outside blocks: embedding,
+// head and last norm.
 double share_outside_blocks(const Trace& trace) {
   const IdTable<ScopeId, Bytes> by_scope = parameters_by_top_scope(trace);
   IdTable<ScopeId, bool> is_block(trace.scopes.size(), false);

@@ -185,7 +185,8 @@ class FrontSearch {
   // Returns the figures of any plan for the trace, under the schedule of the search.
   FrontPoint judge(const Plan& plan) const;
 
-  // The answers of these functions are no worse than the baselines and answers of the last front().
+  // The answers of the functions below are no worse than the baselines and answers of the last
+  // front().
   //
   // fastest_within() returns nullopt if no plan's peak is low enough. In this case, lowest()
   // returns the best plan.

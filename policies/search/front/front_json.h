@@ -22,8 +22,10 @@ namespace rematch {
 // distance from the front. Its schedule is whole_region, because every trainer runs it that way.
 struct SimplePoint {
   FrontPoint point;
-  Bytes more_peak;  // its peak minus the lowest peak among points of the front that are no slower
-  // Its step time minus the fastest step time among points of the front whose peak is no higher.
+  Bytes more_peak;  // the plan's peak minus the lowest peak among points of the front that are no
+                    // slower
+  // The plan's step time minus the fastest step time among points of the front whose peak is no
+  // higher.
   std::chrono::nanoseconds more_time{};
 };
 

@@ -1,7 +1,7 @@
-// Finds the load (such as the batch size) in a range that uses a device best. The record and its
-// file, "rematch.loads/1.0", state the question, the fastest plan of every tried load, and the
-// answers. Nothing is lost. A new field needs a member, a line in the list below its struct, and an
-// entry in reports/schema/loads.schema.json.
+// Finds the load (such as the batch size) that uses a device best, within a given range. The record
+// and its file, "rematch.loads/1.0", state the question, the fastest plan of every tried load, and
+// the answers. Nothing is lost. A new field needs a member, a line in the list below its struct,
+// and an entry in reports/schema/loads.schema.json.
 #pragma once
 
 #include <chrono>

@@ -74,8 +74,8 @@ enum class Offloading : std::uint8_t { kNever, kAllowed };
 SpanMap make_spans(const Trace& trace, const OpTimes& times, Repeats repeats = Repeats::kAreBlocks,
                    Offloading offloading = Offloading::kNever);
 
-// Returns the peak of the bytes that backward allocates just before the first event of the graph's
-// packs, after the last event of other packs.
+// Looks at the ops of backward between the last event of other packs and the first event of the
+// graph's packs. Returns the peak of the bytes that backward allocates there.
 Bytes most_born_before(const Trace& trace, const RegionGraph& graph);
 
 // kAll: all options; kHull: only options on the convex hull
