@@ -24,7 +24,7 @@ namespace rematch {
 void read_value(const JsonField& field, bool& value);
 void read_value(const JsonField& field, int& value);
 void read_value(const JsonField& field, std::int64_t& value);
-void read_value(const JsonField& field, std::uint64_t& value);  // below 2^63
+void read_value(const JsonField& field, std::uint64_t& value);  // accepts integers below 2^63
 void read_value(const JsonField& field, double& value);
 void read_value(const JsonField& field, std::string& value);
 void read_value(const JsonField& field, Bytes& value);

@@ -47,7 +47,7 @@ void write_double(std::string& out, double number) {
   if (!std::isfinite(number)) {
     throw std::invalid_argument("a number that is not finite has no JSON form; write null");
   }
-  if (number == 0) {  // true for -0 too
+  if (number == 0) {  // the condition also holds for -0
     out += '0';
     return;
   }

@@ -59,7 +59,7 @@ class JsonField {
   // FormatError and suggests the nearest known key. Machine-written formats accept unknown keys.
   void require_known_keys(const std::vector<std::string_view>& known) const;
 
-  // For arrays.
+  // For arrays: the number of elements, and access by index.
   std::size_t size() const;
   JsonField at(std::size_t index) const;
   std::vector<JsonField> elements() const;
@@ -84,7 +84,7 @@ class JsonField {
 
   const Json* value_;
   const Json* root_;
-  const std::string* root_path_;  // null means an empty path
+  const std::string* root_path_;  // null if the path of the root is empty
 };
 
 // Readers that hold numbers as doubles are exact up to this integer (RFC 8259, section 6).

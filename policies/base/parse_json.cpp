@@ -158,7 +158,7 @@ class Builder {
   // Keys of one object. A member, so that its memory is reused.
   std::vector<std::string_view> keys_;
   std::string_view list_;
-  const TakeElement& take_;  // may be empty
+  const TakeElement& take_;  // an empty function takes no elements
   bool in_list_ = false;     // whether the container open at depth two is the list
   std::size_t num_elements_ = 0;
   std::size_t num_values_ = 0;  // values that the document holds now

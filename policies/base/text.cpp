@@ -27,7 +27,7 @@ void append_escaped(std::string& result, char letter) {
   }
 }
 
-bool is_inside_character(char letter) {  // a continuation byte of UTF-8
+bool is_inside_character(char letter) {  // true for a continuation byte of UTF-8
   return (static_cast<unsigned char>(letter) & 0xC0U) == 0x80U;
 }
 

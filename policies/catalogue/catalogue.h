@@ -29,8 +29,9 @@ struct CatalogueEntry {
         make(factory) {}
 
   std::string_view name;         // "nth_last"
-  std::string_view parameters;   // "(N)" or ""
-  std::string_view description;  // one line
+  std::string_view parameters;   // "(N)" for a policy with a number; "" for a policy without
+                                 // parameters
+  std::string_view description;  // a description of one line
   PolicyFactory make;
   bool is_of_system = false;  // a mode of another training system, which recomputes whole regions
 };

@@ -99,7 +99,8 @@ class ShapeCompleter {
   }
 
   Plan complete(const Places& places) {
-    for (const ScopeId scope : trace_.scopes.ids()) {  // outer scopes open first
+    for (const ScopeId scope : trace_.scopes.ids()) {  // an outer scope has a lower id than the
+                                                       // scopes inside it
       if (places.contains(trace_.scopes[scope].path)) add(scope);
     }
     put_regions(std::move(regions_), plan_);

@@ -189,7 +189,7 @@ std::string list_of(const std::vector<std::string>& items, std::size_t indent) {
 }
 
 std::string kinds_text(const TorchRegions& regions) {
-  constexpr std::size_t kIndent = 13;  // after `     "ops": [`
+  constexpr std::size_t kIndent = 13;  // continuation lines align with the text after ` "ops": [`
   std::string text;
   for (const TorchRegionKind& kind : regions.kinds) {
     std::vector<std::string> ops;

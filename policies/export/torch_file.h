@@ -33,7 +33,7 @@ struct TorchRegion {
 
 struct TorchRegions {
   std::vector<TorchRegionKind> kinds;
-  std::vector<TorchRegion> regions;  // each module once
+  std::vector<TorchRegion> regions;  // one region per module
 };
 
 // Returns the regions of the plan, or Rejected, with the region's name, if torch cannot run a

@@ -110,7 +110,7 @@ struct ShapePlan {
   bool operator==(const ShapePlan&) const = default;
 };
 
-// The plan for a step.
+// The plan for a training step, with one or more shapes.
 //
 // Note [Shapes of a step]
 // The steps of a program may run different ops. Examples are batches with and without padding or

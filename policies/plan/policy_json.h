@@ -31,7 +31,7 @@ namespace rematch {
 
 Json policy_to_json(const Policy& policy);
 
-// Throws FormatError with the JSON path.
+// Reads a policy. Throws FormatError with the JSON path of the fault.
 Policy policy_from_json(const Json& json);
 
 // Reads a policy from a file. Returns Rejected with a one-line message if the file cannot be used.

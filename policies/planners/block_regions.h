@@ -13,7 +13,7 @@
 namespace rematch {
 
 struct BlockRegions {
-  Plan plan;  // a plan that recomputes every block
+  Plan plan;  // this plan recomputes every block
   std::vector<OpRange> ranges;
 };
 

@@ -15,8 +15,8 @@ namespace rematch {
 struct SacOps {
   std::vector<std::int64_t> memory_bytes;
   std::vector<double> runtimes_ms;
-  std::vector<int> views;   // never saved
-  std::vector<int> random;  // saved all together or not at all
+  std::vector<int> views;   // indices of views, which are never saved
+  std::vector<int> random;  // indices of random ops; either all of them are saved or none
   // Pairs of an in-place op and the op that made the tensor that it writes. Both ops are saved, or
   // neither is. If the in-place op writes a tensor from outside, the pair contains the in-place op
   // twice, and the op is saved.

@@ -22,7 +22,7 @@ struct OpaqueFunction {
 
 // An op that writes to arguments which its schema does not mark.
 struct SilentWriter {
-  std::string op;              // as TracedOp::name
+  std::string op;              // the op's name, in the form of TracedOp::name
   std::vector<int> arguments;  // positions in the schema
   bool operator==(const SilentWriter&) const = default;
 };

@@ -6,7 +6,7 @@
 
 namespace rematch {
 
-// These throw FormatError for malformed names.
+// The readers throw FormatError for a malformed name.
 void read_value(const JsonField& field, OpaqueFunction& function);
 void read_value(const JsonField& field, SilentWriter& writer);
 

@@ -160,7 +160,7 @@ class ReplayState {
   std::vector<bool> taken_;         // indexed by slot: whether backward holds it
   Sums weighed_reads_;              // indexed by value; used while a gain is computed
   Sums weighed_holders_;            // indexed by storage; used while a gain is computed
-  std::optional<SlotGains> gains_;  // created at the first request
+  std::optional<SlotGains> gains_;  // created when a gain is first requested
   Bytes held_;
   // indexed by storage: whether the instance that forward made is held
   std::vector<bool> is_original_;

@@ -357,7 +357,7 @@ class GraphBuilder {
   std::unordered_map<ValueId, int> values_;
   std::unordered_map<StorageId, int> storages_;
   std::set<ValueId> views_of_outside_;
-  std::set<std::pair<ValueId, std::int32_t>> copied_;  // value and version
+  std::set<std::pair<ValueId, std::int32_t>> copied_;  // pairs of a value and its version
   std::vector<Started> started_;  // collectives whose wait has not been found yet
 };
 

@@ -30,7 +30,7 @@ class TraceIndex {
   // The range of backward events that name a pack; {0, 0} if no event does.
   struct PackEvents {
     std::size_t first = 0;
-    std::size_t end = 0;  // one past the last
+    std::size_t end = 0;  // index after the last event
   };
 
  private:

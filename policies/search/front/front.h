@@ -147,8 +147,8 @@ struct Front {
   // The share of a rectangle that the front dominates. The rectangle extends to the peak of keeping
   // everything and the step time of recomputing everything.
   double hypervolume = 0;
-  double baseline_hypervolume = 0;  // share dominated by all baselines together
-  std::string verdict;              // one line
+  double baseline_hypervolume = 0;  // share of the rectangle that all baselines together dominate
+  std::string verdict;              // a verdict in one line
   std::optional<FrontMeasurement> measurement;
   // false: the search was stopped, and this front has the plans found before the stop
   bool is_complete = true;

@@ -13,7 +13,7 @@
 
 namespace rematch {
 
-inline constexpr int kMinMeasured = 3;  // the anchors are always measured
+inline constexpr int kMinMeasured = 3;  // the three anchors are always measured
 
 // Note [Which points are run] First come three anchors: both ends of the front and its knee. If the
 // knee is an end, the middle takes its place. Calibration makes the prediction exact near the
