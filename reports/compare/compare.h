@@ -17,13 +17,13 @@ namespace rematch {
 // A difference counts only if it exceeds both the relative and the absolute limit.
 struct Floor {
   double relative_ratio = 0;
-  double absolute = 0;  // in the unit of the metric
+  double absolute = 0;  // smallest difference that counts, in the metric's unit
 };
 
 struct CompareSettings {
   std::vector<Metric> metrics = {kAll<Metric>.begin(), kAll<Metric>.end()};
-  // For a metric without an entry the floor is kSmallestDifference if it is a time, and 0 if it is
-  // exact.
+  // For a metric without an entry, the floor is kSmallestDifference if the metric is a time, and 0
+  // if it is exact.
   std::map<Metric, Floor> floors;
   double false_alarm_ratio = 0.01;
   std::vector<FailOn> fail_on;

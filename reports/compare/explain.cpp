@@ -12,7 +12,7 @@ namespace rematch {
 namespace {
 
 constexpr std::size_t kMaxParts = 8;
-constexpr double kWorthNaming = 0.05;  // smaller shares are not named
+constexpr double kWorthNaming = 0.05;  // explanations do not name smaller shares
 constexpr std::size_t kMaxNamed = 3;
 
 using Parts = std::map<std::string, std::int64_t>;
@@ -56,8 +56,8 @@ Parts kernel_times(const KernelRecord& kernels) {
   return parts;
 }
 
-// Absent unless both sides counted the same number of steps. With equal numbers of steps, totals
-// can be compared and shares are exact.
+// Returns nothing unless both sides counted the same number of steps. With equal numbers of steps,
+// totals can be compared and shares are exact.
 template <class Counts, class PartsOf>
 std::optional<Breakdown> break_down_counts(const std::string& by, const Counts& base,
                                            const Counts& candidate, PartsOf parts) {
@@ -74,7 +74,7 @@ std::optional<std::int64_t> time_without_kernels(double step_ns, const Parts& ke
   return rest;
 }
 
-// Absent if all kernel times are equal. In that case the difference comes from the host.
+// Returns nothing if all kernel times are equal. In that case the difference comes from the host.
 std::optional<Breakdown> break_down_kernels(const MetricRecord& metric, const PointRecord& base,
                                             const PointRecord& candidate) {
   for (const PointRecord* point : {&base, &candidate}) {

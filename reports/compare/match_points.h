@@ -13,9 +13,9 @@ struct PointPair {
 };
 
 struct MatchedPoints {
-  std::vector<PointPair> pairs;    // in the base's order
-  std::vector<PointPair> missing;  // only in the base
-  std::vector<PointPair> extra;    // only in the candidate
+  std::vector<PointPair> pairs;    // pairs, in the order of the base's points
+  std::vector<PointPair> missing;  // points that only the base has
+  std::vector<PointPair> extra;    // points that only the candidate has
 };
 
 // Pairs points with the same policy and key. Then pairs the remaining points of one policy whose

@@ -26,7 +26,7 @@ std::optional<double> number(const std::optional<std::int64_t>& count) {
 struct Mix {
   const char* of;  // "ops"
   const OpCounts& counts;
-  int num_steps;  // always above 0
+  int num_steps;  // number of counted steps, always above 0
   std::optional<Phase> only = std::nullopt;
 };
 
@@ -37,7 +37,7 @@ std::optional<Mix> mix_of(const char* of, const std::optional<Counts>& record,
   return Mix{of, (*record).*counts, record->counted_steps, only};
 }
 
-// Absent if the metric is not a count, or if no step was counted.
+// Returns nothing if the metric is not a count, or if no step was counted.
 std::optional<Mix> mix_of(Metric metric, const PointRecord& point) {
   switch (metric) {
     case Metric::kExecutedOps:

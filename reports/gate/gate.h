@@ -36,7 +36,7 @@ struct GateSettings {
   std::vector<Expectation> expectations;
   std::vector<std::string> policies;            // checks only these policies; if empty, all
   std::optional<std::string> reference_policy;  // compares every point with this policy
-  bool allow_mixed = false;                     // decides even if the environments differ
+  bool allow_mixed = false;                     // gives a verdict even if the environments differ
 };
 
 // If `reference` is null, only limits that need no reference are allowed. `reference` may be

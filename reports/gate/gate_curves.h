@@ -15,7 +15,7 @@ namespace rematch {
 
 // Thrown if two curves have no step in common, so that they do not describe the same training.
 struct NoCommonSteps {
-  std::string message;  // one line
+  std::string message;  // a message of one line
 };
 
 // Decides what `settings` asks for: tier envelope, tier equivalence (with its margin and window),

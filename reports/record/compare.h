@@ -78,7 +78,8 @@ inline constexpr std::array<std::string_view, 10> kWords<Metric> = {
 
 // The name on the command line, without the unit: "step_time".
 std::string_view short_name(Metric metric);
-std::optional<Metric> metric_from_name(std::string_view name);  // accepts either name
+std::optional<Metric> metric_from_name(std::string_view name);  // accepts the name with or without
+                                                                // the unit
 
 // The verdict on a time is faster, slower, same or unsure. Other metrics are exact. Their verdict
 // is lower, higher or same, or different if the totals are equal but their parts are not. The
@@ -128,7 +129,8 @@ struct ContributionRecord {
   std::string name;  // "attention_forward in recompute", "saved_activations"
   std::int64_t base = 0;
   std::int64_t candidate = 0;
-  double share_ratio = 0;  // share of the metric's whole difference; the shares need not sum to 1
+  double share_ratio = 0;  // share of the metric's whole difference; the listed shares need not
+                           // add up to 1
 };
 
 template <RecordOf<ContributionRecord> Contribution, class Visit>
@@ -225,7 +227,7 @@ void visit_fields(Point& point, Visit visit) {
 struct FloorRecord {
   Metric metric = Metric::kStepTime;
   double relative_ratio = 0;
-  double absolute = 0;  // in the metric's unit
+  double absolute = 0;  // floors are in the metric's unit
 };
 
 template <RecordOf<FloorRecord> Floor, class Visit>
@@ -247,7 +249,7 @@ struct CompareRecord {
   std::vector<UncomparedPoint> failed;
   // Number of rows by metric and verdict, such as {"step_time_ns": {"slower": 1}}.
   std::map<Metric, std::map<CompareVerdict, int>> summary;
-  std::string verdict;                 // one sentence
+  std::string verdict;                 // the verdict as a sentence
   std::vector<std::string> fail_on;    // conditions that were requested, such as "slower"
   std::vector<std::string> failed_on;  // requested conditions that are met
 };

@@ -38,7 +38,7 @@ struct Environment {
   std::optional<std::string> cupti;
   std::optional<std::string> cuda_driver;  // newest CUDA version that the driver supports
   std::optional<int> multiprocessors;
-  std::optional<int> power_limit_mw;  // the limit that is enforced
+  std::optional<int> power_limit_mw;  // the power limit that the driver enforces
   std::optional<int> default_power_limit_mw;
   std::optional<int> sm_clock_most_mhz;  // highest clock that the device supports
   std::optional<bool> ecc;
@@ -46,7 +46,8 @@ struct Environment {
   std::optional<bool> persistence_mode;  // true if the driver stays loaded between processes
   std::optional<int> pcie_generation;    // highest generation that device and slot support
   std::optional<int> pcie_width;
-  std::optional<int> pcie_current_generation;  // lower while the link is idle
+  std::optional<int> pcie_current_generation;  // the current generation, which drops while the link
+                                               // is idle
   std::optional<int> pcie_current_width;
   std::optional<std::string> topology;
   std::optional<int> sm_clock_mhz;

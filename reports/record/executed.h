@@ -117,7 +117,7 @@ struct RanksRecord {
   Counts collectives;
   Counts collective_bytes;
   std::optional<Counts> predicted_collectives;  // predicted for the same number of steps
-  std::vector<RankRecord> ranks;                // the ranks that ran
+  std::vector<RankRecord> ranks;                // records of the ranks that ran
   int worst_rank = 0;                           // the rank with the highest peak
   bool operator==(const RanksRecord&) const = default;
 };

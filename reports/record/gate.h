@@ -14,7 +14,8 @@
 
 namespace rematch {
 
-// The worst of several verdicts counts.
+// The verdict of a gate or of one of its checks. If there are several verdicts, the worst one
+// counts.
 enum class GateVerdict : std::uint8_t { kPass, kInconclusive, kFail };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<GateVerdict> = {"PASS", "INCONCLUSIVE",
@@ -44,12 +45,13 @@ struct CheckRecord {
   std::string check;  // "loss_bitwise", "peak_allocated_bytes", "counts.attention_forward"
   std::string tier;   // "T0", "T1", "T2"; empty if the check has no tier
   GateVerdict verdict = GateVerdict::kPass;
-  std::string reason;              // one line
+  std::string reason;              // a reason of one line
   std::optional<double> measured;  // in the unit that the check's name states
   std::optional<double> limit;
-  std::optional<int> first_different_step;  // counted from 0
-  std::string first_different_tensor;       // "loss", "blocks.0.attention.wq.weight"
-  std::optional<NoiseRecord> noise;         // only for checks on the loss
+  std::optional<int> first_different_step;  // index of the step; the first step is 0
+  std::string first_different_tensor;       // name of a tensor, such as "loss" or
+                                            // "blocks.0.attention.wq.weight"
+  std::optional<NoiseRecord> noise;         // present only for checks on the loss
 };
 
 template <RecordOf<CheckRecord> Check, class Visit>

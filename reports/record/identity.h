@@ -24,12 +24,12 @@ struct PointIdentity {
   std::uint64_t seed = 0;  // below 2^53, because other JSON readers parse numbers as doubles
   std::string plan_sha256;
   Schedule schedule = Schedule::kOnDemand;
-  std::string ops = "eager";                // or "fused"
-  std::string attention_backend = "flash";  // or "cudnn", "efficient", "math"
+  std::string ops = "eager";                // "eager" or "fused"
+  std::string attention_backend = "flash";  // "flash", "cudnn", "efficient" or "math"
   std::string dtype;                        // "float32"
-  std::string optimizer;                    // "adamw", "none"
+  std::string optimizer;                    // such as "adamw" or "none"
   bool deterministic = true;
-  std::string allocator;  // "cpu_counting", "meta_counting", "cuda_caching"
+  std::string allocator;  // such as "cpu_counting", "meta_counting" or "cuda_caching"
   int threads = 1;
   int world = 1;
   std::optional<int> pretended_rank;  // the simulated rank; absent if all ranks really ran

@@ -99,7 +99,7 @@ struct MemoryRecord {
   std::map<std::string, HeldBytes> holders_by_phase;
   std::optional<Bytes> dead_save;  // bytes that the plan saves and nothing reads
   std::optional<Bytes> predicted_peak_allocated;
-  std::optional<Bytes> predicted_peak_requested;  // without the workspaces of libraries
+  std::optional<Bytes> predicted_peak_requested;  // excludes the workspaces of libraries
   std::optional<Bytes> predicted_after_forward;
   std::optional<HostRecord> host;   // absent if the plan offloads nothing
   std::string predicted_peak_note;  // what the predicted peak leaves out; may be empty

@@ -52,8 +52,9 @@ struct ParityRecord {
   std::optional<bool> gradient_bits_equal;
   std::optional<bool> parameter_hash_equal;
   std::optional<bool> generator_hash_equal;
-  std::optional<int> first_different_step;  // counted from 0
-  std::string first_different_tensor;       // "loss", "blocks.0.attention.wq.weight"
+  std::optional<int> first_different_step;  // index of the step; the first step is 0
+  std::string first_different_tensor;       // name of a tensor, such as "loss" or
+                                            // "blocks.0.attention.wq.weight"
   // whether every parameter got a nonzero gradient in the first step
   std::optional<bool> every_parameter_has_gradient;
   std::string first_parameter_without_gradient;

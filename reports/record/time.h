@@ -56,7 +56,7 @@ struct TimeQuality {
   std::string verdict;
   std::optional<double> noise_ratio;  // spread within a round divided by the median
   std::optional<double> drift_ratio;  // last third of a round divided by its first third, minus 1
-  std::vector<std::string> reasons;   // one line for each reason
+  std::vector<std::string> reasons;   // the reasons for the verdict, one line each
   std::optional<int> num_outliers;    // samples far above the others of their round; not removed
   bool operator==(const TimeQuality&) const = default;
 };
@@ -108,11 +108,12 @@ struct TimeRecord {
   std::vector<std::string> starts;
   std::optional<Nanoseconds> step_median;
   std::optional<std::array<Nanoseconds, 2>> step_interval;  // 95 % interval of the median
-  std::optional<Nanoseconds> step_mad;                      // median absolute deviation
+  std::optional<Nanoseconds> step_mad;                      // median absolute deviation of the step
+                                                            // time
   std::map<std::string, Nanoseconds> phases;  // median per step: "forward", "backward"
   std::array<std::map<OpClass, Nanoseconds>, kNumPhases> classes;  // per step, from a separate pass
   std::optional<StepRatioRecord> ratio;
-  std::optional<ControlRecord> control;  // present only for the reference
+  std::optional<ControlRecord> control;  // only the reference has a control
   std::optional<TimeQuality> quality;
   std::optional<DeviceStateRecord> device_state;  // absent without a GPU and its driver's report
   // True if the steps were timed with kernels that repeat their bits, false if they were timed with

@@ -27,7 +27,7 @@ struct ComparedPoint {
   bool is_dominated = false;
 
   bool is_baseline() const { return point->policy == "none" || point->policy == "full"; }
-  std::string name() const;  // "full on_demand"
+  std::string name() const;  // a name such as "full on_demand"
   // Returns several lines: the plan, what it recomputes, peak, step time and verdict.
   std::string hint() const;
 };

@@ -14,7 +14,7 @@ constexpr std::size_t kMaxNames = 3;  // most names of points in one sentence
 
 struct Finding {
   const char* quality;
-  const char* words;  // follows a number of points
+  const char* words;  // text after a number of points
   const char* advice;
 };
 constexpr const char* kQuieter = "time again on an idle machine, with more steps and rounds";

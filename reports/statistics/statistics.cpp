@@ -71,7 +71,8 @@ void for_each_resampled_median(const std::vector<double>& sorted, Function f) {
   const auto m = static_cast<double>(lower_half);
   const double pairs = size % 2 == 0 ? std::exp(log_choose(size, size / 2)) : 0;
   for (std::size_t low = 0; low < size; ++low) {
-    double both = rank_at_most(low + 1) - rank_at_most(low);  // the lower middle is sorted[low]
+    double both = rank_at_most(low + 1) - rank_at_most(low);  // probability that the lower middle
+                                                              // value is sorted[low]
     if (pairs > 0) {
       const double below = std::pow((static_cast<double>(low) + 1) / n, m) -
                            std::pow(static_cast<double>(low) / n, m);

@@ -101,7 +101,7 @@ std::string point_key(const PointIdentity& identity) {
 
 std::string label_of(const PointIdentity& identity, std::initializer_list<std::string_view> but) {
   std::string label;
-  label.reserve(256);  // the size suffices for most points
+  label.reserve(256);  // most labels need at most this many bytes
   visit_fields(identity, [&](const Field& field, const auto& member) {
     if (std::find(but.begin(), but.end(), field.key) == but.end()) add_part(label, member);
   });

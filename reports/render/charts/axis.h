@@ -24,7 +24,7 @@ struct Tick {
 struct Axis {
   double low = 0;
   double high = 1;
-  std::vector<Tick> ticks;  // in order, between low and high
+  std::vector<Tick> ticks;  // ascending, between low and high
   std::string unit;         // "MiB", "ms"; empty for counts, numbers and ratios
   bool is_logarithmic = false;
   double start = 0;  // position of `low`
@@ -42,7 +42,7 @@ struct Axis {
 // drawn are moved: equal or non-finite ends, and ends of a ratio that are not above 0.
 Axis make_axis(Quantity quantity, double low, double high, int most_ticks);
 
-// The range of some values.
+// The lowest and the highest of a list of values.
 struct Range {
   double low = INFINITY;
   double high = -INFINITY;

@@ -135,7 +135,8 @@ Panel loss_panel(const std::vector<Losses>& all, const std::optional<Band>& band
       flush();
       continue;
     }
-    const double from = *offset(step);  // every run is finite here
+    const double from = *offset(step);  // an absent offset is impossible, because the band covers
+                                        // only finite losses
     const auto x = static_cast<double>(step);
     area.corners.push_back({x, band->steps[step]->high - from});
     lower.push_back({x, band->steps[step]->low - from});

@@ -7,7 +7,7 @@
 namespace rematch::chart {
 namespace {
 
-constexpr double kPanelGap = 24;         // distance between panels
+constexpr double kPanelGap = 24;         // horizontal distance between panels
 constexpr double kAxisTitleHeight = 24;  // height of the y axis' title
 constexpr double kPanelRight = 8;
 constexpr double kBottom = 40;  // room for the x axis

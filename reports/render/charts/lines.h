@@ -45,11 +45,11 @@ struct Peak {
 
 struct Panel {
   std::string name;   // in bold above the panel; may be empty
-  std::string note;   // beside the name, in grey
-  std::string words;  // a line below the name
+  std::string note;   // text next to the name, in grey
+  std::string words;  // a line of text below the name
   std::string hint;
   std::string x_title;
-  std::string y_title;  // followed by the unit, if any
+  std::string y_title;  // title of the y axis; the unit is added
   Quantity quantity = Quantity::kNumber;
   std::optional<double> at_least;  // the y axis includes 0 and this value
   double height = 118;             // height of the plot
@@ -61,7 +61,7 @@ struct Panel {
 
 struct Lines {
   std::string title;
-  std::string words;  // a sentence beside the chart
+  std::string words;  // a sentence that a page shows with the chart
   std::vector<Panel> panels;
   std::vector<Key> legend;
   int num_columns = 1;

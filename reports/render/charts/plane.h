@@ -59,7 +59,7 @@ struct FrontSpot {
 
 struct FrontPanel {
   std::string name;   // in bold above the panel
-  std::string words;  // a line below the name
+  std::string words;  // a line of text below the name
   std::vector<FrontSpot> spots;
 };
 

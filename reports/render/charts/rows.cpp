@@ -61,7 +61,7 @@ void draw_words(Picture& picture, const Row& row, double top) {
 }
 
 void draw_segments(Picture& picture, const Row& row, const Box& lane, const Axis& axis) {
-  constexpr double kSeam = 1;  // between segments, in the background's colour
+  constexpr double kSeam = 1;  // width of the gap between segments
   double value = 0;
   for (const Segment& segment : row.segments) {
     const double from = axis(value);

@@ -29,8 +29,8 @@ struct Dot {
 
 struct Row {
   std::string name;
-  std::string note;   // beside the name, in grey
-  std::string value;  // at the right end
+  std::string note;   // text next to the name, in grey
+  std::string value;  // text at the right end of the row
   std::string hint;
   bool is_bold = false;
   std::vector<Segment> segments;  // a row with neither segments nor a dot was not measured
@@ -41,8 +41,8 @@ struct Row {
 
 struct Rows {
   std::string title;
-  std::string words;       // a sentence beside the chart
-  std::string axis_title;  // followed by the unit, if any
+  std::string words;       // a sentence that a page shows with the chart
+  std::string axis_title;  // title of the axis; the unit is added
   Quantity quantity = Quantity::kCount;
   std::vector<Row> rows;
   std::vector<Key> legend;

@@ -60,7 +60,7 @@ inline constexpr int kNumPaints = 15;
 struct Path {
   std::vector<Position> corners;
   Paint stroke = Paint::kAxis;
-  Paint fill = Paint::kClear;  // a fill closes the path
+  Paint fill = Paint::kClear;  // a filled path is closed
   double width = 1;
   bool is_dashed = false;
   std::string hint;
@@ -124,7 +124,8 @@ struct Picture {
   double growth = 1;
 
   void add(Shape shape);
-  void add_words(Position at, std::string text, Anchor anchor = Anchor::kStart);  // in grey
+  void add_words(Position at, std::string text,
+                 Anchor anchor = Anchor::kStart);  // adds text in grey
   void add_line(Position from, Position to, Paint stroke, double width = 1);
 };
 

@@ -34,8 +34,8 @@ struct Tile {
 // One comparison, compare record or front of a page.
 struct Part {
   std::vector<Tile> tiles;
-  std::string facts;    // a line in grey
-  std::string verdict;  // a line in bold
+  std::string facts;    // a line of facts in grey
+  std::string verdict;  // the verdict, a line in bold
   std::vector<Figure> figures;
 };
 
@@ -48,9 +48,10 @@ std::string left_out_words(std::size_t num_shown, std::size_t num_all, const std
 // Converts text to markup. "+-" becomes a plus-minus sign, and no line breaks before a unit.
 std::string prose(const std::string& words);
 
-std::string paragraph(const char* css_class, const std::string& words);  // "" if there are no words
+std::string paragraph(const char* css_class,
+                      const std::string& words);  // returns "" if there are no words
 std::string legend(const std::vector<chart::Key>& keys);
-std::string picture(const chart::Picture& picture);  // includes its legend
+std::string picture(const chart::Picture& picture);  // markup of the picture and its legend
 std::string list(const std::vector<std::string>& lines);
 
 // The place of a cell's title: above its column, or on a narrow screen beside its value, so that a

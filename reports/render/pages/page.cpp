@@ -26,7 +26,7 @@ constexpr const char* kProvenanceHeading = "How it was measured";
 struct Section {
   std::string anchor;
   std::string heading;  // includes the file's name if there are several files
-  std::string facts;    // one line; may be empty
+  std::string facts;    // a line of facts; may be empty
   Part part;
 };
 

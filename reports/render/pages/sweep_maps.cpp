@@ -63,7 +63,7 @@ HeatCell judged_cell(const Cells& cells) {
 
 // The shapes of one map. They differ only in the main axis and the seed.
 struct MapPlaces {
-  std::string words;  // "batch 1"
+  std::string words;  // the values that all shapes of the map share, such as "batch 1"
   std::vector<std::size_t> shapes;
 };
 

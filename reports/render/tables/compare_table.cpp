@@ -19,7 +19,7 @@ using std::chrono::nanoseconds;
 using table::Alignment;
 using table::kNotMeasured;
 
-constexpr std::size_t kMaxOthers = 6;  // names per line
+constexpr std::size_t kMaxOthers = 6;  // number of names in a line
 
 std::string cell_of(const MetricRecord& metric) {
   const std::string verdict(to_string(metric.verdict));

@@ -33,7 +33,7 @@ struct Column {
 struct Row {
   std::vector<std::string> cells;  // one for each of the grid's columns
   std::string detail = {};         // words below the row
-  bool is_alarming = false;        // a page highlights the detail
+  bool is_alarming = false;        // whether a page highlights the detail
   std::string anchor = {};  // target of the first cell's link on a page; empty without a link
 };
 

@@ -10,7 +10,7 @@ namespace rematch {
 
 struct ExplainedGrid {
   table::Grid grid;
-  std::string words;  // explains the columns
+  std::string words;  // text that explains the columns
 };
 
 // Returns a row for each point that has ranks, and a column for each kind of collective that any
