@@ -9,7 +9,7 @@
 
 namespace rematch::kernels {
 
-using AttentionForward = std::tuple<at::Tensor, at::Tensor>;               // output, logsumexp
+using AttentionForward = std::tuple<at::Tensor, at::Tensor>;  // the output and its logsumexp
 using AttentionBackward = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // gradients of q, k, v
 
 // Every kernel takes a dropout ratio. A model's dropout is a separate op, so the ratio is 0.

@@ -42,7 +42,7 @@ struct LogitChunkBackward {
   void* logits;
   const std::int64_t* target;
   const void* logsumexp;
-  const void* grad_loss;  // one number
+  const void* grad_loss;  // the gradient of the loss, a single number
 };
 
 REMATCH_KERNELS(LogitChunk)

@@ -12,7 +12,7 @@ struct ModulateOp {
       "modulate(Tensor x, Tensor shift, Tensor scale, ScalarType dtype) -> Tensor";
   static constexpr auto kBackward =
       "modulate_backward(Tensor grad_out, Tensor x, Tensor scale) -> (Tensor, Tensor, Tensor)";
-  using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // x, shift, scale
+  using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // of x, shift and scale
 
   static at::Tensor forward(const at::Tensor& x, const at::Tensor& shift, const at::Tensor& scale,
                             at::ScalarType dtype) {

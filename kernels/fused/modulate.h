@@ -34,7 +34,7 @@ struct Modulate {
 // the sums of grad_shift, then the sums of grad_scale.
 struct ModulateBackward {
   Modulate forward;      // backward does not read shift and out
-  const void* grad_out;  // dense; its elements have type out_element
+  const void* grad_out;  // dense array of type out_element
   void* grad_x;
   void* grad_shift;
   void* grad_scale;

@@ -20,7 +20,7 @@ struct Piece {
   std::vector<std::int64_t> sizes;  // sizes of the part
   // In the whole parameter, the number of elements per index before the split dimension.
   std::int64_t outer_stride;
-  std::int64_t part_stride;  // outer_stride of the part
+  std::int64_t part_stride;  // the same number of elements within the part
   std::int64_t part_offset;
   std::int64_t first;  // first element, as an index into the part
   std::int64_t count;  // number of elements without padding

@@ -53,7 +53,7 @@ Checked require_experts(const ModelSpec& spec) {
     return Rejected{"top_k " + std::to_string(spec.at("top_k")) + " is more than experts " +
                     std::to_string(spec.at("experts"))};
   }
-  constexpr std::int64_t kRowElements = 8;  // 16 bytes of bfloat16
+  constexpr std::int64_t kRowElements = 8;  // 8 elements of bfloat16 take 16 bytes
   for (const char* width : {"dim", "expert_ffn"}) {
     if (spec.at(width) % kRowElements == 0) continue;
     return Rejected{std::string(width) + " " + std::to_string(spec.at(width)) +

@@ -50,8 +50,8 @@ struct ModelSpec {
   std::string preset;  // "wan_small"
   ModelFamily family = ModelFamily::kLlama;
   std::map<std::string, std::int64_t> dimensions;
-  std::string dtype = "float32";  // dtype of parameters and activations; or "bfloat16", with fp32
-                                  // master weights
+  std::string dtype = "float32";  // dtype of parameters and activations: "float32", or "bfloat16"
+                                  // with float32 master weights
   // This process's rank in the layout (models/preset/parallel.h) given in `dimensions`. The rank is
   // not part of the model's identity.
   int rank = 0;
@@ -74,7 +74,7 @@ const std::vector<PresetEntry>& presets();
 // A dimension of a family. Each dimension is a flag of the command line.
 struct DimensionEntry {
   std::string_view name;         // "kv_heads"
-  std::string_view description;  // one line
+  std::string_view description;  // a description of one line
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
   bool is_option = false;  // at its minimum the option is off, and the spec omits it
