@@ -23,7 +23,7 @@ constexpr std::size_t kContextBytes = 520 * kMib;  // about as much as a context
 
 struct Allocation {
   std::size_t bytes;
-  std::size_t mapped_bytes;  // 0 for host memory
+  std::size_t mapped_bytes;  // number of mapped bytes; 0 for host memory
   int device;
 };
 

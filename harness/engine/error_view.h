@@ -21,7 +21,7 @@ void set_host_throw(HostThrow host_throw);
 // Throws the host's error if there is a host.
 void throw_for_host(ErrorKind kind, const char* message);
 
-// Runs `call`, which LibTorch called.
+// Runs `call` on behalf of LibTorch. Converts the engine's errors to the host's errors.
 template <class Call>
 auto with_host_errors(const Call& call) {
   try {

@@ -15,8 +15,8 @@ namespace {
 constexpr c10::DispatchKeySet kBelowFake(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake);
 
 // Thread-local, because autograd's worker threads inherit the key (in at::ThreadLocalState) but
-// must not see modes. Their ops pass through to the observer, or to the one mode that asks for
-// them.
+// must not see modes. Ops of worker threads go to the observer, or to the one mode that asks for
+// ops of backward.
 thread_local std::vector<OpMode*> modes;
 thread_local SavedTensorProvider* saved_tensor_provider = nullptr;
 std::atomic<OpMode*> mode_of_backward_threads{nullptr};

@@ -45,8 +45,8 @@ std::string describe_arguments(const c10::OperatorHandle& op, const torch::jit::
 
 }  // namespace
 
-// Follows the scopes. While a region is open, this is the thread's op mode and saved-tensor
-// provider.
+// Follows the scopes. While a region is open, this object is the thread's op mode and supplies its
+// saved-tensor hooks.
 struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
   State(std::shared_ptr<const Checkpoint::Prepared> given, Verify given_verify)
       : prepared(std::move(given)), verify(given_verify) {

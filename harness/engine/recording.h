@@ -41,7 +41,7 @@ struct Refused : std::runtime_error {
 // In a region, while forward runs:
 // - giving different data to a result of the region (set_data, x.data = y) after autograd saved it;
 // - filling a tensor through a raw pointer a second time, after the first content was read;
-// - a collective that the region does not wait for, or a planned one that returns a handle;
+// - a collective that the region does not wait for, or a planned collective that returns a handle;
 // - an op on another stream of its device than the ops before it;
 // - inference mode, and a Recording that begins inside the region.
 //
@@ -54,8 +54,8 @@ struct Refused : std::runtime_error {
 // - A changed tensor that the plan offloads is always refused.
 //
 // Also refused:
-// - a demand for a result that was filled through a raw pointer in the region, or that an op with a
-//   side effect made, if it was written to after the region;
+// - a demand for a result that was written to after the region, if it was filled through a raw
+//   pointer in the region or made by an op with a side effect;
 // - recompute of an op on a different stream than forward ran it on. Autograd runs backward on the
 //   streams of forward, whichever are current.
 //

@@ -17,7 +17,7 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(c10::Device device);
 
-  // Bytes alive. On an accelerator these are its allocator's figures, including rounding.
+  // Bytes alive. On an accelerator, these bytes come from its allocator and include rounding.
   MemorySample sample();
   // Most bytes alive since reset_peak().
   Bytes peak();
@@ -34,7 +34,7 @@ class DeviceMemory {
   bool counts_itself() const { return device_.is_cpu() || device_.is_meta(); }
 
   c10::Device device_;
-  FollowedStorages followed_;  // used for accelerators only
+  FollowedStorages followed_;  // tags of storages; used only for accelerators
 };
 
 }  // namespace rematch

@@ -8,9 +8,9 @@
 
 namespace rematch {
 
-// Registers the hooks while it lives. A tensor has only one such hook. The program may have set a
-// hook, for example to step an optimizer and drop the gradient. The program's hook is called after
-// this one and restored at the end.
+// Each parameter has a hook while this object lives. A tensor can have only one such hook, and the
+// program may have set one, for example to step an optimizer and drop the gradient. This object's
+// hook calls the program's hook afterwards. The destructor restores the program's hook.
 class GradientHooks {
  public:
   using Observer = std::function<void(const at::Tensor& parameter)>;

@@ -98,7 +98,7 @@ Counters& cpu_counters() {
 }
 
 Counters& meta_counters() {
-  static auto* counters = new Counters;  // leaked for the same reason
+  static auto* counters = new Counters;  // leaked like the object above
   return *counters;
 }
 
@@ -215,7 +215,7 @@ void install_counting_allocators(std::int64_t round) {
   if (installed.exchange(true)) return;
   static auto* cpu =
       new CpuAllocator;  // The allocator is leaked, because LibTorch keeps the pointer forever.
-  static auto* meta = new MetaAllocator;  // leaked for the same reason
+  static auto* meta = new MetaAllocator;  // leaked like the object above
   c10::SetCPUAllocator(cpu, kAllocatorPriority);
   c10::SetAllocator(c10::kMeta, meta, kAllocatorPriority);
 }

@@ -59,7 +59,7 @@ void MemoryProbe::begin_next_forward() {
   saved_before_ = memory_.sample().at(MemoryTag::kForward);
 }
 
-// Only when forward ends is it known which bytes allocated in forward were temporaries.
+// Until forward ends, temporaries of forward cannot be distinguished from saved activations.
 void MemoryProbe::forward_done() {
   samples_.after_forward = memory_.sample().total;
   std::vector<BoundarySample>& boundaries = samples_.boundaries;

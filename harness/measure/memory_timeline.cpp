@@ -19,7 +19,8 @@ HeldBytes holders_of(const BoundarySample& sample) {
                                          memory.at(MemoryTag::kOther)}};
   const Bytes frozen = memory.at(MemoryTag::kFrozen);
   if (frozen.count > 0)
-    held[Holder::kFrozenParameters] = frozen;  // few models have frozen parameters
+    held[Holder::kFrozenParameters] = frozen;  // omitted if it is 0, because few models have frozen
+                                               // parameters
   return held;
 }
 

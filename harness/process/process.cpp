@@ -46,8 +46,8 @@ struct ChildStart {
   sigset_t signals;  // signals blocked before the start
 };
 
-// Makes only system calls. Signals stay blocked until the handlers are reset, because the handlers
-// are still the parent's.
+// Makes only system calls. The child starts with the parent's signal handlers, so signals stay
+// blocked until the handlers are reset.
 int become_child(void* argument) {
   const auto& start = *static_cast<const ChildStart*>(argument);
   setpgid(0, 0);  // so that signals from the terminal reach only the parent

@@ -46,7 +46,7 @@ class Child {
   // child's stderr was closed, or if stderr is not kept.
   int error_end() const { return error_end_; }
 
-  // The following three are valid after the child has ended.
+  // The three functions below may be called only after the child has ended.
   int status() const { return status_; }  // the status that wait() returned
   Bytes peak_resident() const { return Bytes{std::int64_t{usage_.ru_maxrss} * 1024}; }
   const std::string& error_tail() const { return tail_; }

@@ -93,7 +93,7 @@ struct CuptiSession::Recorder {
   Activity take_all();
 
   const CuptiFunctions functions;
-  KernelLaunches launches;  // set before any buffer is delivered
+  KernelLaunches launches;  // the calls that launch kernels; set before any buffer is delivered
   std::optional<CUpti_SubscriberHandle> subscriber;
   std::vector<CUpti_ActivityKind> enabled;
   std::mutex mutex;
@@ -122,7 +122,7 @@ void CuptiSession::Recorder::give_buffer(std::uint8_t** buffer, std::size_t* byt
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
   if (*buffer == nullptr) std::abort();
   *bytes = kBufferBytes;
-  *most_records = 0;  // no limit except the buffer's size
+  *most_records = 0;  // 0: the size of the buffer is the only limit
 }
 
 void CuptiSession::Recorder::take_buffer(CUcontext context, std::uint32_t stream,

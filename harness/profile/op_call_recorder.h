@@ -29,8 +29,8 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   explicit OpCallRecorder(std::vector<LaunchMarker*> markers) : markers_(std::move(markers)) {}
 
   void begin_step();  // steps are numbered from 0
-  // Call these two around making the step's input, on the calling thread. Kernels launched between
-  // the calls belong to no op.
+  // Call the first function before the step's input is made and the second function afterwards, on
+  // the same thread. Kernels launched in between belong to no op.
   void begin_batch();
   void end_batch();
   void forward_done() { place_.forward_done(); }
@@ -63,9 +63,9 @@ class OpCallRecorder final : public OpObserver, public MoveObserver {
   int step_ = -1;
 };
 
-// Records the bytes that each op's kernels allocate and free before the op returns. They are the
-// allocator's peak while the op runs, minus the bytes at the op's boundaries. This class does not
-// depend on steps or traces.
+// Records the bytes that each op's kernels allocate and free before the op returns. These bytes are
+// the allocator's peak while the op runs, minus the bytes at the op's boundaries. This class does
+// not depend on steps or traces.
 //
 // Appends ops to the list that is set, while an OpObserverGuard installs this observer. Without a
 // list, ops are ignored. Only one op may run at a time, because the allocator's peak is the

@@ -33,10 +33,10 @@ struct RematchOpTimes {
         device_timer(on),
         progress("measuring op times", num_steps) {}
 
-  // In a watched step, forward runs between the first and the second call, and backward between the
-  // second and the third. On the CPU, the calling thread runs the step's ops. Throws
-  // std::runtime_error, with the op named, unless the step ran the trace's ops, and
-  // std::logic_error if the calls come in another order.
+  // A watched step calls the three functions below in their order. Forward runs between the first
+  // and the second call, and backward between the second and the third. On the CPU, the calling
+  // thread runs the step's ops. Throws std::runtime_error, which names the op, unless the step ran
+  // the trace's ops. Throws std::logic_error if the calls come in another order.
   void begin_forward() {
     if (watch) throw std::logic_error("a watched step has not ended");
     timed = {};

@@ -41,7 +41,7 @@ class CollectiveLog final : public OpObserver {
     Counts bytes;
   };
 
-  // Clears the list. Totals continue.
+  // Clears the list for a new step. The totals over all steps continue.
   void begin_step();
   // Compares the lists of all ranks. Every rank calls this at the end of a step. If lists differ,
   // throws RanksError on every rank, with the same line. The line names the first two ranks that

@@ -51,7 +51,9 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_backend(const GroupPlace& place, Glo
     options = Gloo::Options::create(place.timeout);
     options->devices.push_back(Gloo::createDeviceForHostname(place.address));
   } else {
-    options = Gloo::Options::create_default(place.timeout);  // this device obeys GLOO_SOCKET_IFNAME
+    options = Gloo::Options::create_default(place.timeout);  // the default device uses the network
+                                                             // interface that GLOO_SOCKET_IFNAME
+                                                             // names
   }
   return c10::make_intrusive<NotedGloo>(place, kind, std::move(options));
 }

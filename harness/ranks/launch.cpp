@@ -108,7 +108,7 @@ class LocalRanks {
   bool have_ended() const {
     return std::ranges::all_of(children_, [](const auto& child) { return child->has_ended(); });
   }
-  // Returns the states at the time of the call.
+  // Returns the states of the ranks at the time of the call.
   std::vector<RankState> states() const {
     std::vector<RankState> states = states_;
     for (std::size_t index = 0; index < states.size(); ++index) {

@@ -97,9 +97,9 @@ class NotedBackend : public Base {
     return run("barrier", [&] { return Base::barrier(options); });
   }
 
-  // From LibTorch 2.15 on, a backend has these new names for forms above. There these functions
-  // override those of Base. Earlier Bases lack them, so they cannot be marked `override`.
-  // NOLINTBEGIN(modernize-use-override,clang-diagnostic-suggest-override)
+  // LibTorch 2.15 adds new names for some of the forms above. From 2.15 on, the functions below
+  // override functions of Base. Before 2.15 Base lacks these functions, so they cannot be marked
+  // `override`. NOLINTBEGIN(modernize-use-override,clang-diagnostic-suggest-override)
   StartedWork all_gather_single(at::Tensor& output, at::Tensor& input,
                                 const c10d::AllgatherOptions& options) {
     return run("all_gather", [&] { return Base::all_gather_single(output, input, options); });

@@ -22,7 +22,7 @@ struct RankNote {
   std::optional<std::chrono::nanoseconds> failed_at;  // time on the machine's steady clock
 };
 
-struct RankSlot;  // in memory that several processes share
+struct RankSlot;  // lies in memory that several processes share
 
 // The notes of one rank. If a launcher started this process, the notes are in the launcher's
 // memory. Otherwise they are in this process's memory.
@@ -37,7 +37,7 @@ class RankNotes {
   void step(std::int64_t step);
   void call();
   void lost_others();
-  void failed();  // only the first call counts
+  void failed();  // notes that this rank failed; later calls have no effect
 
  private:
   std::unique_ptr<RankSlot> own_;  // null if the launcher's slot is used

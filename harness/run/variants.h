@@ -80,7 +80,8 @@ std::variant<std::vector<Variant>, Rejected> make_variants(const VariantSettings
                                                            const Trace& trace,
                                                            std::vector<RefusedPolicy>* refused);
 
-// Returns the identity that a refused policy has in a report: that of a plan with its name's hash.
+// Returns the identity that a refused policy has in a report. A refused policy has no plan, so the
+// hash of its name stands for the plan's hash.
 PointIdentity refused_identity(const VariantSettings& settings, const std::string& policy);
 
 // Concatenates the warnings of all variants, in order.

@@ -12,7 +12,7 @@ namespace rematch {
 // A worker, as its claims describe it to other workers.
 struct ClaimHolder {
   std::string plan;  // id of the plan on which the worker works
-  std::string host;  // only for people to read
+  std::string host;  // name of the host, for people
   // Boot and process namespace. Process ids are comparable only if this text is equal.
   std::string machine;
   std::int64_t pid = 0;
@@ -28,7 +28,7 @@ enum class ClaimState : std::uint8_t {
   kHeld,     // its worker has been seen to write heartbeats
   kUnsure,   // its worker is silent, but has not been observed for long enough
   kStale,    // its worker was silent for too long, or its process is gone
-  kDone,     // its report exists
+  kDone,     // the comparison's report exists
   kFailed,   // the comparison ended without a report
   kSkipped,  // the comparison did not fit on the card where it was tried
 };

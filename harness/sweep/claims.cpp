@@ -74,7 +74,7 @@ Judgement Claims::judge(const std::string& comparison, int newest) {
   if (newest == 0) return judged;
   const std::string name = claim_name(comparison, newest);
   const std::optional<std::string> text = folder_.read_claim(name);
-  if (!text) {  // the claim will be visible at the next look
+  if (!text) {  // the claim will be visible when the folder is read again
     judged.state = ClaimState::kUnsure;
     return judged;
   }

@@ -34,7 +34,7 @@ struct PlannedComparison {
   std::string id;
   ModelSpec spec;
   std::uint64_t seed = 0;
-  std::vector<std::string> policies;  // includes the reference
+  std::vector<std::string> policies;  // policies to measure, including the reference
   std::string schedule;               // a value of `rematch run --schedule`
   int num_repeats = 0;                // repeats of the reference, to measure the noise of its loss
   int num_points = 0;

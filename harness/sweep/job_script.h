@@ -17,7 +17,7 @@ struct JobScript {
   std::chrono::minutes time{};  // time limit of one task
   std::string
       gres;  // Slurm's generic resources, such as "gpu:h100:1"; if empty, the script requests none
-  int num_cpus = 8;                  // number per task
+  int num_cpus = 8;                  // number of cores per task
   std::vector<std::string> options;  // "partition=gpu"
   // words before the program, such as srun or a container's command
   std::string prefix;

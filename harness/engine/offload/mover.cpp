@@ -9,7 +9,7 @@
 namespace rematch {
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // alignment: a cache line
+constexpr std::size_t kAlignment = 64;  // size of a cache line
 
 // Copies synchronously, so a mark is always null.
 class CpuMover final : public Mover {

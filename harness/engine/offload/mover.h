@@ -32,7 +32,7 @@ class Mover {
  public:
   virtual ~Mover() = default;
 
-  // Throws std::bad_alloc or c10::Error.
+  // Allocates host memory. Throws std::bad_alloc or c10::Error.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void free(void* block) noexcept = 0;
 

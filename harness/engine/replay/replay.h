@@ -24,7 +24,7 @@ class Replay {
   // are kept.
   enum class Extent : std::uint8_t { kClosure, kPrefix };
   // kTake moves kept values out of the record, so that they are freed at their last use. kBorrow
-  // leaves them in the record, which may still be being written.
+  // leaves them in the record, which may still grow.
   enum class KeptValues : std::uint8_t { kTake, kBorrow };
 
   // `skipped` holds indices of the program's ops; kPrefix omits such an op if nothing depends on

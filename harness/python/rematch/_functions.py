@@ -41,9 +41,9 @@ def name_of(function: type) -> str:
 
 
 def declare_opaque(name: str, overwrites: Iterable[int] | None) -> None:
-    """Makes calls of this autograd function one op of a record; name_of() gives `name`. `overwrites` has positions of
-    arguments that the function writes to. The new positions are added to the known positions. None means that the
-    function may write to any argument."""
+    """Makes each call of an autograd function a single op of a record. `name` is what name_of() returns for the
+    function. `overwrites` has positions of arguments that the function writes to. The new positions are added to the
+    known positions. None means that the function may write to any argument."""
     known = _overwrites.get(name)
     _overwrites[name] = None if overwrites is None else frozenset(overwrites) | (known or frozenset())
 

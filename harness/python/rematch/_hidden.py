@@ -56,7 +56,8 @@ def _fault_of_function(name: str) -> str | None:
     if found is None:
         return None
     if "<locals>" in path:
-        return ""  # A function call makes the class, so the class cannot be looked up. It is recognized when it runs.
+        return ""  # The class is defined inside a function, so it cannot be looked up by name. It is recognized when it
+                   # runs.
     for part in path.split("."):
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, torch.autograd.Function):

@@ -116,8 +116,8 @@ def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:
 
 def _hide_compiled_functions() -> None:
     """Marks the calls of compiled functions. A compiled function asks for its callback, sets the callback, runs, and restores
-    the previous callback. A function under torch.compiler.disable asks for the callback None, and in torch 2.15 does
-    not set a callback. Calls are nested, so a callback is matched to its call by the Python frame."""
+    the previous callback. A function under torch.compiler.disable asks for its callback with None, and in torch 2.15
+    does not set a callback. Calls are nested, so a callback is matched to its call by the Python frame."""
     def noting(callback_from_stance: Any) -> Any:
         def note_call(callback: Any) -> Any:
             found = callback_from_stance(callback)
@@ -176,8 +176,8 @@ def _warn_of_checkpoint() -> None:
 
 
 def _wait_for_collectives() -> None:
-    """Makes DTensor wait for a collective where it begins. Otherwise its result would wait at its first use, inside an
-    op, where the record does not see the wait."""
+    """Makes DTensor wait for a collective where it begins. Otherwise the collective would complete at the first use of
+    its result, inside an op, where the record does not see the wait."""
     def make(maybe_wrap_tensor: Any) -> Any:
         def waiting(tensor: Any) -> Any:
             if _thread.num_recorded_steps > 0:

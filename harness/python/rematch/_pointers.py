@@ -34,7 +34,7 @@ class _Thread(threading.local):
     is_watching = False  # a trace is watching which arguments Triton kernels write to
     is_launching = False  # a Triton kernel is starting, and calls data_ptr() of its arguments
     is_known = False  # a trace knows the arguments to which the starting kernel writes
-    has_learned = False  # the watched trace saw a write of a kernel that was not known before
+    has_learned = False  # the watched trace saw a write by a kernel that no earlier trace had seen
 
 
 _thread = _Thread()
@@ -51,7 +51,7 @@ def launches_watched() -> Iterator[None]:
 
 
 def has_learned_kernels() -> bool:
-    """Whether the record of the last watched step would now be different."""
+    """Whether another record of the last watched step would now differ, because new writes were found."""
     return _thread.has_learned
 
 

@@ -32,8 +32,8 @@ def apply(model: Model, plan: Checkpoint | dict[str, Any] | pathlib.Path | str |
       - a plan, or the file of one, which ends in .json: "plan.json", "front.json#3";
       - a Checkpoint.
 
-    A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss. Several steps are a
-    list. `blocks` names the lists of layers, as for scopes(). `verify_every` is as for recording().
+    A budget and a policy need `step`: `step()` runs forward on one fixed batch and returns the loss. Give several steps
+    as a list. `blocks` names the lists of layers, as for scopes(). `verify_every` is as for recording().
 
     Each call of the model, or of a part of it that contains layers, is one rematch.recording(), which ends with the call.
     So the loss may be computed outside, and backward may run at any time. checkpoint_of() returns the Checkpoint, and

@@ -94,7 +94,7 @@ def _layers_of(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 def _is_layer(module: torch.nn.Module) -> bool:
     if isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-        return False  # such a container is never called
+        return False  # programs never call such a container, so it is not a layer
     return any(True for _ in module.parameters()) and any(True for _ in module.children())
 
 

@@ -38,11 +38,11 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
       - `policy`: "full", "attn_only", "save_mm", "nth_first(2)" or another name of `rematch list`.
 
     `per_block` compiles each layer by itself, with one plan for all layers that share a graph. `backend` is "inductor",
-    or "aot_eager", which runs graphs op by op. Op times are those of `device`'s data sheet ("h100"), by default of the
-    device of the model. `options` and other keywords go to torch.compile.
+    or "aot_eager", which runs graphs op by op. Op times come from the data sheet of `device` ("h100"), by default the
+    model's device. `options` and other keywords go to torch.compile.
 
-    A graph that the step did not run, such as that of another batch size, is searched when it is compiled. Inductor's
-    caches work: an equal plan finds its graphs in them.
+    A graph that the step did not run, such as a graph for another batch size, is searched when it is compiled.
+    Inductor's caches work: an equal plan finds its graphs in them.
 
     Raises PlanError if no plan fits, with the lowest peak. Raises Refused for a model under rematch.apply(), for graphs
     with torch.utils.checkpoint in them, and for an unsupported torch. Raises ValueError for another backend."""
@@ -102,7 +102,8 @@ def partitioner(plan: str | int, *, device: str = "cpu", optimizer: str = "adamw
 
 
 def _fitting(options: list[Option], before: int, limit: int) -> Option:
-    """Returns the fastest option that fits beside the bytes that are held before the step. Raises PlanError if none fits."""
+    """Returns the fastest option that fits into the budget together with the bytes that are held before the step.
+    Raises PlanError if no option fits."""
     fitting = [option for option in options if before + option.peaks.step() <= limit]
     if not fitting:
         raise PlanError(_too_small(limit, before + min(option.peaks.step() for option in options)))

@@ -121,7 +121,7 @@ class _ModuleHooks:
         begun = _thread.open_modules.pop() if _thread.open_modules else None
         if begun is None:
             return
-        if result is None:  # the call failed
+        if result is None:  # the call raised an exception
             begun.abort()
         else:
             begun.end(self._name, result)
@@ -131,7 +131,7 @@ def _signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     try:
         return inspect.signature(function)
     except ValueError:
-        return None  # a function of C++
+        return None  # functions of C++ have no signature
 
 
 def _name_of(function: Any) -> str:

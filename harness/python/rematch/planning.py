@@ -37,8 +37,8 @@ def _warn_at_exit() -> None:
 
 
 class Report(list[dict[str, Any]]):
-    """One dict for each type of region that ran. Prints as a table. The table names shapes only if another shape than
-    the first ran.
+    """Says how often steps left the plan: a list with one dict for each type of region that ran. Prints as a table. The
+    table names shapes only if another shape than the first ran.
 
       - `shape`: 0 for the plan's own types, i for the types of its i-th other shape; `type`: the index of the type.
       - `passes`: number of passes through such regions; `left`: how many of them left the plan.
@@ -65,10 +65,10 @@ class Checkpoint:
     "on_demand", which recomputes a value when backward needs it, or "whole_region", which recomputes as
     torch.utils.checkpoint does.
 
-    A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out. `on_mismatch`
-    says what happens then. With "follow" such a layer leaves the plan. Planned ops are treated as planned, others are
-    recomputed, and bits are those of the step without a plan. recording() warns once for each kind of layer, and report()
-    counts. With "refuse" the step raises PlanError.
+    A step may run different ops than the plan was made for: a padded batch, another branch, a layer left out.
+    `on_mismatch` says what happens then. With "follow" such a layer leaves the plan. Planned ops are treated as
+    planned, others are recomputed, and the bits equal the bits of the step without a plan. recording() warns once for
+    each kind of layer, and report() counts. With "refuse" the step raises PlanError.
 
     A plan of combine() has several shapes of a step. The step follows the shape whose ops it runs. The step leaves the
     plan only if it runs the ops of no shape.
@@ -335,8 +335,8 @@ def search(trace: dict[str, Any] | Traces, *, device: str | None = None,
     With `simple` the front also has "simple", the best plan of a simple form. Its regions are whole layers or modules,
     with one save list for all layers or for each of two groups of layers, under schedule "whole_region". It is the
     fastest such plan that fits into the budget, or else into the device's memory, or else into the peak of the front's
-    knee. If none fits, it is the one with the lowest peak. `more_peak_bytes` and `more_step_time_ns` are its distances
-    from the front.
+    knee. If no simple plan fits, it is the simple plan with the lowest peak. `more_peak_bytes` and `more_step_time_ns`
+    are its distances from the front.
 
     `baselines` are policies to compare with; a policy that does not apply to the model is left out. For several traces,
     with a list of profiles or one device, returns a list of fronts, each with the same budget. combine() makes one plan

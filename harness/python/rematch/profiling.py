@@ -22,8 +22,8 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
     """Measures the time of every op of the traced step, as a dict of schema rematch.profile for search().
 
     `step()` must be the traced step. Steps in which each op is timed alternate with steps without observers, which show
-    the time between ops. On a GPU the times are those of CUDA events around each op. Clears gradients before and after,
-    and restores generators and buffers. The model must have no scopes, and no recording may be open.
+    the time between ops. On a GPU, CUDA events around each op give its time. Clears gradients before and after, and
+    restores generators and buffers. The model must have no scopes, and no recording may be open.
 
     Raises RematchError if the model is neither on the CPU nor on a GPU, or if the step does not run the ops of the
     trace."""

@@ -30,7 +30,7 @@ class _Notes:
     is_told = False
     has_run = False
     num_without_region = 0  # steps that called the model and none of the modules that the plan governs
-    num_left = 0  # number of passes that had left the plan at the last look
+    num_left = 0  # number of passes that had left the plan when it was last read
     types_told: frozenset[tuple[int, int]] = frozenset()  # pairs of shape and type that a warning has named
     num_steps = 0  # number of steps recorded under verify_every
 

@@ -64,7 +64,8 @@ class BlockScopes:
 
     def _visit(self, module: torch.nn.Module, scope: str, name: str, parent: Scope | None) -> None:
         """Sets hooks on the module and on the modules in it. `scope` is the path of the innermost scope around the
-        module; `parent` is that scope, if it opens. `name` is the path of the module within that scope."""
+        module; `parent` is the object of that scope, or None if that scope is not opened. `name` is the path of the
+        module within that scope."""
         is_block = id(module) in self._index_of
         block, index = self._index_of.get(id(module), ("", NO_INDEX))
         if is_block:

@@ -7,7 +7,7 @@ import sys
 
 import rematch
 
-rematch.count_memory()  # must precede the first tensor
+rematch.count_memory()  # must be called before the first tensor is made
 
 import torch  # noqa: E402
 

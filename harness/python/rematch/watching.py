@@ -80,7 +80,7 @@ def _optimizers_named() -> Iterator[None]:
     try:
         yield
     finally:
-        leave()  # in case a step() failed
+        leave()  # a step() that failed has not left its phase
         for handle in handles:
             handle.remove()
 
@@ -90,7 +90,7 @@ def _bits(tensor: torch.Tensor | None) -> bytes:
         return b"none"
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     content = local.detach().cpu().contiguous()
-    return ctypes.string_at(content.data_ptr(), content.numel() * content.element_size())  # torch may have no numpy
+    return ctypes.string_at(content.data_ptr(), content.numel() * content.element_size())  # not numpy(), because torch may lack numpy
 
 
 def _hashes_of(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, bytes]:

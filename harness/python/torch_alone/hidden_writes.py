@@ -13,11 +13,11 @@ KNOWN_LIBRARIES = ("bitsandbytes", "flash_attn", "liger_kernel", "transformer_en
 # torch's own op libraries, whose schemas mark every write.
 KNOWN_NAMESPACES = ("aten", "prim", "prims", "c10d", "_c10d_functional", "c10d_functional")
 
-_watchers = []  # of each open functions_watched(), innermost last
+_watchers = []  # the watchers of open functions_watched(), the innermost last
 
 
 def refuse_silent_write(name, before, after):
-    """Raises Refused if content changed and no version did."""
+    """Raises Refused if the content of a tensor changed but its version did not."""
     for (old_version, old), (version, new) in zip(before, after, strict=True):
         if version == old_version and old != new:
             _refuse(f"{name} writes to an argument without telling torch")
@@ -43,8 +43,8 @@ def _hook_functions():
     """Hooks the apply of autograd functions, for the process.
 
     Up to torch 2.13 Function.apply looks up the apply of its base class, so a hook there also sees calls through an `apply`
-    that was bound earlier. From 2.14 on Function.apply is a method of C. A hook there does not see such calls, so this module
-    must be imported before those of the model."""
+    that was bound earlier. From 2.14 on Function.apply is a method of C. A hook there does not see such calls, so this
+    module must be imported before the model's modules."""
     calls_base = getattr(torch.autograd.Function.apply, "__module__", "") == function_module.__name__
     holder = function_module._SingleLevelFunction if calls_base else torch.autograd.Function
     own = vars(holder).get("apply")  # None in torch itself, where the base class inherits it

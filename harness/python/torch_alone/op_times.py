@@ -55,8 +55,8 @@ class OpTimer(TorchDispatchMode):
         return result
 
     def alias(self, tensor):
-        """Detaches untimed. Saving an output under a mode dispatches a detach that a step without a mode does not
-        run."""
+        """Runs detach without timing it. Saving an output under a mode dispatches a detach that a step without a mode
+        does not run."""
         self._is_off = True
         try:
             return tensor.detach()

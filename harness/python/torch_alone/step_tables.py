@@ -87,7 +87,7 @@ class BytesBorn:
 
     def __init__(self):
         self.others = self.gradients = 0
-        self._alive = {}  # address: (weak reference, bytes)
+        self._alive = {}  # maps the address of a live storage to (weak reference, bytes)
 
     def add(self, untyped):
         known = self._alive.get(untyped._cdata)

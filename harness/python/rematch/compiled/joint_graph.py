@@ -138,8 +138,8 @@ class JointGraph:
 
 
 def needed_for(wanted: Iterable[fx.Node], is_there: Callable[[fx.Node], bool] = lambda _: False) -> set[fx.Node]:
-    """Returns the wanted nodes and every node that they read, directly or not. Stops at nodes that are there already,
-    and leaves these out."""
+    """Returns the wanted nodes and every node that they read, directly or not. Stops at nodes for which `is_there`
+    returns true, and leaves these nodes out."""
     needed: set[fx.Node] = set()
     stack = list(wanted)
     while stack:
