@@ -41,6 +41,12 @@ def checkpoint_beginning() -> str:
     return names[0]
 
 
+def gradients_die_in_graphs() -> bool:
+    """Returns whether the backward of a compiled graph frees each incoming gradient after its last use. It does from torch
+    2.13 on. In earlier releases, autograd holds these gradients until the backward returns."""
+    return look_up("torch.autograd.function.Function.boxed_grads_call") is not None
+
+
 def look_up(name: str) -> Any:
     """Returns the object with this dotted name, in an imported module. Returns None if no object has this name."""
     parts = name.split(".")

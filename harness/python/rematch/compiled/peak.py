@@ -13,6 +13,7 @@ from collections import defaultdict
 
 from torch import fx
 
+from rematch._private import gradients_die_in_graphs
 from rematch.compiled.joint_graph import JointGraph, is_op, is_tensor
 from rematch.compiled.op_costs import is_elementwise, is_inside_kernel
 from rematch.compiled.schedule import Schedule
@@ -49,8 +50,8 @@ def peaks_of(joint: JointGraph, schedule: Schedule, *, fuses: bool) -> PhasePeak
     forward = _Run(joint, schedule.forward, constants, returned | saved | activations, fuses=fuses)
     tangents = {node for node in joint.tangents if is_tensor(node)}
     gradients = {joint.root(node) for node in joint.backward_outputs} - constants
-    # Autograd holds the tangents until the graph's backward returns.
-    backward = _Run(joint, schedule.backward, constants, gradients | returned | tangents, fuses=fuses)
+    outlasting = set() if gradients_die_in_graphs() else tangents
+    backward = _Run(joint, schedule.backward, constants, gradients | returned | outlasting, fuses=fuses)
     for_parameters = {joint.root(node) for node in joint.parameter_gradients} - constants
     backward_peak = backward.peak(saved | tangents | returned)
     if fuses:
