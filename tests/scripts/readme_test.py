@@ -1,12 +1,37 @@
-"""The top README answers a visitor at once: the question, the table, the five lines of code, all in under 200 lines."""
+"""The top README answers a visitor at once: the question, the table, the five lines of code, all in under 200 lines.
+The commands of every README are marked, whole, and name scripts that exist."""
 
+import json
 import pathlib
 import re
+import subprocess
 import unittest
+
+import readme_blocks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 MAX_LINES = 199
+# `begins` is how a command begins, `why` is why this test does not type it, and `see` is the file that runs it.
+NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").read_text(encoding="utf-8"))
+# Blocks that show no output.
+PICTURES = {"policies/README.md": ["models -> harness/trace"]}
+
+
+def readmes():
+    """Returns {path in the tree: text} of every README. Golden files and evidence in reports/results are no READMEs."""
+    names = subprocess.run(["git", "ls-files", "*README.md", "CONTRIBUTING.md"], cwd=ROOT, capture_output=True, text=True,
+                           check=True).stdout.split()
+    return {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
+
+
+def reason_not_to_type(command):
+    """Returns the entry whose `begins` are the first words of the command. A folder begins every path in it."""
+    for entry in NOT_TYPED:
+        after = (command.text + "\n").removeprefix(entry["begins"])
+        if after != command.text + "\n" and (entry["begins"][-1] in "/\n" or after[0].isspace()):
+            return entry
+    return None
 
 
 class ReadmeTest(unittest.TestCase):
@@ -35,6 +60,52 @@ class ReadmeTest(unittest.TestCase):
         self.assertGreater(len(links), 15)
         for link in links:
             self.assertTrue((ROOT / link).exists(), link)
+
+
+class BlocksTest(unittest.TestCase):
+    def test_every_block_is_commands_output_or_a_known_picture(self):
+        for name, text in readmes().items():
+            with self.subTest(readme=name):
+                self.assertLessEqual({block.language for block in readme_blocks.blocks(text)}, set(readme_blocks.LANGUAGES))
+                _, pictures = readme_blocks.commands(text)
+                known = PICTURES.get(name, [])
+                self.assertEqual(len(pictures), len(known), [block.line for block in pictures])
+                for block, begins in zip(pictures, known):
+                    self.assertTrue(block.body.startswith(begins))
+
+    def test_what_is_not_typed_names_a_file_that_runs_it(self):
+        commands = [command for text in readmes().values() for command in readme_blocks.commands(text)[0]]
+        self.assertGreater(len(commands), 100)
+        used = [reason_not_to_type(command) for command in commands]
+        for entry in NOT_TYPED:
+            with self.subTest(begins=entry["begins"]):
+                self.assertTrue(entry in used, "no README has this command")
+                self.assertTrue((ROOT / entry["see"]).is_file())
+
+    def test_scripts_and_presets_that_commands_name_exist(self):
+        presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+        names = {preset["name"] for preset in presets}
+        for name, text in readmes().items():
+            for command in readme_blocks.commands(text)[0]:
+                with self.subTest(readme=name, line=command.line):
+                    for script in re.findall(r"(?<!\S)scripts/[\w./]+", command.text):
+                        self.assertTrue((ROOT / script).is_file(), script)
+                    for preset in re.findall(r"--preset (\S+)", command.text):
+                        self.assertIn(preset, names)
+
+    def test_blocks_are_read_as_a_reader_reads_them(self):
+        text = ("# One\n\n```sh\nmake it   # exit 3: it is broken\n        # a second line of the comment\n"
+                "for i in 1; do\n  echo $i\ndone\n```\n\nIt prints:\n\n```\n1\n```\n\n"
+                "## Two\n\n```\na -> b\n```\n\n```\n$ compare a \\\n    b  # exit 3 if it differs\nsame\n```\n")
+        commands, pictures = readme_blocks.commands(text)
+        self.assertEqual([command.text.splitlines()[0] for command in commands],
+                         ["make it   # exit 3: it is broken", "for i in 1; do", "compare a \\"])
+        self.assertEqual([command.exit_codes for command in commands], [{3}, {0}, {0, 3, 4}])
+        self.assertEqual([command.shown for command in commands], [None, "1\n", "same\n"])
+        self.assertEqual([command.line for command in commands], [4, 6, 23])
+        self.assertEqual([block.body for block in pictures], ["a -> b\n"])
+        with self.assertRaisesRegex(ValueError, "line 1: not a whole command: for"):
+            readme_blocks.commands("```sh\nfor i in 1; do\n```\n")
 
 
 if __name__ == "__main__":
