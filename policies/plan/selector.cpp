@@ -89,8 +89,9 @@ std::string not_a_class(std::string_view word) {
     return in_quotes(word) + " names no overload; write " +
            in_quotes(std::string(word) + ".default");
   }
-  return in_quotes(word) + " is not an op class" + did_you_mean(word, known_words()) + "; " +
-         std::string(kForms);
+  const auto nearest = nearest_name(word, known_words());
+  return in_quotes(word) + " is not an op class; " +
+         (nearest ? "did you mean '" + *nearest + "'? " : std::string()) + std::string(kForms);
 }
 
 // A text split at its last "::". If there is none, `found` is false and `before` is empty.

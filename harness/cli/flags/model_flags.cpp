@@ -47,9 +47,15 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 void require_one_sharding(int world, const std::map<std::string, std::int64_t>& dimensions) {
   const std::string layout = layout_text(dimensions);
   if (world == 1 || layout.empty()) return;
+  const std::int64_t ranks = world_size(dimensions);
+  std::string advice = "leave --world out";
+  if (!dimensions.contains("fsdp")) {
+    const std::int64_t rest = world % ranks == 0 ? world / ranks : 1;
+    advice += rest > 1 ? ", or give --parallel " + layout + ",fsdp=" + std::to_string(rest)
+                       : "; fsdp over the ranks of " + layout + " is not supported";
+  }
   throw UsageError("--world " + std::to_string(world) + " shards a whole model, and " + layout +
-                   " shards this one already; leave --world out, or give --parallel fsdp=" +
-                   std::to_string(world));
+                   " shards this one already over " + std::to_string(ranks) + " ranks; " + advice);
 }
 
 }  // namespace

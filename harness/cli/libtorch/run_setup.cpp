@@ -89,7 +89,8 @@ void prepare_timing(char** arguments) {
 }
 
 std::string shell_line(const std::vector<std::string>& command) {
-  std::string line = "rematch";
+  // The first word is how the user called the program; "rematch" may not be on PATH.
+  std::string line = command.empty() ? "rematch" : shell_word(command.front());
   for (std::size_t index = 1; index < command.size(); ++index) {
     line.append(" ").append(shell_word(command[index]));
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -134,10 +133,12 @@ void write_plan(const std::string& folder, const ComparisonPlan& plan) {
   write_json_file(file, plan_to_json(plan));
 }
 
-std::string hours(std::chrono::milliseconds time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2g h", static_cast<double>(time.count()) / 3.6e6);
-  return text.data();
+// Formats the length of work in the unit that people use for it: "27 s", "12 min" or "30 h".
+std::string length_text(std::chrono::milliseconds time) {
+  const double seconds = static_cast<double>(time.count()) / 1e3;
+  if (seconds < 120) return format_fixed(seconds, 0) + " s";
+  if (seconds < 7200) return format_fixed(seconds / 60, 0) + " min";
+  return format_fixed(seconds / 3600, 0) + " h";
 }
 
 // Returns the memory for tensors: --memory minus --reserve. Absent if neither was given.
@@ -168,8 +169,8 @@ void print_plan(const SweepPlanFlags& flags, const SweepFile& sweep, const Compa
     text += " (" + std::to_string(sweep.num_duplicates) + " duplicates dropped)";
   }
   if (total.count() > 0) {
-    text += "\nabout " + hours(total) + " for one worker (estimate); the longest comparison " +
-            std::to_string(longest.count() / 1000 + 1) + " s";
+    text += "\nabout " + length_text(total) +
+            " for one worker (estimate); the longest comparison " + length_text(longest);
   }
   print(text + "\nplan " + plan.id.substr(0, 12) + " in " + plan_file_in(flags.folder) + "\n");
   if (!limit) return;

@@ -104,8 +104,10 @@ const DeviceSheet* sheet_of_card(std::string_view card) {
 Rejected unknown_device(std::string_view name) {
   std::vector<std::string_view> known;
   for (const DeviceSheet& sheet : device_sheets()) known.push_back(sheet.name);
-  return {"unknown device '" + std::string(name) + "'" + did_you_mean(name, known) +
-          "; data sheets are known for " + joined(known) + "; cpu is measured"};
+  const auto nearest = nearest_name(name, known);
+  return {"unknown device '" + std::string(name) + "'; " +
+          (nearest ? "did you mean '" + *nearest + "'? " : std::string()) +
+          "there are data sheets for " + joined(known) + "; cpu is measured"};
 }
 
 }  // namespace rematch

@@ -223,7 +223,8 @@ TEST_CASE("the shards of a run merge into the whole run, and a missing shard is 
               .code == 0);
   const std::string second = scratch.file("mine.shard-1-of-2.json");
   CHECK_THAT(read_json_file(second)["reproduce"].get<std::string>(),
-             Catch::EndsWith(" --shard 1/2") && !Catch::Contains("slurm"));
+             Catch::StartsWith(std::string(binary()) + " run --model ") &&
+                 Catch::EndsWith(" --shard 1/2") && !Catch::Contains("slurm"));
   const Outcome all = rematch("merge " + second + " " + first);
   CAPTURE(all.err);
   CHECK(all.code == 0);
