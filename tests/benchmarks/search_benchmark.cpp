@@ -1,8 +1,9 @@
 // Times a search on one core, from trace and profile to the judged points of the front. One model
-// is llama3_8b with 16 to 160 layers. Its search runs with a constant transient (whole_region),
-// with general labels and with options on the hull only. General labels arise under on_demand,
-// where the bytes of a block in backward depend on what the block keeps. The other model has 80
-// layers of three kinds. Also reports the peak memory of all searches.
+// is llama3_8b with 16 to 160 layers. Its search runs in three ways: under whole_region, under
+// on_demand, and with only the options on the convex hull. Under whole_region the bytes of a block
+// in backward are constant. Under on_demand they depend on what the block keeps, so the search is
+// slower. The other model has 80 layers of three kinds. Also reports the peak memory of all
+// searches.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -26,7 +27,7 @@ enum class Kind : std::uint8_t { kConstantTransient, kGeneral, kHull, kThreeKind
 
 struct Way {
   const char* name;
-  double limit_seconds;  // for kTargetLayers layers
+  double limit_seconds;  // limit for a model of kTargetLayers layers
 };
 
 Way way_of(Kind kind) {

@@ -58,7 +58,7 @@ TEST_CASE("collectives on meta run the same ops without a group, with the same l
 }
 
 TEST_CASE("a collective's result is complete when the call returns") {
-  const SlowGroup group(kGroup);  // completes its collectives late
+  const SlowGroup group(kGroup);  // a group whose collectives complete late
   const at::Tensor x = at::arange(4, at::TensorOptions().dtype(at::kFloat));
   const at::Tensor all = collectives::all_gather(x, kWorld, kGroup);
   CHECK(all.narrow(0, 0, 4).equal(x));

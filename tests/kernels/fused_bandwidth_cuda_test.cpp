@@ -26,7 +26,7 @@ namespace {
 
 constexpr auto kBf16 = Element::kBFloat16;
 constexpr auto kFloat32 = Element::kFloat32;
-constexpr int kLaunches = 20;  // launches between two events
+constexpr int kLaunches = 20;  // number of launches between two events
 constexpr int kSamples = 5;
 const c10::Device kDevice(c10::kCUDA, 0);
 

@@ -22,7 +22,7 @@ struct Case {
   const char* name;
   Function function;
   std::vector<std::vector<std::int64_t>> sizes;  // sizes of the inputs that get a gradient
-  Tensors constants = {};                        // further inputs, passed on unchanged
+  Tensors constants = {};                        // further inputs, without a gradient
 };
 
 // The widths are not divisible by the size of a block of threads. The rows are more than one block

@@ -21,7 +21,7 @@ using Dimensions = std::map<std::string, std::int64_t>;
 
 struct Start {
   std::string preset;
-  Dimensions dimensions;  // dimensions that keep a step short
+  Dimensions dimensions;  // small dimensions, so that a step is short
 };
 
 const std::vector<DimensionEntry>& dimensions_of(const std::string& preset) {

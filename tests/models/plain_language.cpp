@@ -151,7 +151,8 @@ class PlainLanguage {
   }
 
   at::Tensor mixture(const at::Tensor& x, const std::string& name) const {
-    const bool before_experts = spec_.family == ModelFamily::kMoe;  // and uses the sigmoid
+    const bool before_experts = spec_.family == ModelFamily::kMoe;  // this family scores by
+                                                                    // sigmoid, before the experts
     const at::Tensor logits = x.mm(get(name + "router.gate.weight").t());
     const at::Tensor scores = before_experts ? logits.sigmoid() : logits.softmax(-1);
     const at::Tensor least =

@@ -15,8 +15,8 @@ from hash_init import NEAR_ONE, to_tensor, uniform_by_fan_in
 aten = torch.ops.aten
 
 
-# Functions that run a part of a block; the last one counts. Each takes the scope's name, the part and its inputs. If
-# the list is empty, the part is called.
+# A stack of functions that run a part of a block. The last function is used. It takes the scope's name, the part and
+# its inputs. If the stack is empty, the part is called directly.
 runners = []
 
 

@@ -249,7 +249,7 @@ class VerdictTest(unittest.TestCase):
     def test_a_run_that_goes_on_without_a_policy_has_a_refused_point(self):
         with tempfile.TemporaryDirectory() as folder:
             execution = Execution(mock.Mock(), Case(0, {"--model": "llama_small"}, {}), pathlib.Path(folder))
-            self.assertFalse(execution.has_refused_point(Done([], 5, "", "")))  # there is no report
+            self.assertFalse(execution.has_refused_point(Done([], 5, "", "")))  # false, because there is no report
             for status, is_refused in (("refused", True), ("oom", False)):
                 execution.report_file.write_text(json.dumps({"points": [{"status": "ok"}, {"status": status}]}))
                 self.assertIs(execution.has_refused_point(Done([], 5, "", "")), is_refused)

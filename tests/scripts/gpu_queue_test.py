@@ -143,9 +143,9 @@ class JudgeTest(unittest.TestCase):
             made = memory(measured, measured - off - WORKSPACE)
             return verdicts.judge_steps(report(point("none", memory=made)))[1]
         self.assertEqual(off_by(0), [])
-        self.assertEqual(off_by(17_000_000), [])  # under 0.1 % of 16 GiB
+        self.assertEqual(off_by(17_000_000), [])  # allowed: less than 0.1 % of 16 GiB
         self.assertTrue(off_by(18_000_000))
-        self.assertEqual(off_by(2 << 20, 1 << 20), [])  # 2 MiB
+        self.assertEqual(off_by(2 << 20, 1 << 20), [])  # allowed: a difference of 2 MiB
         self.assertTrue(off_by(-(2 << 20) - 1, 1 << 20))
 
     def test_a_device_is_compared_with_the_dry_device(self):

@@ -115,7 +115,7 @@ class SchemasTest(unittest.TestCase):
                     try:
                         document = load(path)
                     except ValueError:
-                        continue  # not JSON
+                        continue  # skips files that are not JSON
                     self.assertIsNotNone(first_error(draft, document))
 
     def test_a_missing_or_wrong_member_is_found_at_its_path(self):

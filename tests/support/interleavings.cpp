@@ -184,7 +184,7 @@ void Interleavings::run_together(const std::vector<std::function<void()>>& progr
 void Interleavings::step() {
   State& state = *state_;
   State::Program& program = *state.programs[state.current];
-  if (program.is_killed) return;  // the program's stack is unwinding
+  if (program.is_killed) return;  // the program was ended, and its stack is unwinding
   state.leave(program, /*for_good=*/false);
   if (program.is_killed) throw Ended{};
 }

@@ -23,7 +23,7 @@ struct ModelCase {
 // A model with its batch. Its parameters are the same each time. Installs the counting allocators.
 struct ModelInstance {
   explicit ModelInstance(const ModelCase& which);
-  Trace trace();  // leaves no gradients behind
+  Trace trace();  // traces a step; leaves no gradients behind
 
   ModelSpec spec;
   std::unique_ptr<Model> model;

@@ -63,8 +63,8 @@ const std::map<std::string, Names, std::less<>>& words_of_entries() {
 
 Names arguments_of(const CatalogueEntry& known) {
   if (known.parameters.empty()) return {};
-  if (known.parameters == "(N)") return {"1", "2", "3", "5"};          // 5: more than the layers
-  if (known.parameters == "([I,...])") return {"[]", "[0,2]", "[4]"};  // 4: no such layer
+  if (known.parameters == "(N)") return {"1", "2", "3", "5"};  // 5 exceeds the number of layers
+  if (known.parameters == "([I,...])") return {"[]", "[0,2]", "[4]"};  // layer 4 does not exist
   const auto words = words_of_entries().find(known.name);
   if (words != words_of_entries().end()) return words->second;
   throw std::logic_error("tests/support/policy_matrix.cpp has no arguments for " +

@@ -12,7 +12,7 @@ struct RandomTraceOptions {
   int layers = 6;
   int block_types = 2;  // layers of one type differ only in their parameters
   int ops_per_block = 12;
-  int ops_outside_blocks = 4;  // before, between and after blocks
+  int ops_outside_blocks = 4;  // number of ops before, between and after blocks
   // Gives an op that saves its own result a name that shows this, as in autograd. Without such
   // names, a saved tensor may belong to its producer or to the next op.
   bool names_say_saves = false;

@@ -17,8 +17,8 @@ constexpr int kNever = INT_MAX;
 struct Moment {
   enum class Kind : std::uint8_t { kStart, kExecute, kDemand, kRelease, kBackwardOp };
   Kind kind = Kind::kStart;
-  OpId op;       // for kExecute
-  int slot = 0;  // for kDemand and kRelease
+  OpId op;       // the op of a kExecute moment
+  int slot = 0;  // the slot of a kDemand or kRelease moment
   Bytes other;
 };
 

@@ -20,8 +20,14 @@ class StepMeter final : public OpObserver {
   // Call between forward and backward.
   void note_after_forward();
 
-  const std::map<std::string, int>& ops() const { return ops_; }  // all phases, by name
-  int num_recomputed() const { return num_recomputed_; }          // counted only under the engine
+  const std::map<std::string, int>& ops() const {
+    return ops_;
+  }  // executed ops of all phases, by
+     // name
+  int num_recomputed() const {
+    return num_recomputed_;
+  }  // number of recomputed ops; 0
+     // without the engine
   std::int64_t after_forward_bytes() const { return after_forward_; }
   std::int64_t peak_bytes() const { return peak_; }
 

@@ -7,7 +7,7 @@ namespace {
 
 enum class Bias : std::uint8_t { kWithout, kWith };
 
-constexpr int kKinds = 3;  // kinds of blocks in toy_three_kinds
+constexpr int kKinds = 3;  // number of kinds of blocks in toy_three_kinds
 constexpr std::int64_t kTextTokens = 512;
 constexpr std::int64_t kExperts = 4;
 constexpr std::int64_t kExpertsOfToken = 2;

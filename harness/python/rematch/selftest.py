@@ -7,7 +7,7 @@ import sys
 
 import rematch
 
-rematch.count_memory()  # must be called before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 

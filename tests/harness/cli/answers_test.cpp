@@ -80,7 +80,7 @@ TEST_CASE("the commands print the stored answers about models") {
       continue;
     }
     CAPTURE(answer.arguments);
-    const ScratchFolder folder;  // for files that -o writes
+    const ScratchFolder folder;  // receives the files that -o writes
     const Outcome printed = rematch(answer.arguments, "cd " + folder.file("") + " && COLUMNS=100 ");
     CHECK(printed.code == 0);
     std::vector<std::string> wanted = answer.lines;

@@ -129,8 +129,8 @@ TEST_CASE("files of 100 MB in another format are refused without being read whol
   }
 }
 
-// 21 million numbers. Each number would take a node of the JSON tree, an entry of the record and an
-// entry of the record's copy.
+// The file has 21 million numbers. Each number would take a node of the JSON tree, an entry of the
+// record and an entry of the record's copy.
 TEST_CASE("a report with too many values is refused before it fills memory") {
   const ScratchFolder scratch;
   std::string numbers(42'000'000, '0');

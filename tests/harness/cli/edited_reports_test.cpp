@@ -1,5 +1,5 @@
 // A table of what gate and compare report for edited reports: the exit code and words of each
-// command. If no command reacted to a row, a person could change that fact unnoticed.
+// command. For every row at least one command must react. Otherwise the edit would go unnoticed.
 #include <cmath>
 #include <limits>
 #include <map>

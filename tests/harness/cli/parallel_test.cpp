@@ -83,7 +83,7 @@ TEST_CASE("sharded parameters are gathered again in backward, even without recom
   const Json report =
       report_of(kTinyLlama + "--parallel fsdp=2 --policy none,full,no_reshard\\(none\\)");
   check_holds(report, 2);
-  // one gather per block and step
+  // one all-gather for each of two blocks in each of two steps
   CHECK(issued(point_of(report, "none"), "recompute", "all_gather") == 4);
   CHECK(issued(point_of(report, "full"), "recompute", "all_gather") == 4);
   CHECK(issued(point_of(report, "no_reshard(none)"), "recompute", "all_gather") == 0);
@@ -131,7 +131,7 @@ TEST_CASE("predict, run and search agree on the plan of none under fsdp") {
   check_same(front["points"].back(), 1);
   check_same(front["baselines"][1], 1);
   CHECK(issued(point_of(run, "none"), "recompute", "all_gather") ==
-        4);  // one gather per block and step
+        4);  // one all-gather for each of two blocks in each of two steps
 }
 
 TEST_CASE("a pretended rank executes and holds the same as the real ranks") {

@@ -108,7 +108,7 @@ TEST_CASE("predict prints peak, place and executed ops without running a step") 
   CHECK(peak(0) > peak(2));
   CHECK(json[0]["predicted_ops"]["recompute"].empty());
   CHECK(json[1]["predicted_ops"]["recompute"]["aten::mm"] ==
-        192);  // 7 per layer, except the last, whose result backward does not need
+        192);  // 6 of the 7 matmuls of each of 32 layers; backward does not need the 7th result
 }
 
 // On a GPU, kernels also allocate memory while they run. A profile from a data sheet assumes 64

@@ -178,7 +178,7 @@ TEST_CASE("a search with the peak in the loss suggests fused ops, with predictio
       "4 --vocab 4096 --dtype bfloat16 ";
   const auto peak_of_full = [&model](const std::string& ops) {
     const std::string text = rematch("predict " + model + "--policy full --ops " + ops).out;
-    const std::string schedule = "on_demand";  // the table's cell before the peak
+    const std::string schedule = "on_demand";  // text of the cell to the left of the peak
     const std::size_t begin = text.find_first_not_of(' ', text.find(schedule) + schedule.size());
     return text.substr(begin, text.find("  ", begin) - begin);
   };

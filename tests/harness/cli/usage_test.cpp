@@ -53,7 +53,7 @@ TEST_CASE("lists of policies, models and systems wrap between words") {
 TEST_CASE("help gives the range and the default of a flag") {
   std::string help = rematch("search --help").out;
   CHECK(help.find("=[]") == std::string::npos);
-  help = std::regex_replace(help, std::regex("\\s+"), " ");  // lines are wrapped
+  help = std::regex_replace(help, std::regex("\\s+"), " ");  // undoes the wrapping of lines
   for (const char* words :
        {"on_demand or whole_region (default: on_demand)", "or none (default: adamw)",
         "chosen from all points found (2 to 10000; default: 16)",

@@ -76,7 +76,8 @@ TEST_CASE("LibTorch's allocator rounds and splits like on a GPU") {
 
 TEST_CASE("a matmul launches one named kernel, and the first matmul allocates cuBLAS's workspace") {
   start_cuda();
-  const c10::cuda::CUDAStreamGuard own(c10::cuda::getStreamFromPool());  // no test used it before
+  const c10::cuda::CUDAStreamGuard own(
+      c10::cuda::getStreamFromPool());  // a new stream, which no other test has used
   const at::Tensor a = at::empty({512, 1024}, on(at::kBFloat16));
   const at::Tensor b = at::empty({1024, 256}, on(at::kBFloat16));
   const at::Tensor bias = at::empty({256}, on(at::kBFloat16));
@@ -145,7 +146,8 @@ TEST_CASE("backward runs on autograd's thread of the device") {
 TEST_CASE("out of memory raises LibTorch's own error, after a retry") {
   start_cuda();
   const at::Tensor kept = at::empty({50 * kGib}, on(at::kByte));
-  at::empty({20 * kGib}, on(at::kByte));  // stays in the cache
+  at::empty({20 * kGib}, on(at::kByte));  // freed at once, but the memory stays in the allocator's
+                                          // cache
   const std::int64_t retries = statistics().num_alloc_retries;
   const at::Tensor fits_without_the_cache = at::empty({25 * kGib}, on(at::kByte));
   CHECK(statistics().num_alloc_retries == retries + 1);

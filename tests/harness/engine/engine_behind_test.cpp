@@ -145,7 +145,7 @@ TEST_CASE("a nested backward runs in the previous engine") {
   const Outcome expected = run_plain(reentrant);
   const Plan plan = plan_of_blocks(trace_of(reentrant), [](int, int) { return false; });
   for (const Schedule schedule : kSchedules) {
-    constexpr int kPasses = 1 + 2 * (kDepth + 1);  // counts both layers
+    constexpr int kPasses = 1 + 2 * (kDepth + 1);  // number of passes over both layers
     Outcome outcome;
     CHECK(growth(other_engine().num_executed,
                  [&] { outcome = run_engine(reentrant, plan, schedule); }) == kPasses);

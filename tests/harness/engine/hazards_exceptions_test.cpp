@@ -49,7 +49,7 @@ class FailsAt final : public OpObserver {
 struct Subject {
   const Hazard& hazard;
   const Checkpoint& checkpoint;
-  const Facts& plain;  // facts of one plain step
+  const Facts& plain;  // the facts of one step without checkpointing
   bool backward_changes_state;
 };
 

@@ -62,9 +62,8 @@ TEST_CASE("varying steps run bitwise equal under every family of plans") {
       CAPTURE(family.name);
       left += check_follows(hazard, plain, *plan, kVaryingSteps);
     }
-    num_left += left > 0
-                    ? 1
-                    : 0;  // the hazards that stay on plan vary sizes, or the order of whole regions
+    num_left += left > 0 ? 1 : 0;  // some hazards never leave the plan, because only sizes or the
+                                   // order of whole regions vary
   }
   CHECK(num_left >= 60);
 }

@@ -95,7 +95,7 @@ ToyStep run(const std::string& policy, Schedule schedule) {
     step.outcome.gradients.push_back(leaf->grad());
   }
   CHECK(units.backward_products ==
-        6);  // two products per linear, each as large as forward's: 8 units
+        6);  // backward runs two products per linear, each as large as forward's product: 8 units
   step.backward_units = 8 + units.recomputed;
   return step;
 }

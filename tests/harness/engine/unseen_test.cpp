@@ -45,7 +45,7 @@ TEST_CASE("changed content in new memory of a storage is detected by its hash") 
                 "without a change of its version", OutsideCheck::kHashes);
 }
 
-// Writes without bumping the parameter's version.
+// Writes to a parameter without raising its version.
 const Meddle kWriteThroughData = [](const Network& network, const at::Tensor&) {
   network.parameters[0].variable_data().mul_(2);
 };
@@ -186,7 +186,8 @@ TEST_CASE("an op with a hidden write runs once if the plan names its argument") 
   const at::Tensor calls = at::zeros({1});
   const Case given = counting("rematch_outside_test::counts_as_planned", calls);
   Plan plan = given.plan();
-  CHECK(trace_of(given.named()).hidden == HiddenEffects());  // the op writes nothing here
+  CHECK(trace_of(given.named()).hidden == HiddenEffects());  // in the traced step the op wrote
+                                                             // nothing
   plan.hidden.silent_writers = {{"rematch_outside_test::counts_as_planned", {1}}};
   is_counting = true;
   for (const Schedule schedule : kSchedules) {

@@ -162,8 +162,10 @@ TEST_CASE("the environment records the driver's answers, and nothing for refused
   open_monitor()->describe(environment);
   CHECK(environment.cpu_model == "Made-up CPU");
   CHECK(environment.pcie_generation == 5);
-  CHECK(environment.pcie_current_generation == std::nullopt);  // the driver refuses the query
-  CHECK(environment.pcie_width == std::nullopt);               // an old driver lacks the function
+  CHECK(environment.pcie_current_generation == std::nullopt);  // absent, because the driver rejects
+                                                               // the query
+  CHECK(environment.pcie_width == std::nullopt);               // absent, because an old driver
+                                                               // lacks the function
   CHECK(environment.ecc == std::nullopt);
   CHECK(environment.power_limit_mw == 700000);
   CHECK(environment.default_power_limit_mw == 650000);

@@ -176,7 +176,7 @@ TEST_CASE("a second forward of a step starts with the bytes that the first one l
   const std::vector<std::int64_t>& saved = line.bytes.at(Holder::kSavedActivations);
   const std::size_t num_ops =
       line.op_index.size() / 2;               // number of ops of one forward and backward
-  CHECK(saved[3] == 256 + 512);               // same as in a single step
+  CHECK(saved[3] == 256 + 512);               // the same bytes as in a step with one forward pass
   CHECK(saved[num_ops + 3] == saved[3] + 4);  // the caller still holds the first loss
 }
 

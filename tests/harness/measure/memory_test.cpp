@@ -22,7 +22,7 @@ TEST_CASE("CPU bytes are the requested bytes of live tensors") {
   const std::int64_t before = cpu_bytes();
   {
     const at::Tensor a = at::empty({10, 10});        // 400 bytes
-    const at::Tensor view = a.view({100});           // shares the 400 bytes
+    const at::Tensor view = a.view({100});           // a view allocates nothing
     const at::Tensor b = at::empty({3}, at::kLong);  // 24 bytes
     CHECK(cpu_bytes() - before == 424);
   }

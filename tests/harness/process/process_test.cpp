@@ -101,7 +101,7 @@ TEST_CASE("a guard inside another one keeps a signal that came before it") {
     const InterruptGuard inner;
     CHECK(InterruptGuard::signal() == SIGINT);
   }
-  raise(SIGTERM);  // the outer guard still notes signals
+  raise(SIGTERM);  // the outer guard still catches signals
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 

@@ -151,7 +151,7 @@ TEST_CASE("lost, badly stamped or unattributed records make the pass invalid") {
 
   Device device = device_of_a_step();
   device.run(kGemm, 0);
-  device.run(kGemm, 99);  // there is no such op call
+  device.run(kGemm, 99);  // no op call has this number
   use = attribute(device.activity, calls_of_a_step());
   CHECK(use.unattributed == 2);
   CHECK_THAT(use.invalid.value(), Catch::Contains("2 kernels were not launched by an op"));

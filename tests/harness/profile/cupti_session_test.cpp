@@ -175,7 +175,7 @@ CuptiFunctions table_of_recording() {
   table.flush_all = &flush;
   table.next_record = &next_record;
   table.num_dropped = [](CUcontext, std::uint32_t, std::size_t* dropped) {
-    *dropped = std::exchange(fake.dropped, 0);  // number dropped since the last call
+    *dropped = std::exchange(fake.dropped, 0);  // number of records dropped since the last call
     return CUPTI_SUCCESS;
   };
   return table;
@@ -444,7 +444,8 @@ TEST_CASE("dropped records are counted, and earlier ones are forgotten at a disc
 }
 
 TEST_CASE("ids of op calls nest and are our own") {
-  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses kinds 0 and 1
+  CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses the kinds CUSTOM0 and
+                                                                // CUSTOM1
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);

@@ -174,8 +174,9 @@ TEST_CASE("a kernel that only resembles attention is not attention") {
   CHECK(kernel_class_of("nvjet_tst_attention_out_proj") == KernelClass::kMatmul);
   CHECK(kernel_class_of("void at::native::softmax_warp_forward_flash<...>") ==
         KernelClass::kSoftmaxLoss);
-  CHECK(kernel_class_of("prefix_nvjet_hsh") == KernelClass::kUnknown);     // anchored
-  CHECK(kernel_class_of("sdpa_sm_flash_fprop") == KernelClass::kUnknown);  // a name without digits
+  CHECK(kernel_class_of("prefix_nvjet_hsh") == KernelClass::kUnknown);  // anchored
+  CHECK(kernel_class_of("sdpa_sm_flash_fprop") ==
+        KernelClass::kUnknown);  // the pattern requires digits, and this name has none
 }
 
 TEST_CASE("a short name omits template arguments and parameters") {

@@ -7,8 +7,8 @@ import rematch
 import torch
 from beside_torch import SCHEDULES, BesideTorch
 
-# Autograd holds the scaling of each adapter, a number of the program, as a tensor. It does not show such tensors to
-# hooks, so traces lack them.
+# The scaling of an adapter is a Python number, which autograd saves as a tensor of 8 bytes. Hooks do not see such
+# tensors, so traces lack them.
 NUMBER_BYTES = 8
 
 

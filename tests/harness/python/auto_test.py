@@ -16,7 +16,7 @@ import unittest.mock
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import first_step_test  # noqa: E402
 import torch  # noqa: E402
@@ -164,7 +164,7 @@ class SearchOptionsTest(Case):
         links = json.loads(LINKS.read_text(encoding="utf-8"))
         for given in (links, LINKS, str(LINKS)):
             self.assertIn("links of", self.search(offload=True, links=given)["host_link"]["source"])
-        self.assertEqual(self.search(links=links)["points"], self.search()["points"])  # no collectives
+        self.assertEqual(self.search(links=links)["points"], self.search()["points"])  # a step without collectives
 
     def test_options_that_conflict(self):
         for options, words in (({"link_rate": "1GB/s"}, "with offload=True"), ({"link_rate": "1GB", "offload": True}, "'25GB/s'"),
@@ -405,7 +405,7 @@ class ProgressTest(unittest.TestCase):
         with subprocess.Popen([sys.executable, "-c", SLOW_PROFILE], stderr=stderr, env=environment) as process:
             os.close(stderr)
             said = b""
-            with contextlib.suppress(OSError):  # the other end is closed
+            with contextlib.suppress(OSError):  # reading fails once the other end is closed
                 while part := os.read(terminal, 4096):
                     said += part
         os.close(terminal)

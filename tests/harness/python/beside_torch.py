@@ -8,7 +8,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
@@ -80,13 +80,14 @@ class BesideTorch(unittest.TestCase):
                 torch_layers=None, recomputes=True, prepare=lambda _: None, beyond_bytes=0, kept_ratio=1, num_growth_recordings=NUM_GROWTH_RECORDINGS):
         """Compares a Step of one or several models with torch.utils.checkpoint, under each plan and in both schedules.
 
-        `draws`: layers draw random numbers. `leaves`: whether layers leave the plan, or None if both are allowed.
-        `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step without
-        checkpointing. `torch_layers`: the layers that torch.utils.checkpoint runs, if not all. `recomputes`: False if no
-        layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set. `beyond_bytes`: the bytes by which a peak exceeds the limit, for a reason that the
-        caller states. No peak may exceed the limit by more bytes, and one peak must exceed it by exactly this number.
-        `kept_ratio`: bytes of a kept result divided by its bytes in the plan. `num_growth_recordings`: after this many
-        recordings, no more bytes may be held than after one recording."""
+        `draws`: whether layers draw random numbers. `leaves`: whether layers leave the plan; None allows both.
+        `torch_runs`: False if torch.utils.checkpoint cannot run the step; the limit is then the memory of the step
+        without checkpointing. `torch_layers`: the layers that run under torch.utils.checkpoint; by default all layers.
+        `recomputes`: False if no layer of the step is checkpointed. `prepare(checkpoint)` runs before scopes are set.
+        `beyond_bytes`: the bytes by which a peak exceeds the limit, for a reason that the caller states. No peak may
+        exceed the limit by more bytes, and one peak must exceed it by exactly this number. `kept_ratio`: bytes of a
+        kept result divided by its bytes in the plan. `num_growth_recordings`: after this many recordings, no more bytes
+        may be held than after one recording."""
         models = model if isinstance(model, (list, tuple)) else [model]
         step = Step(models, train, reset)
         gc.collect()

@@ -8,7 +8,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from beside_torch import BesideTorch  # noqa: E402
@@ -20,7 +20,7 @@ DIM = 32
 
 
 class Mixer(Layer):
-    """A layer of another class."""
+    """Equal to Layer except for its class."""
 
 
 class Experts(Layer):
@@ -48,7 +48,7 @@ class Stage(torch.nn.Module):
 
 
 class OtherStage(Stage):
-    """A stage of another class."""
+    """Equal to Stage except for its class."""
 
 
 class Chain(torch.nn.Module):

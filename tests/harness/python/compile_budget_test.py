@@ -15,7 +15,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch.compiled.options import Option  # noqa: E402
@@ -131,15 +131,15 @@ def option(held, backward, time, forward=0, name="option"):
 
 class SequenceTest(unittest.TestCase):
     def test_a_graph_that_is_called_twice_holds_twice(self):
-        # Backward of the second call starts while the first still holds its 10 bytes.
+        # Backward of the second call starts while the first call still holds its 10 bytes.
         self.assertEqual(step_peak([option(10, 25, 0)] * 2), 35)
 
     def test_the_fastest_options_that_fit_are_chosen(self):
         large, small = option(10, 12, 0, name="large"), option(2, 15, 5, name="small")
         graphs = {"layer": [large, small], "head": [large, small]}
         calls = ["layer", "layer", "head"]
-        # All large: 10 + 10 + 12 = 32. A small head: 10 + 10 + 15 = 35. Small layers and a large head: 2 + 2 + 12 = 16, and
-        # the layers' own 2 + 15 = 17.
+        # If all options are large, the peak is 10 + 10 + 12 = 32. With a small head it is 10 + 10 + 15 = 35. With small
+        # layers and a large head, the head needs 2 + 2 + 12 = 16 and a layer needs 2 + 15 = 17.
         for limit, expected in ((32, ["large", "large"]), (20, ["small", "large"]), (5, ["small", "large"])):
             chosen = fastest_within(graphs, calls, limit)
             self.assertEqual([chosen["layer"].name, chosen["head"].name], expected, limit)

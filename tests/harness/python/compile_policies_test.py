@@ -9,7 +9,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # before the first tensor
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch.compiled.backends import aot_eager  # noqa: E402

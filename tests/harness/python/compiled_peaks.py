@@ -84,7 +84,7 @@ def main(name, backend, ratios):
         torch.manual_seed(0)
         return make()
     model, step, _ = made()
-    step().backward()  # fills caches of the model
+    step().backward()  # the first step fills caches of the model
     before = sum(parameter.nbytes for parameter in model.parameters())
     eager = before + peak_of(model, step)
     model, step, _ = made()

@@ -11,7 +11,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
@@ -146,7 +146,7 @@ class CopiesTest(unittest.TestCase):
         self.assertEqual(called, ["before", "after"])
         self.assert_runs(self.model, self.checkpoint)
         rematch.remove_scopes(self.model)
-        scopes.remove()  # must have no effect
+        scopes.remove()  # the scopes are already gone, so this must have no effect
 
     def test_a_copy_made_while_the_model_runs(self):
         copies = []

@@ -30,7 +30,9 @@ class ExpertsTest(BesideTorch):
     def check(self, name, experts, leaves):
         model = self.model_of(name, experts)
         batches = [torch.randint(0, 64, (2, 16)) for _ in range(NUM_BATCHES)]
-        batches += [torch.randint(0, 64, (1, 4)), torch.zeros(2, 16, dtype=torch.long)]  # few experts; equal tokens
+        batches += [torch.randint(0, 64, (1, 4)), torch.zeros(2, 16, dtype=torch.long)]  # the first batch uses few
+                                                                                         # experts; in the second all
+                                                                                         # tokens are equal
 
         def train(around):
             losses = []

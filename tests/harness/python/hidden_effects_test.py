@@ -13,7 +13,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402
@@ -204,7 +204,7 @@ class LateTest(unittest.TestCase):
         for layer in model.layers:
             layer.feed_forward[1].forward = late
         with warnings.catch_warnings(), rematch.scopes(model, checkpoint):
-            warnings.simplefilter("ignore")  # the layers leave their plan
+            warnings.simplefilter("ignore")  # hides the warning that layers leave their plan
             with rematch.recording(checkpoint, verify_every=1):
                 loss = model(x)
             loss.backward()

@@ -5,7 +5,7 @@ import ctypes
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 
@@ -36,7 +36,7 @@ class Rotary(torch.autograd.Function):
         return None, gradient * 0.5
 
 
-rotary = Rotary.apply  # bound once, as libraries do
+rotary = Rotary.apply  # binds `apply` once, as libraries do
 
 
 @torch.library.custom_op("rematch_hidden::scale", mutates_args=())

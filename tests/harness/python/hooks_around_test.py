@@ -13,7 +13,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 import torch.utils.checkpoint  # noqa: E402
@@ -88,7 +88,7 @@ def logging_detached_hooks():
 
 
 def rounding_hooks():
-    """Keeps half of the bits."""
+    """Makes hooks that store tensors in bfloat16, which loses half of the bits."""
     return saved_tensors_hooks(lambda tensor: (tensor.dtype, tensor.to(torch.bfloat16)), lambda held: held[1].to(held[0]))
 
 
@@ -230,7 +230,7 @@ class HooksAroundTest(unittest.TestCase):
             def forward(self, x):
                 return x + torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=self.use_reentrant)
 
-        self.x.requires_grad_()  # a reentrant checkpoint needs this
+        self.x.requires_grad_()  # a reentrant checkpoint needs an input with a gradient
         checkpoint = rematch.Checkpoint(rematch.resolve(self.trace, "save_mm"))
         for use_reentrant in (False, True):
             with self.subTest(use_reentrant=use_reentrant), warnings.catch_warnings():

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 NUM_CHANNELS = 8
 NUM_POINTS = 6
-PEAK_TOLERANCE = 1e-4  # fraction of the peak
+PEAK_TOLERANCE = 1e-4  # allowed deviation, as a fraction of the peak
 
 NORMS = {"batch norm": lambda: nn.BatchNorm2d(NUM_CHANNELS), "group norm": lambda: nn.GroupNorm(2, NUM_CHANNELS),
          "no norm": nn.Identity}

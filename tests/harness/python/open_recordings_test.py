@@ -8,7 +8,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch._in_torch import is_in_recorded_step  # noqa: E402

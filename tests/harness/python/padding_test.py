@@ -1,5 +1,5 @@
-"""Tests batches of transformers with padding, with one row or with one token, under a plan of an ordinary batch, and
-the reverse."""
+"""Tests batches of transformers with padding, with one row or with one token. They run under a plan that was made for
+an ordinary batch, and ordinary batches run under a plan that was made for such a batch."""
 
 import importlib.util
 import unittest

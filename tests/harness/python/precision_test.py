@@ -213,7 +213,7 @@ class OtherPrecisionTest(Case):
             optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-2)
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=1)
             scales = []
-            for _ in range(8):  # some steps overflow and are skipped
+            for _ in range(8):  # the scaler skips steps whose gradients overflow
                 optimizer.zero_grad(set_to_none=True)
                 with around():
                     loss = forward()

@@ -5,7 +5,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from beside_torch import BesideTorch  # noqa: E402

@@ -11,7 +11,7 @@ from unittest import mock
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from follow_test import DEVICE, PLAIN, are_equal, batches, made, train  # noqa: E402

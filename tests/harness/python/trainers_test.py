@@ -13,7 +13,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from beside_torch import checkpointed_by_torch  # noqa: E402

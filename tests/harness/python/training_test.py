@@ -11,7 +11,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch._library import LIBRARY  # noqa: E402
@@ -337,7 +337,7 @@ class ScopesTest(Case):
             ends = {region[end] for region in plan["regions"] for end in ("first_scope", "last_scope")}
             with rematch.scopes(self.model, rematch.Checkpoint(plan)):
                 self.assertEqual(self.hooked(), sorted(ends))
-            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # with these scopes
+            found = rematch.check(self.model, lambda: self.model(self.x), rematch.Checkpoint(plan))  # with the open scopes
             self.assertTrue(found["bits_equal"])
             self.assertEqual(found["checkpointed"]["executed_ops"]["recompute"],
                              rematch.predict(trace, plan)["recomputed_ops"])
@@ -389,7 +389,7 @@ class RefusalTest(Case):
         compiled = torch.compile(lambda x: self.model(x) * 2, backend="eager")
         with self.assertWarnsRegex(UserWarning, "runs in a function of torch.compile|called no module that the plan governs"), \
                 rematch.scopes(self.model), rematch.recording(rematch.Checkpoint(self.plan)):
-            torch.manual_seed(5)  # for dropout
+            torch.manual_seed(5)  # dropout draws from this generator
             found = compiled(self.x)
         torch.manual_seed(5)
         self.assertTrue(torch.equal(found, self.model(self.x) * 2))

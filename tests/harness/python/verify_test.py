@@ -8,7 +8,7 @@ import warnings
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch.selftest import Model  # noqa: E402

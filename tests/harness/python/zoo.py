@@ -107,7 +107,7 @@ def rwkv():
     model = RwkvForCausalLM(RwkvConfig(
         hidden_size=32, attention_hidden_size=32, intermediate_size=64, num_hidden_layers=3, vocab_size=256,
         context_length=64, use_cache=False))
-    ids = torch.randint(0, 256, (2, 8))  # a token is some 30 ops of each layer
+    ids = torch.randint(0, 256, (2, 8))  # short, because each token runs about 30 ops in each layer
     return model, lambda: model(input_ids=ids, labels=ids).loss
 
 

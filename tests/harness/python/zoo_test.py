@@ -6,7 +6,7 @@ import unittest
 
 import rematch
 
-rematch.count_memory()  # must run before the first tensor is made
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 from rematch._step import run_first_step  # noqa: E402
@@ -15,8 +15,8 @@ from zoo import PACKAGE_OF, albert  # noqa: E402
 POLICIES = ("full", "save_mm", "nth_first(2)", "only_list([1])", "segments(2)")
 POLICIES_OF_ONE_LAYER = ("full", "save_mm")
 SCHEDULES = ("whole_region", "on_demand")
-# Autograd holds each number of the program, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. Autograd does not show
-# these tensors to hooks, so traces lack them.
+# Autograd saves each Python number, such as 0.5 in 0.5 * x, as a tensor of 8 bytes. Hooks do not see such tensors, so
+# traces lack them.
 PEAK_TOLERANCE = 1e-4
 NUM_FRONT_POINTS = 5
 

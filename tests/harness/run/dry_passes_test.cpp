@@ -81,8 +81,8 @@ std::optional<Point> point_if_not_refused(const std::string& policy) {
   return point;
 }
 
-// The kernel record compares the kernels' classes with the executed ops' in each phase. This test
-// compares the executed ops with the prediction.
+// The kernel record checks that kernels and executed ops agree by class in each phase. This test
+// checks that the executed ops are the predicted ops.
 TEST_CASE("every policy of the catalogue launches the predicted kernels, by class and phase",
           "[device]") {
   REMATCH_NEEDS_CUDA();

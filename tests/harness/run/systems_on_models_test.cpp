@@ -323,7 +323,8 @@ constexpr Row kRows[] = {
      "axolotl(gradient_checkpointing=true,selective_checkpointing.save=[aten::mm])", kLlama, ""},
     {"axolotl(selective_checkpointing=true)", "axolotl(selective_checkpointing=true)", kLlama, ""},
     {"automodel:full", "automodel:full", kLlama, kFull},
-    // One count runs over mm and grouped mm. The gate is excluded: SrSr rSrS rSr.
+    // A single count covers mm and grouped mm, without the excluded gate: every second one of these
+    // ops is kept (S).
     {"automodel:selective", "automodel:selective", kMoe, "0 2: SrSrSrS S | 1 3: SrSrrSrSrSr S"},
     {"veomni(recompute_last_n_layers=N)", "veomni(recompute_last_n_layers=2)", kLlama,
      "2 3: rrrrrrr r"},

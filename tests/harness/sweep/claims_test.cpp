@@ -390,7 +390,8 @@ TEST_CASE(
       SayingMeasurer small(MeasureEnd::kSkipped);
       WorkEnd end = work_with(on_small, small, milliseconds(50));
       CHECK(small.taken == std::vector<std::size_t>{2, 0});
-      CHECK(end.why == WorkEnd::Why::kDeadline);  // b takes longer than a
+      CHECK(end.why == WorkEnd::Why::kDeadline);  // comparison b takes longer than the remaining
+                                                  // time
       CHECK(end.num_left == 1);
       end = work_with(on_small, small, std::nullopt);
       CHECK(small.taken == std::vector<std::size_t>{2, 0, 1});

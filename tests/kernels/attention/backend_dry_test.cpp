@@ -62,7 +62,7 @@ TEST_CASE("the first attention op lets LibTorch choose, and later ops keep the c
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kFlash);
   let_libtorch_choose_attention();
-  use_attention_backend(kMath);  // revokes LibTorch's choice
+  use_attention_backend(kMath);  // overrides LibTorch's choice
   attention(q, q, q, /*causal=*/true);
   CHECK(attention_backend_in_use() == kMath);
   use_attention_backend(kFlash);

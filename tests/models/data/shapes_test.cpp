@@ -54,7 +54,8 @@ TEST_CASE("each video shows one coloured shape that moves by one place per frame
   const auto data = make_shape_data(small_spec(1), 1, at::kCPU);
   for (std::int64_t step = 0; step < 20; ++step) {
     CAPTURE(step);
-    const at::Tensor channel = data->batch(step).tensors[0][0][0];  // [frames, height, width]
+    const at::Tensor channel = data->batch(step).tensors[0][0][0];  // a tensor [frames, height,
+                                                                    // width]
     const float low = channel.min().item<float>();
     const float high = channel.max().item<float>();
     REQUIRE(low < high);
@@ -92,7 +93,7 @@ TEST_CASE("the text describes the video") {
 
 TEST_CASE("noise is close to a standard normal, and flow time is inside (0, 1)") {
   const Batch batch = make_shape_data(small_spec(64), 3, at::kCPU)->batch(0);
-  const at::Tensor noise = batch.tensors[1];  // 73728 random numbers
+  const at::Tensor noise = batch.tensors[1];  // the noise consists of 73728 random numbers
   CHECK(noise.mean().item<double>() == Approx(0.0).margin(0.02));
   CHECK(noise.pow(2).mean().item<double>() == Approx(1.0).margin(0.03));
   // The fourth moment of a normal is 3. The fourth moment of a sum of eight uniforms is 3 - 6 / 5 /

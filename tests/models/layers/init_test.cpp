@@ -54,7 +54,7 @@ TEST_CASE("bfloat16 parameters are the rounded float32 ones") {
 // a few tenths of a percent.
 TEST_CASE("values are uniform in their range") {
   const at::Tensor values = at::empty({100'000});
-  fill_by_hash(values, "name", uniform_by_fan_in(4));  // a = 0.5
+  fill_by_hash(values, "name", uniform_by_fan_in(4));  // uniform in [-0.5, 0.5]
   CHECK(values.abs().max().item<float>() <= 0.5F);
   CHECK(values.mean().item<float>() == Approx(0.0).margin(0.005));
   CHECK(values.pow(2).mean().item<float>() == Approx(0.25 / 3).epsilon(0.01));

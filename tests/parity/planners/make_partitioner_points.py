@@ -23,7 +23,7 @@ from counting import Counting
 from make_golden import MODELS, SEED, STEP, THREADS
 from policies import POLICIES
 
-BUDGETS = {"dp": [0, 0.05, 0.1, 0.2, 0.4, 0.7, 1], "ilp": [0.05, 0.1, 0.2, 0.4, 0.7]}  # 0 and 1 need no solver
+BUDGETS = {"dp": [0, 0.05, 0.1, 0.2, 0.4, 0.7, 1], "ilp": [0.05, 0.1, 0.2, 0.4, 0.7]}  # budgets 0 and 1 need no solver
 DEAR = ("aten::mm", "rematch::attention")
 MAX_STEPS = 6
 

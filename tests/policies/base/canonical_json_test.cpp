@@ -85,7 +85,7 @@ TEST_CASE("a value without an exact JSON form is refused") {
                   std::invalid_argument);
   CHECK_THROWS_AS(canonical_json(Json("\xC0\x80")), std::invalid_argument);      // overlong
   CHECK_THROWS_AS(canonical_json(Json("\xED\xA0\x80")), std::invalid_argument);  // surrogate
-  CHECK_THROWS_AS(canonical_json(Json("\xE2\x82")), std::invalid_argument);      // cut off
+  CHECK_THROWS_AS(canonical_json(Json("\xE2\x82")), std::invalid_argument);      // incomplete UTF-8
   CHECK_THROWS_AS(canonical_json(Json("\xF4\x90\x80\x80")), std::invalid_argument);
 }
 

@@ -10,7 +10,7 @@ TEST_CASE("bytes are printed with three digits and a fitting unit") {
   CHECK(format_bytes({1024}) == "1.00 KiB");
   CHECK(format_bytes({1536}) == "1.50 KiB");
   CHECK(format_bytes({100 << 20}) == "100 MiB");
-  CHECK(format_bytes({(1 << 20) - 1}) == "1.00 MiB");  // not 1024 KiB
+  CHECK(format_bytes({(1 << 20) - 1}) == "1.00 MiB");  // rounds up to the next unit
   CHECK(format_bytes({std::int64_t{25} << 29}) == "12.5 GiB");
   CHECK(format_bytes({std::int64_t{5000} << 40}) == "5000 TiB");
   CHECK(format_bytes({-2048}) == "-2.00 KiB");
@@ -48,7 +48,9 @@ TEST_CASE("text wraps at spaces and keeps long words whole") {
   CHECK(wrap("a longwordhere b", 4) == std::vector<std::string>{"a", "longwordhere", "b"});
   CHECK(wrap("held by 40 %, all", 10) == std::vector<std::string>{"held by", "40 %, all"});
   CHECK(wrap("step of 105 ms", 11) == std::vector<std::string>{"step of", "105 ms"});
-  CHECK(wrap("of rank s", 8) == std::vector<std::string>{"of rank", "s"});  // no number, no unit
+  CHECK(wrap("of rank s", 8) ==
+        std::vector<std::string>{"of rank",
+                                 "s"});  // breaks here, because "rank s" is no number with a unit
   CHECK(wrap("", 10).empty());
   CHECK(wrap("  spaced   out ", 20) == std::vector<std::string>{"spaced out"});
 }

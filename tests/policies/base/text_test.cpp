@@ -37,7 +37,7 @@ TEST_CASE("a long text is cut between words") {
   CHECK(on_one_line("one two three four five six seven", 18) == "one two ... six seven");
   std::string words;
   while (words.size() < 200) words += "abcdefg ";
-  const std::string fifteen = words.substr(0, 15 * 8);  // 120 bytes
+  const std::string fifteen = words.substr(0, 15 * 8);  // 15 words, together 120 bytes
   CHECK(in_quotes(words) == "'" + fifteen + "...'");
   // Names without spaces occur in lists of layers or arguments.
   std::string names;
@@ -84,7 +84,7 @@ TEST_CASE("edit distance counts typing mistakes") {
   CHECK(edit_distance("abc", "abc") == 0);
   CHECK(edit_distance("kitten", "sitting") == 3);
   CHECK(edit_distance("fulL", "full") == 1);
-  CHECK(edit_distance("flul", "full") == 1);  // two neighbours swapped
+  CHECK(edit_distance("flul", "full") == 1);  // a swap of two letters counts once
   CHECK(edit_distance("ab", "ba") == edit_distance("ba", "ab"));
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("small results stay on the device") {
   Policy rule = policy_of("offload_saved(save_mm)");
   rule.offload_at_least = Bytes{1024};
   const RegionType type = std::get<Plan>(resolve(rule, toy_llama())).types.at(0);
-  CHECK(on_host(type) == std::map<std::string, int>{{"aten::mm", 2}});  // w1 and w3
+  CHECK(on_host(type) == std::map<std::string, int>{{"aten::mm", 2}});  // the results of w1 and w3
   CHECK(std::any_of(type.ops.begin(), type.ops.end(), [](const PlannedOp& op) {
     return op.reason == "matches aten::mm; too small to offload";
   }));
@@ -103,7 +103,7 @@ TEST_CASE("a result that the next region holds is saved, not copied") {
   for (int layer = 0; layer < 3; ++layer) {
     const auto scope = build.scope("blocks", layer);
     const ValueId y = build.call("aten::silu", {x}, {4, 4}, {{0}, {}});
-    x = build.call("aten::exp", {y}, {4, 4}, {{}, {0}});  // its result is saved for backward
+    x = build.call("aten::exp", {y}, {4, 4}, {{}, {0}});  // autograd saves the result of exp
   }
   const Trace trace = build.finish();
   Policy rule = policy_of("full");

@@ -195,7 +195,8 @@ TEST_CASE("a policy file with the name of another policy is rejected") {
                                   "' is another policy of `rematch list`; give this one another "
                                   "name");
   }
-  write("full", R"(, "no_effect_is_intended": true)");  // exactly the catalogue's policy
+  write("full", R"(, "no_effect_is_intended": true)");  // the file holds exactly the catalogue's
+                                                        // policy
   CHECK(name_of(path) == "full");
   write("mine.json", R"(, "save": ["embedding"])");
   CHECK(name_of(path) == "mine.json");

@@ -82,7 +82,8 @@ TEST_CASE("a block runs again to its end, but on demand only as far as backward 
   early.early_stop = true;
   const Plan plan = std::get<Plan>(resolve(early, trace));
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) == Names{"aten::silu"});
-  CHECK(held_after_forward(trace, plan).kept.count == kOne);  // nothing reads the part's result
+  CHECK(held_after_forward(trace, plan).kept.count == kOne);  // the part's result is not kept,
+                                                              // because nothing reads it
 }
 
 // Each matmul is a region of its own. The input of the first matmul is made again, and relu reads

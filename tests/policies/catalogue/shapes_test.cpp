@@ -110,7 +110,8 @@ TEST_CASE("regions inside a region of another shape are merged into that region"
   const Plan plan = combined(traces, plans);
   CHECK(first_scopes(plan.other_shapes[0]) == kAllBlocks);
   const RegionType& type = plan.other_shapes[0].types[0];
-  CHECK(decisions(type, {"aten::addmm"}) == "rrrrSSr");  // no op reads the last result
+  CHECK(decisions(type, {"aten::addmm"}) == "rrrrSSr");  // the last result is not kept, because no
+                                                         // op reads it
   const Plan other = plans_of_shapes(plan)[1];
   CHECK(predicted(traces[1], other).recomputed_ops > 0);
 }

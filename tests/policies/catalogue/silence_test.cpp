@@ -53,8 +53,9 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
       {{"titan:selectiv", "titan has no mode 'titan:selectiv'; did you mean"},
        {"titen:full", "unknown policy 'titen:full'; did you mean 'titan:full'?"},
        {"titan(memory_policy=fulll)", "titan has no mode"},
-       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // the system's message allows FULL
-       // the system does not checkpoint
+       {"fastvideo:FULL", "did you mean 'fastvideo:full'?"},  // the system's error message says
+                                                              // that FULL is allowed
+       // The system does not checkpoint.
        {"torchtune(ac_mode=selectiv)", "silently checkpoints nothing"},
        {"torchtune(ac_mod=full)", "torchtune has no mode"},
        {"modalities:op", "known: modalities:full, modalities:selective_layer"},
@@ -67,7 +68,7 @@ TEST_CASE("the error for an unknown mode lists the system's modes") {
 
 TEST_CASE("settings that cancel each other or need another setting are refused") {
   check_refused({
-      // The system then checkpoints nothing.
+      // With these settings the system checkpoints nothing.
       {"torchtune(enable_activation_checkpointing=true,ac_mode=full)",
        "checkpoints nothing; give one of them"},
       {"torchtune(enable_activation_checkpointing=true,ac_mode=selective,ac_option=2)",
@@ -91,20 +92,21 @@ TEST_CASE("settings that cancel each other or need another setting are refused")
 }
 
 TEST_CASE("an N below 1 is refused, because systems divide by it or loop forever") {
-  check_refused({{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // system: ZeroDivisionError
-                 {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // system: behaves as 2
-                 {"diffusers(every=0)", "from 1"},
-                 {"diffusers(every=-2)", "from 1"},
-                 {"titan(selective_ac_option=-1)", "from 1"},
-                 {"titan(selective_ac_option=half)", "from 1"},
-                 {"torchtune(ac_mode=selective,ac_option=-1)", "from 1"},
-                 {"megatron(recompute_granularity=full,recompute_method=uniform,"
-                  "recompute_num_layers=0)",
-                  "from 1"},  // the system loops endlessly
-                 {"megatron(recompute_granularity=full,recompute_method=block,"
-                  "recompute_num_layers=-1)",
-                  "from 1"},
-                 {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
+  check_refused(
+      {{"fastvideo(type=block_skip,n_layer=0)", "from 1"},   // the system raises ZeroDivisionError
+       {"fastvideo(type=block_skip,n_layer=-2)", "from 1"},  // the system treats -2 as 2
+       {"diffusers(every=0)", "from 1"},
+       {"diffusers(every=-2)", "from 1"},
+       {"titan(selective_ac_option=-1)", "from 1"},
+       {"titan(selective_ac_option=half)", "from 1"},
+       {"torchtune(ac_mode=selective,ac_option=-1)", "from 1"},
+       {"megatron(recompute_granularity=full,recompute_method=uniform,"
+        "recompute_num_layers=0)",
+        "from 1"},  // the system loops endlessly
+       {"megatron(recompute_granularity=full,recompute_method=block,"
+        "recompute_num_layers=-1)",
+        "from 1"},
+       {"deepspeed(activation_checkpoint_interval=-1)", "from 1"}});
   // In these settings, zero has a meaning.
   for (const char* all : {"titan(selective_ac_option=0)",
                           "torchtune(ac_mode=selective,"
@@ -116,17 +118,18 @@ TEST_CASE("an N below 1 is refused, because systems divide by it or loop forever
 
 TEST_CASE("an N beyond the layers is refused, because systems accept it in silence") {
   check_refused_by_model(
-      {{"titan(selective_ac_option=5)", "use 1 to 4"},              // system: checkpoints no block
-       {"torchtune(ac_mode=selective,ac_option=5)", "use 1 to 4"},  // system: checkpoints no block
-       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},     // system: checkpoints no block
-       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},      // system: checkpoints block 0
-       {"diffusers(every=5)", "use 1 to 4"},                        // system: checkpoints block 0
-       // system: checkpoints all except block 0
+      {{"titan(selective_ac_option=5)", "use 1 to 4"},  // the system checkpoints no block
+       {"torchtune(ac_mode=selective,ac_option=5)",
+        "use 1 to 4"},                                           // the system checkpoints no block
+       {"modalities:selective_layer(ac_freq=5)", "use 1 to 4"},  // the system checkpoints no block
+       {"fastvideo(type=block_skip,n_layer=5)", "use 1 to 4"},   // the system checkpoints block 0
+       {"diffusers(every=5)", "use 1 to 4"},                     // the system checkpoints block 0
+       // the system checkpoints all except block 0
        {"diffusers(skip_every=5)", "use 1 to 4"},
        {"megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=5)",
-        "use 1 to 4"},  // system: checkpoints all blocks
+        "use 1 to 4"},  // the system checkpoints all blocks
        {"megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=5)",
-        "use 1 to 4"},  // system: makes a single segment
+        "use 1 to 4"},  // the system makes a single segment
        {"deepspeed(activation_checkpoint_interval=5)", "use 1 to 4"}});
 }
 
@@ -137,8 +140,8 @@ TEST_CASE("names without a match are refused, because systems ignore them in sil
                           {"modalities:selective_op(ops.aten.max.default)", "nothing in its"}});
   check_refused({
       {"megatron(recompute_modules=[moe_layer])",
-       "unknown module 'moe_layer'"},  // the system advises this
-      // system: KeyError in forward
+       "unknown module 'moe_layer'"},  // the system itself advises this value
+      // the system raises KeyError in forward
       {"modalities:selective_op(ops.aten.addmm.default)", "unknown key"},
       {"titan:selective_2025(llama5)", "unknown model"},
       // An op packet instead of an overload silently never matches in a function policy.

@@ -150,7 +150,7 @@ TEST_CASE("an unmatched selector gives a warning, unless the catalogue's list ha
   CHECK(warnings_of("sac_modalities(aten.mm,aten.max)", toy_llama()) ==
         Warnings{"sac_modalities(aten.mm,aten.max): nothing in its regions matches "
                  "aten::max.default"});
-  // exactly the catalogue's policy
+  // A file that holds exactly the catalogue's policy gives no warning.
   CHECK(warnings_of(from_file(policy_of("attn_only")), toy_llama()).empty());
   Policy mine = policy_of("attn_only");
   mine.name = "mine";

@@ -29,7 +29,7 @@ TEST_CASE("the first differing op is reported with its layer") {
   const auto kept = difference_of(trace, plan_of("attn_only", trace), full);
   CHECK_THAT(kept->first, Catch::StartsWith("the plan keeps rematch::attention (op ") &&
                               Catch::EndsWith(" of blocks.0); the mode recomputes it"));
-  CHECK(kept->num_ops == 4);  // one op per layer
+  CHECK(kept->num_ops == 4);  // one op in each of four layers
 }
 
 TEST_CASE("plans may differ only in the inputs that they copy to the host") {
@@ -37,7 +37,7 @@ TEST_CASE("plans may differ only in the inputs that they copy to the host") {
   const auto difference =
       difference_of(trace, plan_of("offload_inputs(full)", trace), plan_of("full", trace));
   REQUIRE(difference);
-  CHECK(difference->num_ops == 4);  // one input per layer
+  CHECK(difference->num_ops == 4);  // one input in each of four layers
   CHECK(difference->first ==
         "blocks.0: the plan copies its inputs to the host, the mode keeps them");
 }

@@ -76,7 +76,7 @@ TEST_CASE("plans with equal treatments have the same hash") {
   same.regions[1].type = 1;
   CHECK(plan_sha256(same) == hash);
   std::swap(same.types[0], same.types[1]);
-  same.types.insert(same.types.begin(), RegionType{});  // no region uses it
+  same.types.insert(same.types.begin(), RegionType{});  // a type that no region uses
   same.regions[0].type = 1;
   same.regions[1].type = 2;
   CHECK(plan_sha256(same) == hash);

@@ -39,7 +39,7 @@ TEST_CASE("a scope's result is an op that an op outside the scope reads") {
       inner = build.call("aten::mm", {x, x}, kShape);       // 0
       both = build.call("aten::silu", {inner}, kShape);     // 1
       last = build.call("aten::mm", {both, both}, kShape);  // 2
-      build.call("aten::mm", {both, both}, kShape);         // 3: nothing reads it
+      build.call("aten::mm", {both, both}, kShape);         // op 3, whose result nothing reads
     }
     build.call("aten::add.Tensor", {last, both}, kShape);  // 4
   }
@@ -55,17 +55,17 @@ TEST_CASE("a scope's result is an op that an op outside the scope reads") {
 TEST_CASE("the op that made the storage is the result, not a view of it") {
   TraceBuilder build("views");
   const ValueId x = build.outside(kShape);
-  const ValueId early = build.call("aten::mm", {x, x}, kShape);  // 0, outside every scope
+  const ValueId early = build.call("aten::mm", {x, x}, kShape);  // op 0, outside every scope
   ValueId seen, unread, passed_on;
   {
     const auto part = build.scope("part");
     const ValueId made = build.call("aten::mm", {x, x}, kShape);  // 1
     seen = build.view("aten::t", made, kShape);                   // 2
     unread = build.call("aten::mm", {x, x}, kShape);              // 3
-    passed_on = build.view("aten::t", early, kShape);             // 4: views the storage of op 0
+    passed_on = build.view("aten::t", early, kShape);  // op 4 makes a view of the storage of op 0
   }
   const ValueId twice = build.view("aten::t", seen, kShape);  // 5
-  build.view("aten::t", unread, kShape);                      // 6: a view that nothing reads
+  build.view("aten::t", unread, kShape);                      // op 6, a view that nothing reads
   build.call("aten::mm", {twice, passed_on}, kShape);         // 7
   CHECK(picked("part::result", build.finish()) == Ops{1_op});
 }
@@ -82,7 +82,7 @@ TEST_CASE("an in-place write is not a result, but the written op is") {
     build.in_place("aten::relu_", {written});               // 3
     to_write = build.call("aten::mm", {x, early}, kShape);  // 4
   }
-  build.in_place("aten::relu_", {to_write});                 // 5: reads what it writes
+  build.in_place("aten::relu_", {to_write});                 // op 5 reads the value that it writes
   build.call("aten::add.Tensor", {early, written}, kShape);  // 6
   CHECK(picked("part::result", build.finish()) == Ops{2_op, 4_op});
 }
@@ -101,7 +101,7 @@ TEST_CASE("each nested scope has its own results") {
     }
     outer_result = build.call("aten::silu", {inner_result}, kShape);  // 1
   }
-  // 2: outside every scope, so not a result of any
+  // op 2 is outside every scope, so it is the result of none
   build.call("aten::mm", {outer_result, x}, kShape);
   build.call("aten::mm", {outer_result, x}, kShape);  // 3
   const Trace trace = build.finish();
@@ -117,8 +117,8 @@ TEST_CASE("results are counted by op in each instance of the scope") {
   ValueId x = build.outside(kShape);
   for (int layer = 0; layer < 2; ++layer) {
     const auto block = build.scope("blocks", layer);
-    const std::vector<ValueId> pair = build.op("aten::topk", {x}, {kShape, kShape});  // 0, 2
-    x = build.call("aten::add.Tensor", {pair[0], pair[1]}, kShape);                   // 1, 3
+    const std::vector<ValueId> pair = build.op("aten::topk", {x}, {kShape, kShape});  // ops 0 and 2
+    x = build.call("aten::add.Tensor", {pair[0], pair[1]}, kShape);                   // ops 1 and 3
     if (layer == 1) build.call("aten::mm", {x, x}, kShape);                           // 4
   }
   {

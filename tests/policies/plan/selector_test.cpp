@@ -92,8 +92,8 @@ TEST_CASE("an ATen op is parsed without its namespace") {
       {"*.attention::mm#2", {"*.attention", "aten::mm", 2}},
       {"blocks.3::mm", {"blocks.3", "aten::mm", {}}},
       {"embed::mm", {"embed", "aten::mm", {}}},
-      {"embedding", {"", "embedding", {}}},        // the class
-      {"xformers::mm", {"", "xformers::mm", {}}},  // another library's op
+      {"embedding", {"", "embedding", {}}},        // selects the class, not the op aten::embedding
+      {"xformers::mm", {"", "xformers::mm", {}}},  // an op of another library
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);

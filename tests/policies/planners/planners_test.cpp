@@ -41,7 +41,7 @@ TEST_CASE("a minimum cut takes the smallest edges") {
   MinCut row(3);
   row.add_edge(0, 1, 2);
   row.add_edge(1, 2, 2);
-  // the cut nearest to the source
+  // There are two minimum cuts. The result is the cut nearest to the source.
   CHECK(row.source_side(0, 2) == std::vector<bool>{true, false, false});
 }
 

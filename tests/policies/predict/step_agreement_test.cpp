@@ -239,10 +239,12 @@ TEST_CASE("every policy's predicted bytes equal the engine's at every op boundar
       if (!is_chosen(policy_index, case_index)) continue;
       CAPTURE(policies[policy_index]);
       const auto policy = parse_policy(policies[policy_index]);
-      // the matrix also lists rejected policies
+      // The matrix also lists policies that cannot be parsed.
       if (!std::holds_alternative<Policy>(policy)) continue;
       const auto plan = resolve(std::get<Policy>(policy), engine.trace(), NoEffect::kAllow);
-      if (!std::holds_alternative<Plan>(plan)) continue;  // matches nothing in this family
+      if (!std::holds_alternative<Plan>(plan))
+        continue;  // the policy matches nothing in this
+                   // model family
       ++num_plans;
       for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
         CAPTURE(to_string(schedule));

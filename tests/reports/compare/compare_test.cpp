@@ -28,7 +28,8 @@ TEST_CASE("points in only one report and failed points are listed, never compare
   CHECK(record.missing[0].policy == "save_compute");
   REQUIRE(record.extra.size() == 1);
   CHECK(record.extra[0].policy == "skip_nth(2)");
-  CHECK(record.extra[0].identity_differences.empty());  // the base has no similar point
+  CHECK(record.extra[0].identity_differences.empty());  // empty, because the base has no similar
+                                                        // point
   REQUIRE(record.failed.size() == 1);
   CHECK(record.failed[0].policy == "attn_only");
   CHECK(record.failed[0].base_status == PointStatus::kOk);

@@ -55,7 +55,7 @@ TEST_CASE("a variable that changes bits or bytes, or a clock unknown on one side
   near.environment.sm_clock_mhz = 1740;
   CHECK(environment_differences(measured, near).empty());
   CHECK(differences([](Environment& environment) {
-          environment.pcie_current_generation = 1;  // at rest
+          environment.pcie_current_generation = 1;  // values of an idle link
           environment.pcie_current_width = 8;
           environment.other_processes = 3;
         }).empty());

@@ -19,7 +19,8 @@ namespace {
 using testing::finite_point;
 
 struct Silent {
-  std::string_view path;  // JSON pointer; covers everything below it
+  std::string_view path;  // JSON pointer of a value; the entry also covers everything inside the
+                          // value
   std::string_view reason;
 };
 

@@ -74,7 +74,8 @@ TEST_CASE("a difference below either floor does not count") {
   percent.floors[Metric::kStepTime] = {0.2, 0};
   CHECK(time_verdict(kBase, scaled(1.1), percent) == CompareVerdict::kSame);
   CompareSettings absolute;
-  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // the floor is 2 ms of 10; x 1.1 adds 1
+  absolute.floors[Metric::kStepTime] = {0.01, 2e6};  // The floor is 2 ms. The base takes 10 ms, so
+                                                     // 1.1 times the base is only 1 ms slower.
   CHECK(time_verdict(kBase, scaled(1.1), absolute) == CompareVerdict::kSame);
   CHECK(time_verdict(kBase, scaled(1.3), absolute) == CompareVerdict::kSlower);
 
@@ -158,7 +159,7 @@ TEST_CASE("kernels are compared per step, by class if the sums are equal, and on
   auto& forward = other.kernels->count[at(Phase::kForward)];
   for (auto& [kernel_class, count] : forward) count *= 2;
   CHECK(kernels_of(other).verdict == CompareVerdict::kSame);
-  CHECK(kernels_of(other).base == 73);  // (128 + 16 + 2) / 2
+  CHECK(kernels_of(other).base == 73);  // 128 + 16 + 2 kernels in two steps
 
   forward["copy"] = forward.at("unknown");
   forward.erase("unknown");

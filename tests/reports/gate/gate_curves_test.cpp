@@ -137,7 +137,7 @@ TEST_CASE("a loss that is not finite fails a candidate, and a reference with one
 TEST_CASE("a reference that does not fall passes nothing, but still fails differences") {
   struct Case {
     Runs references;
-    const char* reason;  // empty: the curves pass
+    const char* reason;  // reason of the failure; empty if the curves pass
   };
   const Case rows[] = {
       {kReferences, ""},

@@ -232,7 +232,7 @@ TEST_CASE(
 
 double percent(double rate) { return 100 * rate; }
 
-constexpr int kMany = 40'000;  // two minutes
+constexpr int kMany = 40'000;  // number of experiments; they take two minutes
 
 void print_envelope(int candidate_runs) {
   const auto failed = [&](const NamedNoise& noise, int reference_runs, double shift, int gates) {

@@ -266,7 +266,8 @@ TEST_CASE("a requested policy that only the reference has is reported as missing
   GateSettings settings;
   settings.max_peak = Bytes{std::int64_t{1} << 30};
   const Report report = report_of({trained_point("none")});
-  CHECK(gate(report, reference, settings).points.size() == 1);  // no point is missing here
+  CHECK(gate(report, reference, settings).points.size() == 1);  // the report lacks no requested
+                                                                // point
   settings.policies = {"none", "full"};
   const GateRecord record = gate(report, reference, settings);
   CHECK(record.verdict == GateVerdict::kInconclusive);

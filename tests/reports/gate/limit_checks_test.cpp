@@ -84,7 +84,7 @@ TEST_CASE("zero executions of an unknown op do not prove its absence") {
 // Each forward of 10 steps has 16 all-reduces and each recompute has 8.
 TEST_CASE("collectives are expected by kind, and the peak is the worst rank's, with its number") {
   PointRecord on_ranks = testing::sample_on_ranks("full", 8);
-  on_ranks.steps.pop_back();  // its loss is not a number
+  on_ranks.steps.pop_back();  // the last step's loss is not a number
   on_ranks.counts->by_op[0]["_c10d_functional::all_reduce"] = 160;
   on_ranks.counts->by_op[0]["_c10d_functional::wait_tensor"] = 160;
   on_ranks.counts->by_op[1]["_c10d_functional::all_reduce"] = 80;

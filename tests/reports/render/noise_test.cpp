@@ -53,9 +53,12 @@ TEST_CASE("noise is mentioned once below the table, with advice") {
   const std::string text = render_table(noisy_report(), TableFormat::kText, 1000);
   CHECK(occurrences(text, "spread by") == 1);
   CHECK(occurrences(text, "idle machine") == 1);
-  CHECK(occurrences(text, "time unsure") == 3);             // each row has one word
-  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);        // and the interval of its ratio
-  CHECK(occurrences(text, "; too noisy to measure") == 1);  // unless the interval says nothing
+  CHECK(occurrences(text, "time unsure") == 3);             // three rows say that the time is
+                                                            // unsure
+  CHECK(occurrences(text, "1.00 [0.80 1.25]") == 3);        // these rows show the interval of the
+                                                            // ratio
+  CHECK(occurrences(text, "; too noisy to measure") == 1);  // one row shows no interval, because
+                                                            // the interval is too wide
   CHECK_THAT(text,
              Catch::Contains("4 of 4 step times are unsure relative to the reference's. Unreliable "
                              "times: 1 with few rounds, 3 noisy (first_n(4) on_demand, "

@@ -15,7 +15,7 @@ FrontPoint planned(const std::string& policy, const std::string& saves, std::int
                    microseconds step) {
   FrontPoint point;
   point.plan.policy = policy;
-  point.plan.trace_sha256 = policy;  // makes all plans different
+  point.plan.trace_sha256 = policy;  // gives each plan its own hash
   point.saves = saves;
   point.figures.peak = {peak_mib * kMiB};
   point.figures.peak_place = "blocks.3";

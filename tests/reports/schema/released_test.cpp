@@ -194,7 +194,7 @@ const std::vector<Format>& formats() {
        {"1.0"},
        [] { return loads_to_json(sample_loads()); },
        [](const Json& json) { return loads_to_json(loads_from_json(json)); }},
-      // Only people write this format.
+      // Only people write sweep files, so there is no writer.
       {"sweep",
        {"1.0"},
        sample_sweep,

@@ -57,7 +57,7 @@ TEST_CASE("the error for a value that no schema allows is one line with its path
   struct Damage {
     const char* pointer;
     Json value;
-    const char* line;  // how it starts
+    const char* line;  // start of the error message
   };
   const std::vector<Damage> damages = {
       {"/points/0/status", "exploded",
@@ -101,7 +101,7 @@ TEST_CASE("the error for a missing required key names it") {
       Json json = good;
       json.at(Json::json_pointer(pointer)).erase(name);
       const std::optional<std::string> error = validate(json);
-      if (!error) continue;  // optional, such as a machine's properties
+      if (!error) continue;  // the schema accepts this, because the member is optional
       CHECK_THAT(*error, Catch::Contains("'" + name + "'"));
       ++named;
     }
@@ -131,7 +131,7 @@ TEST_CASE("committed bad files are refused in one line with the place") {
   CHECK(error_of_file("point.json") == "valid");
   struct Bad {
     const char* file;
-    const char* message;  // a part of it
+    const char* message;  // a part of the error message
   };
   for (const Bad& bad :
        {Bad{"bad_version.json", "schema: found \"rematch.point/2.0\""},

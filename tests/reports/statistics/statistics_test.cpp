@@ -81,8 +81,8 @@ TEST_CASE("stalls and lucky samples do not move the median") {
   Rounds rounds = measure({}, 5, 20, generator);
   const Estimate clean = median_over_rounds(rounds);
   for (std::vector<double>& round : rounds) {
-    round[3] *= 50;   // the machine swapped
-    round[9] *= 0.2;  // a step that skipped its work
+    round[3] *= 50;   // as if the machine had swapped
+    round[9] *= 0.2;  // as if a step had skipped its work
   }
   const Estimate disturbed = median_over_rounds(rounds);
   CHECK(disturbed.value == Approx(clean.value).epsilon(0.002));

@@ -49,7 +49,7 @@ TEST_CASE("Welch's difference equals the one found by hand") {
   const MeanDifference difference = welch_difference({2, 3, 4}, {0, 2});
   CHECK(difference.difference == Approx(2));
   CHECK(difference.error == Approx(std::sqrt(4.0 / 3)));
-  // (4/3)^2 / ((1/3)^2 / 2 + 1^2 / 1)
+  // The degrees of freedom are (4/3)^2 / ((1/3)^2 / 2 + 1^2 / 1).
   CHECK(difference.degrees == Approx(16.0 / 9 / (1.0 / 18 + 1)));
   CHECK_THROWS_AS(welch_difference({1}, {1, 2}), std::invalid_argument);
 }
@@ -61,7 +61,8 @@ TEST_CASE("differences inside the margin are no evidence, and exact ones outside
   CHECK(probability_within({-0.5, 0.1, 4}, 0.2) == Approx(2 * student_t_tail(3, 4)));
 }
 
-// 0.01 * 4, 0.02 * 3, 0.03 * 2 (no smaller than the one before), 0.5 * 1.
+// The sorted p-values are multiplied by 4, 3, 2 and 1: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.5 * 1. No
+// result may be smaller than the one before it.
 TEST_CASE("Holm multiplies by the number of remaining rows, and p-values never decrease") {
   const std::vector<double> adjusted = holm_adjusted({0.5, 0.03, 0.01, 0.02});
   CHECK(adjusted[2] == Approx(0.04));
@@ -86,7 +87,7 @@ TEST_CASE("a true null is rejected as often as the p-value predicts", "[property
       for (double& value : below) value = normal(generator);
       rejected += probability_within(welch_difference(above, below), 0) < 0.05 ? 1 : 0;
     }
-    CHECK(rejected < 0.06 * kExperiments);  // 5 %, with 3 standard deviations
+    CHECK(rejected < 0.06 * kExperiments);  // 5 % plus 3 standard deviations of the simulation
     CHECK(rejected > 0.01 * kExperiments);  // Welch's test rejects too rarely with few runs
   }
 }

@@ -64,12 +64,13 @@ using Shape = std::vector<std::int64_t>;
 
 inline constexpr std::int64_t kTokens = 6;
 inline constexpr std::int64_t kDim = 8;
-inline const std::vector<Shape> kSquare = {{kDim, kDim}};  // one weight
+inline const std::vector<Shape> kSquare = {{kDim, kDim}};  // shapes of a layer with one square
+                                                           // weight
 
 struct Options {
   Shape input = {kTokens, kDim};
   at::ScalarType dtype = at::kFloat;
-  std::vector<Shape> buffers = {};  // filled with ones
+  std::vector<Shape> buffers = {};  // shapes of buffers, which are filled with ones
   int layers = 3;
   // If false, each layer ends with a scope "tail" of its own. The tail adds the layer's input to
   // the result of scope "core" and keeps the values small. Scope "core" then never ends a region.

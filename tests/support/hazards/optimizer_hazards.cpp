@@ -49,7 +49,8 @@ Hazard updated(const std::string& name, const Step& step, int num_states) {
               for (at::Tensor& zero : zeros_like(model.parameters)) state->push_back(zero);
             }
             for (const at::Tensor& parameter : model.parameters) {
-              model.buffers.push_back(parameter);  // compares the optimizer's result
+              model.buffers.push_back(parameter);  // treated as a buffer, so that the optimizer's
+                                                   // result is compared
             }
             model.update = [=, parameters = model.parameters, input = model.input] {
               at::NoGradGuard no_grad;

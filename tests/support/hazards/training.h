@@ -22,7 +22,7 @@ enum class Backward : std::uint8_t {
   kOfGradients,  // differentiates squares of the first gradients, through these gradients
   kInParts,      // runs backward for one parameter over a retained graph, then for all parameters
   kElsewhere,    // runs backward on another thread, after the recording has ended
-  kNever,        // drops the loss without a backward
+  kNever,        // drops the loss without running backward
 };
 const char* to_string(Backward backward);
 

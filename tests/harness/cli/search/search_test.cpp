@@ -258,7 +258,7 @@ TEST_CASE("a search that finds no fitting plan says so in one line and exits wit
   CHECK(none.err.find('\n') == none.err.size() - 1);
   CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
                            Catch::Contains("what fits: --world 2 ("));
-  // The suggested setting must really fit.
+  // A plan must fit under the suggested setting.
   CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
   const Outcome nothing = rematch(search + " --budget 1B");
   CHECK(nothing.code == 3);
@@ -299,7 +299,8 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
     highest = std::max(highest, peak);
   }
   REQUIRE(highest > full);
-  // 5 numbers of layers that differ from full, which is 1; full, and full with offloaded inputs.
+  // The 7 modes are ac_option with 5 numbers (1 would equal full), full, and full with offloaded
+  // inputs.
   CHECK(modes.at("modes").size() == 7);
   CHECK(modes.at("schedule") == "whole_region");
   const auto ends = [&](std::int64_t budget, const std::string& lines) {
@@ -319,7 +320,8 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
              Catch::Contains("Without checkpointing the step fits too"));
   CHECK_THAT(rematch(search + " --for torchtune --budget " + std::to_string(full) + "B").out,
              !Catch::Contains("Without checkpointing"));
-  // Modes of other versions stand above the best one, each with its versions.
+  // The table lists the best mode last. Modes of other versions come before it, each with its
+  // versions.
   const Outcome titan = rematch(search + " --for torchtitan");
   CHECK(titan.code == 0);
   CHECK_THAT(titan.out, Catch::Contains("(until June 2026): peak ") &&

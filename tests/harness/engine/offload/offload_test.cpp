@@ -32,7 +32,7 @@ void prepare_process() {
   at::set_num_threads(1);
 }
 
-// Three layers of tanh((2 x) w), on squares of 8. Autograd saves each layer's 2 x and its tanh.
+// Three layers of tanh((2 x) w), on tensors of 8 x 8. Autograd saves each layer's 2 x and its tanh.
 NamedNetwork three_layers() {
   return {"three layers", [] {
             Network network;

@@ -196,7 +196,7 @@ TEST_CASE("every side write names an op and arguments of LibTorch") {
     if (writes == nullptr || !op.has_value()) continue;
     const OpFacts& facts = facts_of(*op);
     if (facts.side_written.size() != writes->arguments.size())
-      continue;  // this is another overload
+      continue;  // another overload of the op, without these arguments
     CAPTURE(facts.name);
     found.insert(name.name);
     CHECK((facts.side_if >= 0) == !writes->only_if.empty());

@@ -28,7 +28,8 @@ at::Tensor by_coordinates(const at::Tensor& indices, const at::Tensor& values) {
 }
 
 at::Tensor by_rows(const at::Tensor& indices, const at::Tensor& values) {
-  const at::Tensor starts = at::arange(5, at::kLong);  // one element in each row
+  const at::Tensor starts = at::arange(5, at::kLong);  // row i begins at element i, so each row has
+                                                       // one element
   return at::sparse_csr_tensor(starts, indices[1].contiguous(), values, {4, 4},
                                values.options().layout(at::kSparseCsr));
 }

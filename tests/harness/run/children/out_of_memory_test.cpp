@@ -60,7 +60,9 @@ std::set<Phase> phases_that_fail(const PointRequest& request) {
     CHECK_THAT(record.reason, Catch::Contains("out of memory"));
     REQUIRE(record.failure.has_value());
     CHECK(record.failure->requested.value().count > 0);
-    if (!record.failure->phase) continue;  // even the model does not fit
+    if (!record.failure->phase)
+      continue;  // no phase has begun, because even the model does not
+                 // fit
     CHECK_THAT(record.reason,
                Catch::Contains(std::string(to_string(*record.failure->phase)) + ")"));
     phases.insert(*record.failure->phase);

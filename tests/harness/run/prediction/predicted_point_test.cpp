@@ -109,7 +109,7 @@ TEST_CASE("a point gets the counts of all its steps and the dead saves of all re
   CHECK_FALSE(point.memory->predicted_peak_note.empty());
 }
 
-// 3e9 flops take half a second.
+// A step of 3e9 flops takes half a second.
 TEST_CASE("a step time implies a rate, and without a time there is none") {
   Variant variant;
   variant.step_flops = 3'000'000'000;
@@ -136,7 +136,8 @@ TEST_CASE("a step's share of its card's peak rate is given with and without reco
   Environment environment;
   environment.device = "NVIDIA H100 80GB HBM3";
   add_flops(variant, environment, point);
-  CHECK_FALSE(point.model_flops_utilization.has_value());  // there is no step time
+  CHECK_FALSE(point.model_flops_utilization.has_value());  // absent, because the point has no step
+                                                           // time
   point.time.emplace().step_median = std::chrono::milliseconds(40);
   add_flops(variant, environment, point);
   CHECK(point.sheet_flops_per_second == 989.5e12);
@@ -186,7 +187,7 @@ TEST_CASE("experts' products count once per routed token") {
         2 * 6 * (2 * 128) * (3 * 32 * 8));
 }
 
-// Other variants of one card's name have different clocks: NVIDIA H100 PCIe, H100 NVL.
+// Cards with similar names, such as NVIDIA H100 PCIe and H100 NVL, have different clocks.
 TEST_CASE("a card has a peak rate only if its data sheet is known, and a CPU has none") {
   Environment environment;
   environment.device = "NVIDIA L40S";

@@ -54,7 +54,7 @@ TEST_CASE("backward takes twice the time of forward in each scope") {
   CHECK_FALSE(profile_problem(profile, trace).has_value());
   const auto forward = static_cast<double>(profile.forward_time().count());
   CHECK(static_cast<double>(profile.backward_time().count()) ==
-        Approx(2 * forward).epsilon(0.02));  // whole nanoseconds
+        Approx(2 * forward).epsilon(0.02));  // rounding to whole nanoseconds adds up
 }
 
 // Builds two blocks on four ranks of group `tp`: an all-gather of [4, 4] to [16, 4], and an
@@ -86,7 +86,8 @@ TEST_CASE("a collective takes the time to send its bytes, and its wait takes non
   CHECK(sent_bytes(trace, trace.ops[OpId(gather)]) == Bytes{256 * 3 / 4});
   CHECK(sent_bytes(trace, trace.ops[OpId(reduce)]) == Bytes{2 * 64 * 3 / 4});
   CHECK_FALSE(sent_bytes(trace, trace.ops[OpId(gather + 1)]).has_value());
-  CHECK(profile.forward[OpId(gather)].count() == 10 * 256 * 3 / 4);  // 10 ns per byte
+  CHECK(profile.forward[OpId(gather)].count() ==
+        10 * 256 * 3 / 4);  // the link takes 10 ns per byte
   CHECK(profile.forward[OpId(reduce)].count() == 10 * 2 * 64 * 3 / 4);
   CHECK(profile.forward[OpId(gather + 1)].count() == 0);
 }
@@ -112,7 +113,7 @@ TEST_CASE("a collective in backward costs its own bytes, and other ops twice tho
     if (!kind) continue;
     event.group = "tp";
     event.collective_bytes = Bytes{256};
-    on_link += 10 * sent_bytes(*kind, Bytes{256}, 4).count;  // 10 ns per byte
+    on_link += 10 * sent_bytes(*kind, Bytes{256}, 4).count;  // the link takes 10 ns per byte
   }
   REQUIRE(on_link > 0);
   const Profile profile = roofline_profile(trace, slow_device());

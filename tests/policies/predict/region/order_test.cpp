@@ -106,7 +106,7 @@ TEST_CASE("a closure with a large temporary runs whole, before gradients exist")
 TEST_CASE("lazy order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;
-  ordered.demand_steps = {{1, {0}, {}}};  // left from an earlier choice
+  ordered.demand_steps = {{1, {0}, {}}};  // a stale value that choose_order() must replace
   ordered.whole_on_demand = true;
   choose_order(made.trace, 0_op, 5_op, ordered);
   CHECK(ordered == made.type);

@@ -49,11 +49,14 @@ TEST_CASE("openings inside another region are ignored") {
 TEST_CASE("a tensor packed at a region's border belongs to the side whose op saved it") {
   TraceBuilder build("edges");
   const ValueId x = build.outside({2, 2}, "float32", true);
-  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0, at 1: an output
-  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 2, at 1: inputs
-  // pack 3, at 2: an input; packs 4 5, at 3: outputs
+  ValueId y = build.call("aten::exp", {x}, {2, 2}, {{}, {0}});       // pack 0 (op position 1) is
+                                                                     // the output of this op
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 1 and 2 (position 1)
+                                                                     // are its inputs
+  // Pack 3 (position 2) is an input of attention. Packs 4 and 5 (position 3) are its outputs.
   y = build.op("rematch::attention", {y, y, y}, {{2, 2}, {2}}, {{0}, {0, 1}})[0];
-  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 7, at 3
+  y = build.call("aten::mul.Tensor", {y, x}, {2, 2}, {{1, 0}, {}});  // packs 6 and 7 (position 3)
+                                                                     // are its inputs
   const Trace trace = build.finish();
   CHECK(packs_of(trace, {0_op, 1_op}) == std::vector<PackId>{0_pack});
   CHECK(packs_of(trace, {1_op, 2_op}) == std::vector<PackId>{1_pack, 2_pack});
@@ -71,8 +74,8 @@ TEST_CASE("a pack after an in-place write belongs to the op that saved the tenso
   build.in_place("aten::relu_", {y});
   build.call("aten::square", {y}, {2, 2});
   Trace trace = build.finish();
-  trace.packs.push_back({.value = y, .version = 1, .at_op = 2_op});  // the result of relu_
-  trace.packs.push_back({.value = y, .version = 1, .at_op = 2_op});  // the input of square
+  trace.packs.push_back({.value = y, .version = 1, .at_op = 2_op});  // saved as the result of relu_
+  trace.packs.push_back({.value = y, .version = 1, .at_op = 2_op});  // saved as the input of square
   CHECK(packs_of(trace, {0_op, 2_op}) == std::vector<PackId>{0_pack});
   CHECK(packs_of(trace, {2_op, 3_op}) == std::vector<PackId>{1_pack});
 

@@ -152,7 +152,8 @@ TEST_CASE("a write waits for planned readers of the overwritten value") {
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // y: 10; early, because op 2 is about to overwrite its input: 13; op 2 in place: 13.
+  // Making y takes 10. `early` must run before op 2 overwrites y, so the bytes are 13. Op 2 works
+  // in place and stays at 13.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 13, 13});
@@ -162,16 +163,16 @@ TEST_CASE("a demanded op waits for readers of the value that it overwrites") {
   TraceBuilder build("side write", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});         // 0
-  const ValueId early = build.call("aten::sum", {y}, {3});       // 1 reads version 0
-  const ValueId late = build.call("my::write_to_it", {y}, {5});  // 2 writes y too
-  build.call("aten::silu", {early}, {1}, {{0}, {}});             // 3, pack 0: early
-  build.call("aten::silu", {late}, {1}, {{0}, {}});              // 4, pack 1: late
+  const ValueId early = build.call("aten::sum", {y}, {3});       // op 1 reads y at version 0
+  const ValueId late = build.call("my::write_to_it", {y}, {5});  // op 2 also writes y
+  build.call("aten::silu", {early}, {1}, {{0}, {}});             // op 3 packs `early` as pack 0
+  build.call("aten::silu", {late}, {1}, {{0}, {}});              // op 4 packs `late` as pack 1
   Trace trace = build.finish();
   trace.ops[2_op].writes = {trace.values[y].storage};
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});
-  // y: 10; early: 13; late: 18, then y is released.
+  // The bytes are 10 with y, 13 with `early` and 18 with `late`. Then y is released.
   const RegionSimulation result = simulate_region(trace, 0_op, 5_op, type, Schedule::kOnDemand);
   CHECK(ops_of(result) == std::vector<OpId>{0_op, 1_op, 2_op});
   CHECK(counts(result.curve) == std::vector<std::int64_t>{0, 10, 13, 18, 8});
@@ -240,9 +241,10 @@ TEST_CASE("a constant is held beyond its last use") {
 TEST_CASE("an op with one kept output runs again if its other output is needed") {
   TraceBuilder build("partly_kept", "bool");
   const ValueId x = build.outside({1}, "bool", true);
-  const auto outputs = build.op("rematch::attention", {x}, {{10}, {4}}, {{}, {0}});  // 0, pack 0
-  build.in_place("aten::add_.Scalar", {outputs[1]});                                 // 1
-  build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});                            // 2, pack 1
+  const auto outputs = build.op("rematch::attention", {x}, {{10}, {4}},
+                                {{}, {0}});                // op 0 packs its log-sum-exp as pack 0
+  build.in_place("aten::add_.Scalar", {outputs[1]});       // 1
+  build.call("aten::silu", {outputs[1]}, {1}, {{0}, {}});  // op 2 packs its input as pack 1
   Trace trace = build.finish();
   trace.backward = {demand(1_pack), backward_op(0), release(1_pack), demand(0_pack),
                     release(0_pack)};
@@ -258,10 +260,10 @@ TEST_CASE("no recompute is planned for a tensor that was overwritten after savin
   TraceBuilder build("overwritten", "bool");
   const ValueId x = build.outside({1}, "bool", true);
   const ValueId y = build.call("aten::gelu", {x}, {10});  // 0
-  build.call("aten::silu", {y}, {1}, {{0}, {}});          // 1, pack 0: y at version 0
+  build.call("aten::silu", {y}, {1}, {{0}, {}});          // op 1 packs y at version 0 as pack 0
   build.in_place("aten::add_.Tensor", {y, x});            // 2
   const ValueId z = build.call("aten::gelu", {x}, {5});   // 3
-  build.call("aten::silu", {z}, {1}, {{0}, {}});          // 4, pack 1: z
+  build.call("aten::silu", {z}, {1}, {{0}, {}});          // op 4 packs z as pack 1
   Trace trace = build.finish();
   trace.backward = {demand(1_pack), release(1_pack), release(0_pack)};
   const RegionType type = saving(trace, 0_op, 5_op, {});

@@ -89,7 +89,7 @@ TEST_CASE("a stopped search keeps finished answers and drops the interrupted one
       if (load.tokens_per_second) largest = load.load;
     }
     CHECK(found.largest == largest);
-    CHECK(found.best == largest);  // more is better
+    CHECK(found.best == largest);  // the rate grows with the load
   }
 }
 

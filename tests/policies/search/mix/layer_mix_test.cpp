@@ -315,9 +315,10 @@ TEST_CASE("readable order never raises the peak of mixed kinds of layers") {
   }
 }
 
-// There are three layers. Keeping costs 10 bytes, recomputing 1 byte and 5 ns, and both take 12 in
-// backward. All recomputed gives 1 + 1 + 12 = 14, and the head is below that at 3 + 2 = 5. Keeping
-// the last layer adds nothing to the bytes held when its own backward starts.
+// There are three layers. A kept layer holds 10 bytes. A recomputed layer holds 1 byte and takes 5
+// ns. Either takes 12 bytes in backward. If all layers are recomputed, the peak is 1 + 1 + 12 = 14,
+// and the head needs only 3 + 2 = 5. Keeping the last layer does not raise the peak, because its
+// bytes are part of its own 12.
 TEST_CASE("the last layer is never recomputed unless the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{10}, Bytes{12}, {}, nanoseconds(0), 1},
@@ -327,12 +328,13 @@ TEST_CASE("the last layer is never recomputed unless the head determines the pea
   const MixFront free_last = mix_layers(problem);
   CHECK(free_last.points.front().peak == Bytes{14});
   CHECK(free_last.points.front().options == std::vector<int>{1, 1, 0});
-  problem.head = {11};  // peaks: {1, 1, 1} has 1 + 1 + 1 + 11, {1, 1, 0} has 1 + 1 + 10 + 11
+  problem.head = {11};  // {1, 1, 1} peaks at 1 + 1 + 1 + 11 = 14, and {1, 1, 0} at 1 + 1 + 10 + 11
+                        // = 23
   CHECK(mix_layers(problem).points.front().options == std::vector<int>{1, 1, 1});
 }
 
-// One region for two layers holds one byte for both, and recomputes both at once: 20. The head
-// needs more than 20 in any case.
+// A region of two layers holds one byte for both layers, and needs 20 bytes because it recomputes
+// both at once. The head needs more than 20 bytes in any case.
 TEST_CASE("a larger recompute working set is free if the head determines the peak") {
   MixProblem problem;
   problem.lists = {{{Bytes{1}, Bytes{12}, {}, nanoseconds(5), 1},
@@ -350,7 +352,8 @@ TEST_CASE("hull options keep the ends and lose little") {
                                       {Bytes{5}, Bytes{10}, {}, nanoseconds(60), 1},
                                       {Bytes{6}, Bytes{10}, {}, nanoseconds(50), 1},
                                       {Bytes{20}, Bytes{10}, {}, nanoseconds(0), 1}};
-  // The line from (0, 100) to (6, 50) has 58.3 at 5, so 60 is above it.
+  // At 5 bytes, the line from (0, 100) to (6, 50) is at 58.3 ns. The option with 60 ns is above the
+  // line, so it is dropped.
   CHECK(hull_options(options) == std::vector<std::size_t>{0, 2, 3});
 }
 

@@ -109,7 +109,7 @@ TEST_CASE("a simple plan has at most two groups of layers and keeps no view or c
       for (const RegionType& type : point->plan.types) {
         for (const PlannedOp& op : type.ops) {
           if (op.treatment != Treatment::kSave) continue;
-          CHECK(op.bytes.count > 0);  // a view allocates none
+          CHECK(op.bytes.count > 0);  // the op is not a view, because a view allocates nothing
           CHECK(op_class_of(op.name) != OpClass::kCopy);
         }
       }

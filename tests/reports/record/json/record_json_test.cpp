@@ -372,7 +372,7 @@ TEST_CASE("the error for a malformed report is one line with the path") {
   struct Damage {
     const char* pointer;
     Json value;
-    const char* message;  // a part of it
+    const char* message;  // a part of the error message
   };
   const std::vector<Damage> damages = {
       {"/points/1/status", "exploded", "points[1].status: 'exploded' is not one of ok"},

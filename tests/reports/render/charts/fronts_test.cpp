@@ -48,7 +48,7 @@ TEST_CASE("a measured point is drawn twice, joined by a thin line") {
   REQUIRE(marks.size() == 3);  // predicted, measured, and the cross of a beaten point
   CHECK(marks[0].fill == Paint::kSurface);
   CHECK(marks[1].fill == Paint::kBlue);
-  CHECK(marks[1].center.y < marks[0].center.y);  // slower than predicted
+  CHECK(marks[1].center.y < marks[0].center.y);  // the measured step is slower than predicted
   const auto joins = shapes_in<Path>(picture, [&](const Path& line) {
     return line.corners == std::vector{marks[0].center, marks[1].center};
   });

@@ -22,9 +22,9 @@ TEST_CASE("characters that markup forbids become the replacement character") {
   CHECK(escape_markup("a\x1b"
                       "b") == replaced);
   CHECK(escape_markup("a\xff"
-                      "b") == replaced);  // no UTF-8
+                      "b") == replaced);  // not a byte of UTF-8
   CHECK(escape_markup("a\xc3"
-                      "b") == replaced);                             // cut short
+                      "b") == replaced);                             // an incomplete character
   CHECK(escape_markup("a\xc0\xaf") == "a\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong
 }
 
