@@ -37,10 +37,10 @@ class Result:
     way: str
     step: Row
     peak: Row
-    extra: Row  # None unless only dispatch takes time
-    num_more_ops: int  # compared with no checkpointing
+    extra: Row  # the row of a step in which only dispatch takes time; None for other steps
+    num_more_ops: int  # number of ops in addition to the step without checkpointing
     bits_equal: bool
-    target: Row = None  # the same step, with the limit for steps in which only dispatch takes time
+    target: Row = None  # the figure of `step` with its limit, if only dispatch takes time
 
     @property
     def verdicts(self):

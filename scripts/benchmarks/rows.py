@@ -10,7 +10,7 @@ import statistics
 class Row:
     target: str
     what: str
-    unit: str  # "x" for a ratio
+    unit: str  # unit of the figure; "x" for a ratio
     measured: float
     interval: list = None
     limit: float = None

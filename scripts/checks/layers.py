@@ -55,7 +55,7 @@ PARTS = {
 VERSIONS_HEADER = "kernels/libtorch/versions.h"
 VERSION_MACRO = re.compile(r"\bTORCH_VERSION_(MAJOR|MINOR|PATCH)\b")
 
-# (where, header, reason)
+# Forbidden includes: (folder, header, reason).
 FORBIDDEN = [
     ("", r"torch/(torch|all|extension)\.h", "costs ten seconds a file; use the narrow headers"),
     ("harness/engine", r"chrono$|time\.h$|ctime$", "the engine does not use a clock"),

@@ -105,7 +105,7 @@ def _cpp_strings(text):
             continue
         line_start = text.rfind("\n", 0, match.start()) + 1
         if text[line_start:match.start()].lstrip().startswith("#"):
-            continue  # an include
+            continue  # the string is the path of an include
         value = match[0][1:-1] if match[0][0] == '"' else match[0][match[0].index("(") + 1:match[0].rindex(")")]
         if end >= 0 and not text[end:match.start()].strip():
             found[-1] = (found[-1][0], found[-1][1] + value)

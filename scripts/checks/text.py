@@ -76,7 +76,7 @@ def warnings_of_commits(tree):
     status, listed, _ = run_command(
         ["git", "log", f"--max-count={MAX_COMMITS}", "--format=%h %s", "HEAD", "--not", "--remotes=origin"], tree.root)
     if status:
-        return []  # no commits, or no git
+        return []  # there are no commits, or git is missing
     commits = (line.split(" ", 1) for line in listed.splitlines())
     return [f"commit {commit}: its subject has {len(subject)} characters, at most {MAX_SUBJECT} are usual: {subject}"
             for commit, subject in commits if len(subject) > MAX_SUBJECT]

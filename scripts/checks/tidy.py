@@ -64,7 +64,7 @@ def units_of(tree):
 
 def examine(tree, clang_tidy, unit, sources):
     command = shlex.split((tree.root / unit).read_text().splitlines()[-1])[2:]
-    flags = [*command[:command.index("-o")], "-Qunused-arguments"]  # for GCC's --param
+    flags = [*command[:command.index("-o")], "-Qunused-arguments"]  # ignores GCC's --param
     status, output, errors = run_command(
         [*clang_tidy, "--quiet", "--warnings-as-errors=*", unit, "--", *flags], tree.root)
     lines = [located(tree, line.replace(f"{tree.root}/", ""), unit, sources)

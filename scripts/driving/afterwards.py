@@ -65,7 +65,7 @@ def predict(execution, report, words):
     predicted = {(point["plan_sha256"], point["schedule"]): point for point in json.loads(done.out)}
     for point in report["points"]:
         other = predicted.get((point["plan_sha256"], point["schedule"]))
-        if other is None:  # the reference, which was not requested
+        if other is None:  # the reference was not requested, so it has no prediction
             continue
         memory = other["predicted_memory"]
         for key in ("peak_allocated_bytes", "after_forward_bytes"):

@@ -29,9 +29,9 @@ class Case:
     flags: dict
     policies: list = dataclasses.field(default_factory=list)
     plans: list = dataclasses.field(default_factory=list)
-    files: dict = dataclasses.field(default_factory=dict)  # {name: a policy or a text}
+    files: dict = dataclasses.field(default_factory=dict)  # maps a file's name to its policy or text
     model_from_plan: bool = False  # true only if there are plans and no policies
-    afterwards: str = None  # function of driving/afterwards.py
+    afterwards: str = None  # name of a function in driving/afterwards.py
 
     def copy(self):
         return Case(self.seed, dict(self.model), dict(self.flags), list(self.policies),

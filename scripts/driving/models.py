@@ -24,7 +24,7 @@ class Extents:
 
 
 def draw_model(rng):
-    """Returns (family, flags)."""
+    """Draws a model. Returns (family, flags of the command line)."""
     family = rng.choice(tuple(PRESETS))
     extent = Extents(rng)
     flags = {"--model": rng.choice(PRESETS[family]), "--layers": extent(1, 2, 2, 3, 4)}

@@ -5,7 +5,7 @@ import re
 
 from driving.tool import Failed
 
-# A system's spelling has one upper-case letter for each value.
+# In a system's spelling, an upper-case letter stands for a value.
 HOLE = re.compile(r"(?<=[=(])[A-Z](?=[,)])")
 # Selectors that match no op of these models, or that use another name of such an op.
 FOREIGN = ("aten::_scaled_dot_product_flash_attention", "rematch::attention", "norm", "random",
@@ -109,7 +109,7 @@ class Catalogue:
         while True:
             entry = rng.choice(self.systems)
             if entry["policy"] is None and rng.random() < 0.8:
-                continue  # rejected for every model
+                continue  # such a mode is rejected for every model
             return HOLE.sub(lambda hole: self.value_of(hole[0], entry["policy"], rng, layers),
                             entry["mode"])
 

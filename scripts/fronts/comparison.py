@@ -12,7 +12,7 @@ import tempfile
 
 import rematch
 
-rematch.count_memory()  # must precede the first tensor
+rematch.count_memory()  # replaces allocators, so it must precede the first tensor
 
 import torch  # noqa: E402
 import zoo  # noqa: E402

@@ -25,7 +25,7 @@ SMALL = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "
 BATCH = (4, 2048)
 SMALL_BATCH = (2, 64)
 TURNS = 4
-STEPS = 5  # per turn
+STEPS = 5  # steps per turn
 WARM_UP_STEPS = 2
 
 

@@ -384,7 +384,7 @@ class Rivals:
             gc.collect()
             self.device.begin_peak()
         except RuntimeError:
-            pass  # is_lost() reports this failure
+            pass  # is_lost() finds out whether the device is lost
 
     def measured(self, rival):
         is_first = key_of(rival) not in self.calls

@@ -216,7 +216,7 @@ def main():
         write_atomically(arguments.output, state)
     except (OSError, ValueError, KeyError, IndexError) as error:
         parser.error(f"{arguments.beside} is not a report of rematch run: {error!r}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the exit also kills the child
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # exiting also kills the child
     command = [sys.executable, str(CHILD), str(arguments.output.resolve()), repr(deadline)]
     supervise(command, arguments.output, deadline)
 

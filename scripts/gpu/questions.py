@@ -30,7 +30,7 @@ NOT_DOCUMENTS = ":(exclude)*.md"
 class Question:
     name: str
     what: str
-    value: int  # the question with the highest value is asked first
+    value: int  # importance; the question with the highest value is asked first
     seconds: int  # estimate
     lane: str  # values: runs beside others; times: runs alone
     commands: list  # lists of words; see machine.filled for the placeholders
@@ -46,7 +46,7 @@ class Question:
     programs: list = field(default_factory=list)  # must be on the PATH
     torch: bool = False  # needs a Python that can use the device, with the torch of the programs
     gpu: bool = True
-    dry: bool = True  # gives results on the dry device
+    dry: bool = True  # whether the question gives results on the dry device
     answered: dict = None
 
     def limit(self):

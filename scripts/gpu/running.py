@@ -160,7 +160,7 @@ class Run:
         try:
             result["commands"], result["status"] = self.run_commands(question, start + self.limit(question), workers)
             judge(question, self.machine, self.out, result, is_cut)
-        except Exception as error:  # only this question fails
+        except Exception as error:  # an error fails this question, not the whole run
             result["status"] = "failed"
             result["problems"].append(f"{type(error).__name__}: {error}, in {place_of(error)}")
         result["seconds"] = round(time.monotonic() - start, 1)
@@ -202,7 +202,7 @@ class Run:
     def environment(self, command, question, workers):
         is_python = command[0] == "{python}"
         merged = self.machine.python_environment() if is_python else self.machine.environment(question)
-        if workers > 1:  # parallel questions share the cores
+        if workers > 1:  # divides the cores among parallel questions
             merged["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // workers))
         return merged
 

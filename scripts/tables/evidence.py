@@ -148,7 +148,8 @@ def add_points_of_lost_reports(evidence):
     timed = {point.key() for point in evidence.points if point.step_ns is not None}
     weighed = {point.key() for point in evidence.points if point.requested is not None}
     lost = {}
-    sources = [points_of_pytorch, points_of_findings, points_of_tails]  # the most exact first
+    sources = [points_of_pytorch, points_of_findings, points_of_tails]  # ordered by precision: a later source only
+                                                                        # fills gaps
     for point in [point for source in sources for point in source(evidence)]:
         merge(lost, point)
     for key, point in lost.items():

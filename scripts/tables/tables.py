@@ -123,8 +123,8 @@ def comparable(evidence, report):
 
 
 def beside_pytorch(evidence):
-    """Tabulates the ratio of our steps to the rivals'. Both were measured alternately, or on the same card in the same
-    run."""
+    """Tabulates our step times divided by the rivals' step times. Both were measured alternately, or on the same card
+    in the same run."""
     columns = ["card", "model", "policy", "our ops", "rematch, ms", "PyTorch eager, ms", "over eager", "torch.compile, ms",
                "over compile", "peak", "eager's peak", "compile's peak", "report"]
     rows = {}
