@@ -26,16 +26,20 @@ from zoo import llama  # noqa: E402
 # Views cost nothing. torch_remat runs views of its own, and a prediction runs views in saved regions again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
-# Measured peaks were equal to the predicted peaks, or differed by 128 or 1,024 bytes. The cause is not known.
-PEAK_TOLERANCE_BYTES = 1024
+# Two things let torch_remat hold more than the prediction, which is that of the engine.
+# - It holds all arguments of a layer. Llama's layers get position ids that no op in them reads.
+POSITION_ID_BYTES = 128 * 8
+# - Autograd itself holds what is saved in a saved region, until it has summed the gradient of a Linear's bias.
+BIAS_BYTES = 32 * 4
 
 
 class Layer(torch.nn.Module):
-    def __init__(self, dim):
+    def __init__(self, dim, last_has_bias):
         super().__init__()
         self.norm = torch.nn.LayerNorm(dim)
         self.mixer = torch.nn.Sequential(torch.nn.Linear(dim, dim), torch.nn.Tanh(), torch.nn.Linear(dim, dim))
-        self.mlp = torch.nn.Sequential(torch.nn.Linear(dim, 4 * dim), torch.nn.GELU(), torch.nn.Linear(4 * dim, dim))
+        self.mlp = torch.nn.Sequential(torch.nn.Linear(dim, 4 * dim), torch.nn.GELU(),
+                                       torch.nn.Linear(4 * dim, dim, bias=last_has_bias))
 
     def forward(self, x):
         x = x + self.mixer(self.norm(x))
@@ -43,9 +47,9 @@ class Layer(torch.nn.Module):
 
 
 class Network(torch.nn.Module):
-    def __init__(self, dim=32, num_layers=3):
+    def __init__(self, last_has_bias, dim=32, num_layers=3):
         super().__init__()
-        self.layers = torch.nn.ModuleList(Layer(dim) for _ in range(num_layers))
+        self.layers = torch.nn.ModuleList(Layer(dim, last_has_bias) for _ in range(num_layers))
 
     def forward(self, x):
         for layer in self.layers:
@@ -53,10 +57,14 @@ class Network(torch.nn.Module):
         return x.square().mean()
 
 
-def own_model():
+def own_model(last_has_bias=True):
     torch.manual_seed(0)
-    model, x = Network(), torch.randn(64, 32)
+    model, x = Network(last_has_bias), torch.randn(64, 32)
     return model, lambda: model(x)
+
+
+def without_position_ids(layer, args, kwargs):
+    return args, kwargs | {"position_ids": None}
 
 
 def without_views(counts):
@@ -87,7 +95,8 @@ class ExportedRegionsTest(unittest.TestCase):
         self.must("export", self.plan_file, "--to", "remat", "--trace", self.trace_file, "-o", path)
         return load_exported(path)
 
-    def check_policies(self, model, step, policies):
+    def check_policies(self, model, step, policies, extra_bytes=0):
+        """Requires that torch_remat's peak is `extra_bytes` above the prediction."""
         step()
         self.trace_file.write_text(json.dumps(record_trace(model, step)))
         for policy in policies:
@@ -98,21 +107,27 @@ class ExportedRegionsTest(unittest.TestCase):
                 executed = [check_plan.by_one_name(arm["watched"][0], plan, NOT_COUNTED) for arm in (plain, planned)]
                 predicted = check_plan.by_one_name(plan.PREDICTED["recomputed_ops"], plan, NOT_COUNTED)
                 self.assertEqual(without_views(check_plan.recomputed_ops(*executed)), without_views(predicted))
-                predicted = plan.PREDICTED["peak_bytes"]
-                self.assertLessEqual(abs(planned["watched"][1] - predicted), PEAK_TOLERANCE_BYTES)
+                self.assertEqual(planned["watched"][1], plan.PREDICTED["peak_bytes"] + extra_bytes)
 
     def test_regions_of_own_model(self):
         model, step = own_model()
-        self.check_policies(model, step, ("remat(save=[])", "remat(save=[mixer])", "remat(save=[mlp])",
-                                          "remat(save=[mixer,mlp])", "remat(save=[mlp.0])"))
+        self.check_policies(model, step, ("remat(save=[])", "remat(save=[mixer])", "remat(save=[mlp.0])"))
 
+    def test_saved_linears_are_held_until_their_bias_has_its_gradient(self):
+        for last_has_bias, extra_bytes in ((True, BIAS_BYTES), (False, 0)):
+            model, step = own_model(last_has_bias)
+            self.check_policies(model, step, ("remat(save=[mlp])", "remat(save=[mixer,mlp])"), extra_bytes)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
     def test_regions_of_llama(self):
-        if importlib.util.find_spec("transformers") is None:
-            self.skipTest("transformers is not installed")
-        torch.manual_seed(0)
-        model, step = llama()
-        self.check_policies(model, step, ("remat(save=[])", "remat(save=[self_attn])", "remat(save=[mlp])",
-                                          "remat(save=[self_attn,mlp])", "remat(save=[self_attn.o_proj])"))
+        for with_position_ids, extra_bytes in ((True, POSITION_ID_BYTES), (False, 0)):
+            torch.manual_seed(0)
+            model, step = llama()
+            if not with_position_ids:
+                for layer in model.model.layers:
+                    layer.register_forward_pre_hook(without_position_ids, with_kwargs=True)
+            self.check_policies(model, step, ("remat(save=[])", "remat(save=[self_attn])", "remat(save=[mlp])",
+                                              "remat(save=[self_attn,mlp])", "remat(save=[self_attn.o_proj])"), extra_bytes)
 
     def test_a_plan_that_is_not_made_of_regions_is_refused_with_its_layers(self):
         model, step = own_model()
