@@ -9,25 +9,26 @@ using Concern = Policy::Concern;
 constexpr Trap in_list(const char* text) { return {text, Concern::kEveryModel, TrapSaid::kInList}; }
 
 constexpr Trap kNoGenerator(
-    "does not restore the generator, so recompute draws another dropout mask; rematch replays the "
-    "draws",
+    "the mode does not restore the generator, so recompute draws another dropout mask; rematch "
+    "replays the draws",
     Concern::kDraws);
 constexpr const char* kCounter =
-    "its layer counter is never reset, so a second model in the process starts at another phase; "
-    "an N larger than the number of layers silently checkpoints nothing";
+    "the mode's layer counter is never reset, so a second model in the process starts in the "
+    "middle of a group of N layers; an N larger than the number of layers silently checkpoints "
+    "nothing";
 constexpr const char* kSharedCounter =
-    "its layer counter is an attribute of a function in torch, so all models of the process share "
-    "it";
+    "the mode's layer counter is an attribute of a function in torch, so all models of the process "
+    "share one counter";
 constexpr Trap kKeys = in_list(
-    "an unknown key fails only at the first forward; in layers with biases the mm key keeps "
-    "nothing");
+    "an unknown key causes an error only in the first forward; in layers with biases the key for "
+    "mm keeps nothing");
 constexpr Trap kMmList(
-    "lists aten::mm, but biased linears are aten::addmm, so it keeps none of them",
+    "the mode lists aten::mm, but biased linears are aten::addmm, so it keeps no biased linear",
     Concern::kBiases);
 
 constexpr Trap kRegionsOnly = in_list(
-    "it also offloads tensors of 1 KiB or more that autograd saves outside the layers; rematch "
-    "keeps them on the device");
+    "the mode also offloads tensors of 1 KiB or more that autograd saves outside the layers; "
+    "rematch keeps these tensors on the device");
 constexpr Trap kBytesNotGroups = in_list(
     "rematch has no option for a share or a minimum size of offloaded tensors; write a policy "
     "file");
@@ -40,70 +41,70 @@ constexpr Trap kRegionsOfTitan = in_list(
     "know the regions of latent attention");
 constexpr const char* kNoGatedDelta =
     "the module belongs to gated delta layers, which no model of rematch has";
-constexpr Trap kComputeStream =
-    in_list("it runs both copies on the compute stream, unlike rematch");
+constexpr Trap kComputeStream = in_list(
+    "the mode copies in both directions on the compute stream; rematch uses a separate stream");
 constexpr Trap kLayersOfModel =
-    in_list("it counts layers over the whole model, and rematch counts them in each block list");
+    in_list("the mode counts layers over the whole model; rematch counts them in each block list");
 constexpr const char* kASearch =
     "choosing what to save within a budget is a search, not a policy; use rematch search";
 constexpr const char* kOneProcess =
-    "it shards kept tensors over ranks, which rematch does not support";
+    "the mode shards kept tensors over ranks, which rematch does not support";
 
 constexpr const char* kWholeModel =
-    "a region over the whole model has the peak of none, and the exact op names miss biased "
-    "linears; ops_block does what was intended";
+    "a region over the whole model has the same peak as policy none, and the exact op names miss "
+    "biased linears; ops_block does what was intended";
 constexpr const char* kNameRule =
-    "its name rule misses aten::_flash_attention_forward and block-sparse attention; rematch keeps "
-    "every fused attention op";
+    "the mode's rule for names misses aten::_flash_attention_forward and block-sparse attention; "
+    "rematch keeps every fused attention op";
 
 constexpr SystemEntry kEntries[] = {
-    {"FastVideo", "fastvideo:none", "none", "the default: no type given", ""},
+    {"FastVideo", "fastvideo:none", "none", "the default, if no type is given", ""},
     {"FastVideo", "fastvideo:full", "full", "every block of every block list", kNoGenerator,
      EarlyStop::kAsInPolicy, "--enable-gradient-checkpointing-type full"},
     {"FastVideo", "fastvideo:block_skip", "nth_first(1)", "blocks i % 1 == 0: all of them",
-     "its n_layer is 1 and cannot be changed, so this is full", EarlyStop::kAsInPolicy,
+     "n_layer is 1 and cannot be changed, so the mode equals full", EarlyStop::kAsInPolicy,
      "--enable-gradient-checkpointing-type block_skip"},
     {"FastVideo", "fastvideo(type=block_skip,n_layer=N)", "nth_first({N})",
-     "blocks i % N == 0, counted in each block list", in_list("with N=0 it divides by zero"),
+     "blocks i % N == 0, counted in each block list", in_list("N=0 ends in a division by zero"),
      EarlyStop::kAsInPolicy,
      "# in the training pipeline: no flag sets "
      "n_layer\napply_activation_checkpointing(transformer, checkpointing_type=\"block_skip\", "
      "n_layer={N})"},
     {"FastVideo", "fastvideo(type=block_skip)", "nth_first(1)", "n_layer defaults to 1",
-     "its n_layer defaults to 1, so this is full"},
+     "n_layer defaults to 1, so the mode equals full"},
     {"FastVideo", "fastvideo(type=full)", "full", "the same as fastvideo:full", kNoGenerator},
     {"FastVideo", "fastvideo(type=ops)", "ops_root", "the same as fastvideo:ops", kWholeModel},
     {"FastVideo", "fastvideo(type=attn_only)", "attn_only", "the same as fastvideo:attn_only",
      kNameRule},
     {"FastVideo", "fastvideo:ops", "ops_root", "one region: the whole transformer", kWholeModel,
      EarlyStop::kAsInPolicy, "--enable-gradient-checkpointing-type ops"},
-    {"FastVideo", "fastvideo:ops_block", "ops_block", "one region per block, attention kept", "",
+    {"FastVideo", "fastvideo:ops_block", "ops_block", "one region per block; attention is kept", "",
      EarlyStop::kAsInPolicy, "--enable-gradient-checkpointing-type ops", "pull request 1716"},
     {"FastVideo", "fastvideo:attn_only", "attn_only",
-     "attention, matched by op name, and all functional collectives", kNameRule,
+     "keeps attention, matched by op name, and all functional collectives", kNameRule,
      EarlyStop::kAsInPolicy, "--enable-gradient-checkpointing-type attn_only", "pull request 1410"},
     {"FastVideo", "fastvideo:attn_only_v1", "attn_only_v1", "attention and reduce-scatter", "",
      EarlyStop::kAsInPolicy, "--enable-gradient-checkpointing-type attn_only",
      "first version of pull request 1410"},
-    {"FastVideo", "fastvideo(selective_checkpointing=F)", "", "a share of the blocks",
+    {"FastVideo", "fastvideo(selective_checkpointing=F)", "", "recomputes a share of the blocks",
      "FastVideo parses this flag but never reads it; use fastvideo:full or "
      "fastvideo(type=block_skip,n_layer=N)"},
 
     {"torchtitan", "titan:none", "none", "no region", ""},
     {"torchtitan", "titan:full", "full_nostop",
-     "every block without early stop: FullAC before torch_remat", "", EarlyStop::kAsInPolicy,
+     "recomputes every block to its end: FullAC before torch_remat", "", EarlyStop::kAsInPolicy,
      "[activation_checkpoint]\nmode = \"full\"", "until June 2026"},
     {"torchtitan", "titan:selective", "sac_titan",
      "the default before torch_remat: every second mm is kept",
-     Trap("aten::addmm is always kept, grouped matmuls never; a projection with the router gate's "
-          "shape is excluded too",
+     Trap("aten::addmm is always kept, and grouped matmuls are never kept; a projection with the "
+          "shape of the router's gate is excluded too",
           Concern::kBiasesOrExperts),
      EarlyStop::kAsInPolicy,
      "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"",
      "until June 2026"},
     {"torchtitan", "titan:selective(force_recompute_mm_shapes_by_fqns=F)",
      "sac_titan_excluding({F})",
-     "excludes these linears and those with their shapes, instead of router gates",
+     "excludes these linears and all linears of the same shapes, instead of router gates",
      in_list("torchtitan silently ignores a name that matches nothing; rematch warns"),
      EarlyStop::kAsInPolicy,
      "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = "
@@ -148,40 +149,44 @@ constexpr SystemEntry kEntries[] = {
      "retired layer mode: (i + 1) % N == 0", kCounter, EarlyStop::kOff,
      "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"{N}\"",
      "until March 2026"},
-    {"torchtitan", "titan(mode=none)", "none", "no region, in its TOML's words", ""},
-    {"torchtitan", "titan(mode=full)", "full_nostop", "titan:full in its TOML's words", ""},
-    {"torchtitan", "titan(mode=selective)", "sac_titan", "titan:selective in its TOML's words", ""},
+    {"torchtitan", "titan(mode=none)", "none", "no region; written as in the job's TOML", ""},
+    {"torchtitan", "titan(mode=full)", "full_nostop", "titan:full, written as in the job's TOML",
+     ""},
+    {"torchtitan", "titan(mode=selective)", "sac_titan",
+     "titan:selective, written as in the job's TOML", ""},
     {"torchtitan", "titan(mode=selective,selective_ac_option=op)", "sac_titan", "the same", ""},
     {"torchtitan", "titan(mode=selective,selective_ac_option=0)", "full", "every layer", "",
      EarlyStop::kOff},
     {"torchtitan", "titan(mode=selective,selective_ac_option=N)", "nth_last({N})",
-     "titan(selective_ac_option=N) in its TOML's words", kCounter, EarlyStop::kOff},
+     "titan(selective_ac_option=N), written as in the job's TOML", kCounter, EarlyStop::kOff},
     {"torchtitan", "titan:split_flex_compiled", "sac_split_flex_compiled",
      "flex attention, compiled", "only a block with experts is split"},
     {"torchtitan", "titan:split_flex_eager", "sac_split_flex_eager", "flex attention, eager",
      "attention is fully recomputed, although the mode is selective"},
-    {"torchtitan", "titan(memory_policy=default)", "sac_titan_all", "graph trainer: no alternation",
-     "", EarlyStop::kOn, "--compile.memory_policy default", "graph trainer"},
-    {"torchtitan", "titan(memory_policy=eager)", "sac_titan", "graph trainer, as eager", "",
-     EarlyStop::kOn, "--compile.memory_policy eager", "graph trainer"},
+    {"torchtitan", "titan(memory_policy=default)", "sac_titan_all",
+     "graph trainer: keeps all matmuls, not every second one", "", EarlyStop::kOn,
+     "--compile.memory_policy default", "graph trainer"},
+    {"torchtitan", "titan(memory_policy=eager)", "sac_titan",
+     "graph trainer: the same as the eager trainer", "", EarlyStop::kOn,
+     "--compile.memory_policy eager", "graph trainer"},
     {"torchtitan", "titan(memory_policy=full)", "full_except()",
-     "graph trainer: recomputes all except random draws", "", EarlyStop::kAsInPolicy,
+     "graph trainer: recomputes everything except random draws", "", EarlyStop::kAsInPolicy,
      "--compile.memory_policy full", "graph trainer"},
     {"torchtitan", "titan(memory_policy=full,full_recompute_save_ops=S)", "full_except({S})",
-     "graph trainer: recomputes all except selected ops and draws", ""},
+     "graph trainer: recomputes everything except the selected ops and random draws", ""},
     {"torchtitan", "titan(full_recompute_save_ops=S)", "",
      "graph trainer: selectors without the policy",
      "the selectors need memory_policy=full, as in torchtitan"},
     {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
-     "graph trainer: keeps the tensors of default, the largest ones on the host",
-     in_list("rematch ignores its host budget of 100 GB"), EarlyStop::kOn,
+     "graph trainer: keeps the same tensors as default, but the largest ones on the host",
+     in_list("rematch ignores the mode's budget of 100 GB of host memory"), EarlyStop::kOn,
      "--compile.memory_policy sac_and_offload", "graph trainer"},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "",
-     "graph trainer: an integer program chooses", kASearch},
-    {"torchtitan", "titan:memory_budget", "", "the compiler's partitioner decides",
-     "it needs a compiler's graph; choosing what to save within a budget is a search, not a "
+     "graph trainer: an integer program chooses what to save", kASearch},
+    {"torchtitan", "titan:memory_budget", "", "the compiler's partitioner decides what to save",
+     "the mode needs a compiler's graph; choosing what to save within a budget is a search, not a "
      "policy"},
-    {"torchtitan", "titan:flux", "full", "its Flux model: any mode except none",
+    {"torchtitan", "titan:flux", "full", "any mode except none, for torchtitan's Flux model",
      "every mode, including selective, recomputes whole blocks"},
 
     {"torchtune", "torchtune(enable_activation_checkpointing=true)", "full", "every layer",
@@ -190,7 +195,7 @@ constexpr SystemEntry kEntries[] = {
     {"torchtune", "torchtune(ac_mode=full)", "full", "every layer", kNoGenerator,
      EarlyStop::kAsInPolicy, "enable_activation_checkpointing: false\nac_mode: full"},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=full)", "full",
-     "the same, written out", kNoGenerator},
+     "the same mode, with every key written out", kNoGenerator},
     {"torchtune", "torchtune(ac_mode=full,ac_option=N)", "full", "every layer, whatever N",
      "ac_option is ignored, as in torchtune, which reads it only with ac_mode=selective"},
     {"torchtune", "torchtune(ac_mode=none)", "none", "any mode except full and selective", ""},
@@ -205,12 +210,12 @@ constexpr SystemEntry kEntries[] = {
      kCounter, EarlyStop::kAsInPolicy,
      "enable_activation_checkpointing: false\nac_mode: selective\nac_option: {N}"},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=0)",
-     "full", "the same, written out", ""},
+     "full", "the same mode, with every key written out", ""},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=op)",
      "", "documented, not implemented",
-     "it fails there with a ValueError from int(\"op\"); sac_titan_2024 is the documented list"},
+     "torchtune fails with a ValueError from int(\"op\"); sac_titan_2024 is the documented list"},
     {"torchtune", "torchtune(enable_activation_checkpointing=false,ac_mode=selective,ac_option=N)",
-     "nth_last({N})", "the same, written out", kCounter},
+     "nth_last({N})", "the same mode, with every key written out", kCounter},
     {"torchtune", "torchtune(enable_activation_checkpointing=true,ac_mode=M)", "", "both switches",
      "with both switches torchtune checkpoints nothing; give one of them"},
     {"torchtune", "torchtune(enable_activation_checkpointing=true,ac_mode=M,ac_option=N)", "",
@@ -218,7 +223,7 @@ constexpr SystemEntry kEntries[] = {
     {"torchtune", "torchtune(ac_mode=M)", "", "any other mode",
      "torchtune then silently checkpoints nothing; use full or selective"},
     {"torchtune", "torchtune(enable_activation_offloading=true)", "", "offloading alone",
-     "it needs enable_activation_checkpointing=true, as in torchtune"},
+     "the setting needs enable_activation_checkpointing=true, as in torchtune"},
     {"torchtune",
      "torchtune(enable_activation_checkpointing=true,enable_activation_offloading=true)",
      "offload_inputs(full)", "every layer, region inputs on the host", kRegionsOnly,
@@ -234,38 +239,42 @@ constexpr SystemEntry kEntries[] = {
      kSharedCounter, EarlyStop::kAsInPolicy,
      "ac_variant: selective_layer_activation_checkpointing\nac_fun_params:\n  ac_freq: {N}"},
     {"modalities", "modalities:selective_op", "", "no keys",
-     "it needs save_ops_keys, as in modalities: modalities:selective_op(ops.aten.mm.default)"},
+     "the mode needs save_ops_keys, as in modalities: "
+     "modalities:selective_op(ops.aten.mm.default)"},
     {"modalities", "modalities:selective_op(K)", "sac_modalities({K})",
-     "keeps the ops of the keys, but only every second aten.mm", kKeys, EarlyStop::kAsInPolicy,
+     "keeps the ops that the keys name, but only every second aten.mm", kKeys,
+     EarlyStop::kAsInPolicy,
      "ac_variant: selective_op_activation_checkpointing\nac_fun_params:\n  save_ops_keys:\n    - "
      "{K;\n    - }"},
     {"modalities", "modalities(ac_variant=full_activation_checkpointing)", "full",
-     "full in its configuration's words; layers_fqn=F may be added", kNoGenerator},
+     "modalities:full, written as in its configuration; layers_fqn=F may be added", kNoGenerator},
     {"modalities", "modalities(ac_variant=selective_layer_activation_checkpointing,ac_freq=N)",
      "nth_last({N})", "(i + 1) % N == 0", kSharedCounter},
     {"modalities", "modalities(ac_variant=selective_op_activation_checkpointing,save_ops_keys=K)",
-     "sac_modalities({K})", "keeps the ops of the keys, but only every second aten.mm", kKeys},
+     "sac_modalities({K})", "keeps the ops that the keys name, but only every second aten.mm",
+     kKeys},
 
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=[GPT2Block])", "full",
-     "the FSDP1 component: every module of that class",
-     in_list("it wraps modules after FSDP1, and other components wrap them before")},
+     "the FSDP1 component: checkpoints every module of the class",
+     in_list("this component wraps modules after FSDP1, while other components wrap modules before "
+             "FSDP1")},
     {"modalities", "modalities:fsdp1(activation_checkpointing_modules=M)", "",
-     "the FSDP1 component: modules of other classes",
-     "it selects modules by Python class; write [GPT2Block] for every block, or "
+     "the FSDP1 component: checkpoints modules of other classes",
+     "the mode selects modules by Python class; write [GPT2Block] for every block, or "
      "recompute_modules(...) for parts of a block"},
 
     {"diffusers", "diffusers:enable_gradient_checkpointing", "full", "every block",
-     in_list("it is also active in eval(), if gradients are on"), EarlyStop::kAsInPolicy,
+     in_list("the mode is also active in eval(), if gradients are enabled"), EarlyStop::kAsInPolicy,
      "model.enable_gradient_checkpointing()"},
     {"diffusers", "diffusers(every=N)", "nth_first({N})", "proposed: blocks with i % N == 0", ""},
     {"diffusers", "diffusers(skip_every=N)", "skip_nth({N})",
-     "proposed: all blocks except every N-th",
+     "proposed: recomputes all blocks except every N-th",
      "the proposal does not say which layer of N is skipped"},
     {"diffusers", "diffusers(skip_layers=L)", "skip_list({L})",
-     "proposed: all blocks except those listed",
+     "proposed: recomputes all blocks except the listed blocks",
      in_list("diffusers ignores unknown indices, and rematch refuses them")},
     {"diffusers", "diffusers(gradient_checkpointing_func=F)", "", "the user's own function",
-     "a function cannot be named; write its rule as a policy file"},
+     "a Python function has no spelling here; write the function's rule as a policy file"},
 
     {"Megatron-LM",
      "megatron(recompute_granularity=full,recompute_method=uniform,recompute_num_layers=N)",
@@ -275,7 +284,7 @@ constexpr SystemEntry kEntries[] = {
     {"Megatron-LM",
      "megatron(recompute_granularity=full,recompute_method=block,recompute_num_layers=N)",
      "first_n({N})", "the first N layers of each pipeline stage",
-     in_list("Megatron-LM does not check N, and with fp8 it starts at a later layer"),
+     in_list("Megatron-LM does not check N, and with fp8 it begins at a later layer"),
      EarlyStop::kOff,
      "--recompute-granularity full --recompute-method block --recompute-num-layers {N}"},
     {"Megatron-LM", "megatron(recompute_modules=[gdn_norm_out])", "",
@@ -285,32 +294,31 @@ constexpr SystemEntry kEntries[] = {
     {"Megatron-LM", "megatron(recompute_modules=[gdp_qkv])", "",
      "convolution and QKV of gated delta products", kNoGatedDelta},
     {"Megatron-LM", "megatron(recompute_modules=[mhc])", "", "hyper connections",
-     "Megatron-LM needs enable_mhc_connections for it, and no model of rematch has hyper "
-     "connections"},
+     "the module needs enable_mhc_connections, and no model of rematch has hyper connections"},
     {"Megatron-LM", "megatron(recompute_granularity=selective,recompute_modules=M)",
-     "recompute_modules({M})", "recomputes the modules, keeps everything else", "", EarlyStop::kOff,
-     "--recompute-granularity selective --recompute-modules {M; }"},
+     "recompute_modules({M})", "recomputes the modules and keeps everything else", "",
+     EarlyStop::kOff, "--recompute-granularity selective --recompute-modules {M; }"},
     {"Megatron-LM", "megatron(recompute_granularity=selective)", "recompute_modules([core_attn])",
-     "its default module", in_list("with fused attention it saves almost nothing"), EarlyStop::kOff,
-     "--recompute-granularity selective"},
+     "its default module", in_list("with fused attention the mode saves almost nothing"),
+     EarlyStop::kOff, "--recompute-granularity selective"},
     {"Megatron-LM", "megatron(recompute_modules=M)", "recompute_modules({M})",
-     "the same with the default granularity, selective", "", EarlyStop::kOff},
+     "the same mode, because selective is the default granularity", "", EarlyStop::kOff},
     {"Megatron-LM", "megatron:recompute_activations", "recompute_modules([core_attn])",
-     "the same under its old flag", in_list("with fused attention it saves almost nothing"),
-     EarlyStop::kOff},
-    {"Megatron-LM", "megatron:distribute_saved_activations", "", "saved inputs in shards",
+     "the default module, under an old flag",
+     in_list("with fused attention the mode saves almost nothing"), EarlyStop::kOff},
+    {"Megatron-LM", "megatron:distribute_saved_activations", "", "shards saved inputs over ranks",
      kOneProcess},
     {"Megatron-LM", "megatron(offload_modules=[qkv_linear])", "offload_modules([qkv_linear])",
      "the input of the QKV projection on the host", kBytesNotGroups},
     {"Megatron-LM", "megatron(offload_modules=[fused_group_mlp])",
      "offload_modules([fused_group_mlp])", "the input of the grouped experts on the host",
-     in_list("Megatron-LM needs use_transformer_engine_op_fuser for it, and excludes expert_fc1 "
-             "and moe_act")},
+     in_list("the module needs use_transformer_engine_op_fuser and cannot be combined with "
+             "expert_fc1 and moe_act")},
     {"Megatron-LM", "megatron(offload_modules=[gdp_qkv])", "",
      "the input of gated delta products' convolution on the host", kNoGatedDelta},
     {"Megatron-LM", "megatron(offload_modules=M)", "offload_modules({M})",
-     "the modules' inputs on the host, nothing recomputed", kBytesNotGroups, EarlyStop::kAsInPolicy,
-     "--fine-grained-activation-offloading --offload-modules {M; }"},
+     "the modules' inputs on the host; nothing is recomputed", kBytesNotGroups,
+     EarlyStop::kAsInPolicy, "--fine-grained-activation-offloading --offload-modules {M; }"},
 
     {"MaxText", "maxtext:none", "none", "no remat", ""},
     {"MaxText", "maxtext:full", "full", "the default", "", EarlyStop::kAsInPolicy,
@@ -318,7 +326,7 @@ constexpr SystemEntry kEntries[] = {
     {"MaxText", "maxtext:save_out_proj", "remat_save_out_proj", "named tensors kept", "",
      EarlyStop::kAsInPolicy, "remat_policy: save_out_proj"},
     {"MaxText", "maxtext:save_qkv_proj", "remat_save_qkv_proj", "named tensors kept",
-     "query and key have their names after norm and rotary embedding", EarlyStop::kAsInPolicy,
+     "the names stand for query and key after norm and rotary embedding", EarlyStop::kAsInPolicy,
      "remat_policy: save_qkv_proj"},
     {"MaxText", "maxtext:save_dot_except_mlp", "remat_save_dot_except_mlp", "named tensors kept",
      "", EarlyStop::kAsInPolicy, "remat_policy: save_dot_except_mlp"},
@@ -332,28 +340,30 @@ constexpr SystemEntry kEntries[] = {
      "recomputes attention itself, routers, routed experts and latent attention's down projection",
      EarlyStop::kAsInPolicy, "remat_policy: minimal"},
     {"MaxText", "maxtext:minimal_with_context", "remat_minimal_with_context",
-     "the same, and attention's output",
-     "MaxText's own list of policies lacks it; routed experts are recomputed",
+     "keeps what minimal keeps, and attention's output",
+     "MaxText's own list of policies lacks this mode; routed experts are recomputed",
      EarlyStop::kAsInPolicy, "remat_policy: minimal_with_context"},
     {"MaxText", "maxtext:minimal_flash", "remat_minimal_with_context",
      "old name of minimal_with_context", ""},
     {"MaxText", "maxtext:minimal_with_quantization", "remat_minimal",
-     "minimal, and the results of quantization", "nothing is quantized here, so this is minimal"},
+     "keeps what minimal keeps, and the results of quantization",
+     "rematch quantizes nothing, so the mode equals minimal"},
     {"MaxText", "maxtext:minimal_with_context_and_quantization", "remat_minimal_with_context",
-     "the same with attention", "nothing is quantized here, so this is minimal_with_context"},
+     "keeps what minimal_with_context keeps, and the results of quantization",
+     "rematch quantizes nothing, so the mode equals minimal_with_context"},
     {"MaxText", "maxtext:custom", "", "a treatment for each named tensor",
      "custom needs a place for each tensor, such as maxtext:custom(out_proj=device)"},
     {"MaxText", "maxtext:custom(T)", "remat_custom({T})",
      "a place for each named tensor: device, offload or remat",
-     in_list("in MaxText experts' tensors also have the dense names, so mlpwo=device keeps "
-             "moe_mlpwo; in rematch each name is one tensor")},
+     in_list("in MaxText the tensors of experts also have the names of dense layers, so "
+             "mlpwo=device also keeps moe_mlpwo; in rematch each name stands for one tensor")},
     {"MaxText", "maxtext(remat_policy_for_vit=P)", "", "a policy for the vision encoder",
      "MaxText declares this option but never reads it; use maxtext:minimal or another mode"},
     {"MaxText", "maxtext:minimal_offloaded", "remat_minimal_offloaded",
-     "minimal's tensors on the host", "", EarlyStop::kAsInPolicy,
+     "the tensors that minimal keeps, on the host", "", EarlyStop::kAsInPolicy,
      "remat_policy: minimal_offloaded"},
     {"MaxText", "maxtext:qkv_proj_offloaded", "remat_qkv_proj_offloaded",
-     "query, key, value on the host", "", EarlyStop::kAsInPolicy,
+     "query, key and value on the host", "", EarlyStop::kAsInPolicy,
      "remat_policy: qkv_proj_offloaded"},
 
     {"DeepSpeed", "deepspeed:checkpoint", "full_reentrant", "reentrant, every layer", ""},
@@ -363,62 +373,66 @@ constexpr SystemEntry kEntries[] = {
      "PipelineModule(..., activation_checkpoint_interval={N})"},
     {"DeepSpeed", "deepspeed:cpu_checkpointing", "offload_inputs(full_reentrant)",
      "region inputs on the host", ""},
-    {"DeepSpeed", "deepspeed:partition_activations", "", "region inputs in shards", kOneProcess},
-    {"DeepSpeed", "deepspeed:contiguous_memory_optimization", "", "region inputs in one buffer",
-     "it needs partition_activations, which rematch does not support"},
+    {"DeepSpeed", "deepspeed:partition_activations", "", "shards region inputs over ranks",
+     kOneProcess},
+    {"DeepSpeed", "deepspeed:contiguous_memory_optimization", "",
+     "keeps region inputs in one buffer",
+     "the setting needs partition_activations, which rematch does not support"},
     {"HF Transformers", "huggingface:gradient_checkpointing", "full", "every layer",
-     in_list("it is inactive in eval(), unlike in diffusers"), EarlyStop::kAsInPolicy,
+     in_list("the mode is inactive in eval(); in diffusers it is active"), EarlyStop::kAsInPolicy,
      "model.gradient_checkpointing_enable({\"use_reentrant\": False})"},
     {"HF Transformers", "huggingface:activation_checkpointing", "full",
-     "the same under its name since 5.23",
-     in_list("it is inactive in eval(), unlike in diffusers")},
+     "gradient_checkpointing under its new name, since 5.23",
+     in_list("the mode is inactive in eval(); in diffusers it is active")},
     {"HF Transformers", "huggingface(offload=true)", "offload_inputs(full)",
-     "every layer, its input on the host", kComputeStream},
+     "every layer; the layer's input is on the host", kComputeStream},
     {"HF Transformers", "huggingface(every_n_layers=N)", "nth_first({N})",
      "layers i % N == 0, since 5.23", kLayersOfModel, EarlyStop::kAsInPolicy,
      "model.activation_checkpointing_enable({\"use_reentrant\": False}, every_n_layers={N})",
      "since 5.23"},
     {"HF Transformers", "huggingface(every_n_layers=N,offload=true)",
-     "offload_inputs(nth_first({N}))", "layers i % N == 0, their inputs on the host",
+     "offload_inputs(nth_first({N}))", "layers i % N == 0; their inputs are on the host",
      kLayersOfModel},
     {"axolotl", "axolotl(gradient_checkpointing=true)", "full", "every layer", "",
      EarlyStop::kAsInPolicy,
      "gradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  use_reentrant: false"},
     {"axolotl", "axolotl(gradient_checkpointing=true,activation_offloading=hidden_states)",
-     "offload_inputs(full)", "every layer, its input on the host", "", EarlyStop::kAsInPolicy,
-     "gradient_checkpointing: true\nactivation_offloading: hidden_states"},
+     "offload_inputs(full)", "every layer; the layer's input is on the host", "",
+     EarlyStop::kAsInPolicy, "gradient_checkpointing: true\nactivation_offloading: hidden_states"},
     {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing=true)", "ops_block",
-     "every layer, attention kept",
+     "every layer; attention is kept",
      in_list("axolotl recomputes sliding and chunked attention, unless save_sliding_window is set"),
      EarlyStop::kAsInPolicy, "gradient_checkpointing: true\nselective_checkpointing: true",
      "since 0.18"},
     {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.offload=true)",
-     "offload_saved(ops_block)", "the same, attention on the host", "", EarlyStop::kAsInPolicy,
+     "offload_saved(ops_block)", "every layer; attention is kept on the host", "",
+     EarlyStop::kAsInPolicy,
      "gradient_checkpointing: true\nselective_checkpointing:\n  offload: true", "since 0.18"},
     {"axolotl", "axolotl(gradient_checkpointing=true,selective_checkpointing.save=S)", "",
-     "keeps ops by parts of their names",
+     "keeps ops whose names contain one of the given parts",
      "rematch cannot select ops by a part of a name; write a policy file with a save list"},
     {"axolotl", "axolotl(selective_checkpointing=true)", "", "without gradient checkpointing",
-     "it needs gradient_checkpointing=true, as in axolotl"},
+     "the setting needs gradient_checkpointing=true, as in axolotl"},
     {"NeMo Automodel", "automodel:full", "full", "every layer", ""},
     {"NeMo Automodel", "automodel:selective", "sac_grouped",
      "every second mm, linear or grouped mm, in one count",
-     Trap("for models with experts its own documentation recommends full", Concern::kExperts),
+     Trap("NeMo Automodel's documentation recommends full for models with experts",
+          Concern::kExperts),
      EarlyStop::kOn},
     {"VeOmni", "veomni(recompute_last_n_layers=N)", "last_n({N})", "the last N layers",
-     in_list("the last block's recompute saves nothing at the usual peak")},
+     in_list("recomputing the last block does not lower the usual peak")},
     {"VeOmni", "veomni(recompute_last_n_layers=N,selective_n_layers=M)", "",
-     "the first M of these layers use selective",
+     "the first M of these layers use selective checkpointing",
      "a policy has one rule for all layers; use rematch search for a mix"},
     {"torch_remat", "torch_remat(save=S)", "remat(save={S})",
-     "every block is run again without the saved parts", "", EarlyStop::kAsInPolicy,
+     "runs every block again, without the saved parts", "", EarlyStop::kAsInPolicy,
      "rematch plan --policy 'remat(save={S})' --trace FILE -o remat.json\n"
      "rematch export remat.json --to remat --trace FILE -o checkpointed.py"},
     {"PyTorch", "pytorch:checkpoint", "full", "non-reentrant", ""},
     {"PyTorch", "pytorch:checkpoint_reentrant", "full_reentrant", "reentrant", ""},
     {"PyTorch", "pytorch:selective_1", "save_mm",
      "the first policy of PyTorch's blog: mm, bmm, addmm",
-     "it also keeps outputs that backward does not need"},
+     "the policy also keeps outputs that backward does not need"},
     {"PyTorch", "pytorch:selective_2", "save_compute",
      "the second policy of PyTorch's blog: compute-intensive ops",
      "PyTorch's list is private and may change"},
@@ -438,7 +452,7 @@ constexpr TrainingSystem kSystems[] = {
      "github.com/Modalities/modalities"},
     {"axolotl", "axolotl", "the run's YAML", "github.com/axolotl-ai-cloud/axolotl"},
     {"Megatron-LM", "megatron", "the trainer's command line", "github.com/NVIDIA/Megatron-LM"},
-    {"torch_remat", "remat", "two commands make the file that the training script calls",
+    {"torch_remat", "remat", "two commands, which make the file that the training script calls",
      "package torch_remat"},
     {"MaxText", "", "the run's YAML", "github.com/AI-Hypercomputer/maxtext"},
     {"DeepSpeed", "", "the pipeline's constructor", "github.com/deepspeedai/DeepSpeed"},

@@ -48,7 +48,7 @@ TEST_CASE("warnings about a plan go to stderr, and stdout stays data") {
   CHECK_THAT(predicted.err, Catch::Contains("rematch: warning: nth_last(2) checkpoints the last"));
   CHECK(Json::parse(predicted.out).size() == 1);
   const Outcome planned = rematch("plan " + kTinyLlama + "--policy fastvideo:block_skip");
-  CHECK_THAT(planned.err, Catch::Contains("cannot be changed, so this is full"));
+  CHECK_THAT(planned.err, Catch::Contains("cannot be changed, so the mode equals full"));
   const Outcome described = rematch("describe llama_small root --json");
   CHECK_THAT(Json::parse(described.out)["warnings"][0].get<std::string>(),
              Catch::Contains("its peak is like none's"));

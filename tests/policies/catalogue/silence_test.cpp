@@ -199,7 +199,7 @@ TEST_CASE("a warning about a system's generator needs a model with random draws"
 
 TEST_CASE("a plan that equals full or none is refused or warned about") {
   const Trace toy = toy_llama();
-  CHECK(is_warned("fastvideo:block_skip", toy, "so this is full"));
+  CHECK(is_warned("fastvideo:block_skip", toy, "so the mode equals full"));
   CHECK(is_warned("titan:flux", toy, "recomputes whole blocks"));
   CHECK_THAT(refusal_on("only_list([0,1,2,3])", toy), Catch::Contains("the same as full"));
   CHECK_THAT(refusal_on("skip_list([0,1,2,3])", toy), Catch::Contains("the same as none"));
