@@ -65,7 +65,7 @@ void require_whole_regions(const Plan& plan, Schedule schedule, const std::strin
   for (const PlannedRegion& region : plan.regions) {
     if (plan.types[static_cast<std::size_t>(region.type)].whole_on_demand) continue;
     throw UsageError("region " + region.first_scope +
-                     ": its plan was made for schedule on_demand, "
+                     ": the plan was made for schedule on_demand, "
                      "and " +
                      target + " recomputes whole regions");
   }

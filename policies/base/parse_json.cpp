@@ -90,7 +90,7 @@ class Builder {
   bool open(Json container) {
     if (open_.size() >= kDeepestJson) {
       throw FormatError(name_ + ": nested deeper than " + std::to_string(kDeepestJson) +
-                        " levels; no format of this project is");
+                        " levels; no format of this project nests that deep");
     }
     if (open_.size() == 1) {
       in_list_ = take_ && root_.is_object() && container.is_array() && key_ == list_;

@@ -76,7 +76,7 @@ std::variant<Policy, Rejected> policy_of_file(const std::string& path) {
   namesake->name = policy->name;  // a file may use a different spelling than the canonical one
   if (policy_to_json(*namesake) == policy_to_json(*policy)) return known;
   return Rejected{path + ": name: " + in_quotes(policy->name) +
-                  " is another policy of `rematch list`; give this one another name"};
+                  " already names a different policy in `rematch list`; choose another name"};
 }
 
 }  // namespace

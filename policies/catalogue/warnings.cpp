@@ -118,7 +118,7 @@ void warn_of_root(const Policy& policy, std::vector<std::string>& warnings) {
   if (policy.regions.kind != RegionChoice::Kind::kRoot) return;
   warnings.push_back(policy.name +
                      ": one region over the model is rebuilt whole when backward starts "
-                     "(whole_region), so its peak is like none's");
+                     "(whole_region), so its peak is as high as under none");
 }
 
 // Warns if alternation picks no op: a list may contain aten::mm although the model's linears have a
@@ -135,7 +135,7 @@ void warn_of_empty_alternation(const Policy& policy, const Trace& trace, const R
   if (matmuls.empty()) return;
   warnings.push_back(policy.name + ": keeps every second of " +
                      joined(names_of(policy.alternate->selectors)) +
-                     ", but its regions have none of them; their matmuls are " + joined(matmuls));
+                     ", but its regions run no such op; the matmuls there are " + joined(matmuls));
 }
 
 void warn_of_held_gathers(const Policy& policy, const Trace& trace, const Ranges& ranges,

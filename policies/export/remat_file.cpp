@@ -33,19 +33,19 @@ bool is_below(const Trace& trace, ScopeId scope, ScopeId ancestor) {
 
 Problem problem_of_region(const PlannedRegion& region, const RegionType& type, Schedule schedule) {
   if (region.first_scope != region.last_scope) {
-    return "it spans several modules, and torch_remat checkpoints whole modules";
+    return "the region spans several modules, and torch_remat checkpoints whole modules";
   }
-  if (type.by_demand) return "its policy recomputes only the ops that backward needs";
+  if (type.by_demand) return "the policy recomputes only the ops that backward needs";
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
-    return "its plan was made for schedule on_demand, and torch_remat recomputes whole modules";
+    return "the plan was made for schedule on_demand, and torch_remat recomputes whole modules";
   }
   if (type.early_stop) {
-    return "its recompute stops early, and torch_remat runs a module to its end; use a policy "
+    return "the recompute stops early, and torch_remat runs a module to its end; use a policy "
            "remat(save=[...])";
   }
-  if (!type.offload_inputs.empty()) return "it keeps its inputs on the host";
+  if (!type.offload_inputs.empty()) return "the region keeps its inputs on the host";
   for (const PlannedOp& op : type.ops) {
-    if (op.treatment == Treatment::kOffload) return "it offloads " + op.name;
+    if (op.treatment == Treatment::kOffload) return "the region offloads " + op.name;
   }
   return std::nullopt;
 }
@@ -76,9 +76,9 @@ class RegionParts {
     const auto found = std::find_if(
         made.regions.begin(), made.regions.end(),
         [&](const PlannedRegion& other) { return other.first_scope == region_.first_scope; });
-    if (found == made.regions.end()) return "it is not a layer";
+    if (found == made.regions.end()) return "the region is not a layer";
     const RegionType& type = made.types[static_cast<std::size_t>(found->type)];
-    if (type.ops.size() != type_.ops.size()) return "it is not a whole layer";
+    if (type.ops.size() != type_.ops.size()) return "the region is not a whole layer";
     for (std::size_t op = 0; op < type.ops.size(); ++op) {
       const PlannedOp& planned = type_.ops[op];
       const PlannedOp& other = type.ops[op];
@@ -119,7 +119,7 @@ class RegionParts {
       bool is_whole = true;
       for (const OpId op : IdRange(scope.first_op, scope.end_op)) is_whole &= is_in_part(local(op));
       if (!is_whole) continue;
-      if (!names.insert(scope.path).second) return scope.path + " runs twice in it";
+      if (!names.insert(scope.path).second) return scope.path + " runs twice in the region";
       parts_.push_back({id, {scope.first_op, scope.end_op}});
       for (const OpId op : IdRange(scope.first_op, scope.end_op)) covered[local(op)] = true;
     }

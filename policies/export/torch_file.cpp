@@ -29,18 +29,18 @@ std::string name_of(const PlannedRegion& region) {
 }
 
 Problem problem_of_kind(const RegionType& type, Schedule schedule) {
-  if (type.by_demand) return "its policy recomputes only the ops that backward needs";
+  if (type.by_demand) return "the policy recomputes only the ops that backward needs";
   if (schedule == Schedule::kOnDemand && !type.whole_on_demand) {
-    return "its plan was made for schedule on_demand, and torch recomputes whole regions; search "
+    return "the plan was made for schedule on_demand, and torch recomputes whole regions; search "
            "with --for torch";
   }
   if (!skipped_ops(type).empty()) {
     return "recompute skips ops whose results are not kept, which torch alone cannot do; use "
            "--to remat";
   }
-  if (!type.offload_inputs.empty()) return "it keeps its inputs on the host";
+  if (!type.offload_inputs.empty()) return "the region keeps its inputs on the host";
   for (const PlannedOp& op : type.ops) {
-    if (op.treatment == Treatment::kOffload) return "it offloads " + op.name;
+    if (op.treatment == Treatment::kOffload) return "the region offloads " + op.name;
   }
   return std::nullopt;
 }
@@ -128,7 +128,8 @@ class RegionExport {
     const PlannedRegion& region = plan_.regions[index];
     const RegionType& type = plan_.types[static_cast<std::size_t>(region.type)];
     if (region.first_scope != region.last_scope) {
-      return "it spans several modules, and torch checkpoints whole modules; search with --for "
+      return "the region spans several modules, and torch checkpoints whole modules; search with "
+             "--for "
              "torch";
     }
     if (Problem problem = problem_of_kind(type, schedule_)) return problem;

@@ -155,7 +155,7 @@ void refuse_contradictions(const JsonField& root, const Policy& policy) {
         "\"alternate\"");
   }
   if (policy.save_regions.empty() && !policy.recompute_regions.empty()) {
-    root.fail("\"recompute_regions\" excepts ops from \"save_regions\", which is empty");
+    root.fail("\"recompute_regions\" excludes ops from \"save_regions\", which is empty");
   }
   if (!policy.save_regions.empty() &&
       (policy.inverse || !policy.save.empty() || policy.alternate)) {
@@ -178,7 +178,7 @@ Policy policy_from_json(const Json& json) {
   Policy policy;
   require_known_keys(root, policy, "schema");
   read_fields(root, policy);
-  if (policy.name.empty()) root.at("name").fail("is empty; reports name the policy by it");
+  if (policy.name.empty()) root.at("name").fail("is empty; reports identify a policy by its name");
   if (std::any_of(policy.name.begin(), policy.name.end(), is_control)) {
     root.at("name").fail(in_quotes(policy.name) +
                          " contains control characters, which break lines and tables; remove them");

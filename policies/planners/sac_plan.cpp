@@ -227,7 +227,7 @@ std::vector<FittedLine> sac_tradeoff(const SacOps& ops) {
 std::variant<Plan, Rejected> plan_by_sac(const Trace& trace, const Profile& profile,
                                          double budget_ratio) {
   if (!(budget_ratio > 0 && budget_ratio <= 1)) {
-    return Rejected{"sac_ilp's budget must be a fraction of its peak, above 0 and at most 1, not " +
+    return Rejected{"sac_ilp's budget must be a fraction of the peak, above 0 and at most 1, not " +
                     without_zeros(budget_ratio)};
   }
   auto found = block_regions(trace);

@@ -188,7 +188,8 @@ std::vector<CatalogueEntry> alternating_policies() {
        [] { return sac_titan(); }},
       {"sac_titan_all", "keep costly ops and every mm and linear", sac_titan_all},
       {"sac_titan_even",
-       "sac_titan with the other half of the matmuls, to see how much the parity matters",
+       "sac_titan that keeps the even matmuls instead of the odd matmuls, to see how much the "
+       "choice matters",
        [] { return sac_titan(Keep::kEven); }},
       {"sac_titan_excluding([SCOPE,...])",
        "sac_titan that excludes mm of these scopes, and of their shapes, instead of router gates",
@@ -200,7 +201,7 @@ std::vector<CatalogueEntry> alternating_policies() {
       {"sac_titan_2025(MODEL)",
        "the list of one model until early 2026: llama3, qwen3, llama4, deepseek_v3 or gpt_oss",
        sac_titan_2025},
-      {"sac_modalities(KEY,...)", "keep the ops of these keys, but only every second aten.mm",
+      {"sac_modalities(KEY,...)", "keep the ops that the keys name, but only every second aten.mm",
        sac_modalities},
       {"sac_grouped", "sac_titan that counts grouped matmuls too", sac_grouped},
   };

@@ -70,7 +70,7 @@ std::variant<Policy, Rejected> no_reshard(const std::vector<std::string>& words)
 
 std::vector<CatalogueEntry> collective_policies() {
   return {
-      {"keep_collectives(POLICY)", "a policy that issues no collective of its regions twice",
+      {"keep_collectives(POLICY)", "POLICY, but no collective in its regions is issued again",
        [](const std::vector<std::string>& words) {
          return with_rule("keep_collectives", CollectiveRule::kKeep, words);
        }},

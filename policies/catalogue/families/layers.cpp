@@ -56,7 +56,8 @@ std::vector<CatalogueEntry> layer_policies() {
       {"full", "recompute every block, up to the last tensor that backward needs", full},
       {"full_reentrant", "recompute every block to its end, as reentrant checkpointing does",
        full_to_the_end},
-      {"full_nostop", "recompute every block to its end, needed or not", full_to_the_end},
+      {"full_nostop", "recompute every block to its end, even the ops that backward does not need",
+       full_to_the_end},
       {"nth_last(N)", "recompute the last layer of each group of N: (i + 1) % N == 0",
        [](int n) { return every_nth(Kind::kNthLast, n); }},
       {"nth_first(N)", "recompute the first layer of each group of N: i % N == 0",
@@ -67,9 +68,9 @@ std::vector<CatalogueEntry> layer_policies() {
        [](int n) { return first_or_last(Kind::kFirst, n); }},
       {"last_n(N)", "recompute the last N layers",
        [](int n) { return first_or_last(Kind::kLast, n); }},
-      {"skip_list([I,...])", "recompute all layers except those listed",
+      {"skip_list([I,...])", "recompute all layers except the listed layers",
        [](const std::vector<int>& layers) { return listed(Kind::kExcept, layers); }},
-      {"only_list([I,...])", "recompute the layers listed",
+      {"only_list([I,...])", "recompute the listed layers",
        [](const std::vector<int>& layers) { return listed(Kind::kOnly, layers); }},
   };
 }

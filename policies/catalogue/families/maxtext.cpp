@@ -146,7 +146,8 @@ std::vector<CatalogueEntry> maxtext_policies() {
        [] { return keeping_qkv_and({}); }},
       {"remat_save_dot_except_mlp", "keep query, key, value and the output projection",
        [] { return keeping_qkv_and(selectors({out_projection()})); }},
-      {"remat_save_dot_except_mlpwi", "the same, and the output of dense feed-forwards",
+      {"remat_save_dot_except_mlpwi",
+       "keep query, key, value, the output projection and the output of dense feed-forwards",
        [] {
          return keeping_qkv_and(selectors({out_projection(), in_scope({kFfn}, "result"),
                                            in_scope({kMoe, kSharedExperts}, "result")}));
@@ -163,7 +164,7 @@ std::vector<CatalogueEntry> maxtext_policies() {
        [] { return on_host(minimal({})); }},
       {"remat_qkv_proj_offloaded", "keep query, key and value on the host",
        [] { return on_host(keeping_qkv_and({})); }},
-      {"remat_minimal_with_context", "the same, and attention's output",
+      {"remat_minimal_with_context", "keep what remat_minimal keeps, and attention's output",
        [] { return minimal(selectors({"attention_forward"})); }},
       {"remat_custom(NAME=PLACE,...)",
        "a place for each of MaxText's named tensors: device, offload or remat", remat_custom},

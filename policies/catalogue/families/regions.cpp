@@ -75,7 +75,8 @@ bool fits_in_a_part(const Policy& policy) {
 std::string difference(const Policy& a, const Policy& b) {
   if (!a.alternate || !b.alternate) return "";
   if (a.alternate->keep != b.alternate->keep) {
-    return "one part keeps odd matmuls and the other even ones; use one parity";
+    return "one part keeps odd matmuls and the other part keeps even matmuls; use the same choice "
+           "in both";
   }
   if (a.alternate->exclude != b.alternate->exclude ||
       a.alternate->exclude_same_shapes != b.alternate->exclude_same_shapes) {

@@ -144,11 +144,12 @@ TEST_CASE("the error for an unsupported export is one line that names the reason
   const StoredTrace stored;
   const std::string at_trace = " --trace " + stored.file;
   const std::string segments = "export " + stored.plan_file("segments(2)") + at_trace;
-  check_usage_error(segments + " --to torch", "region blocks.0 to blocks.1: it spans");
+  check_usage_error(segments + " --to torch", "region blocks.0 to blocks.1: the region spans");
   check_usage_error(segments + " --to axolotl",
                     "the nearest is axolotl(gradient_checkpointing=true)");
-  check_usage_error(segments + " --to axolotl",
-                    "a Python file cannot do it either: region blocks.0 to blocks.1: it spans");
+  check_usage_error(
+      segments + " --to axolotl",
+      "a Python file cannot do it either: region blocks.0 to blocks.1: the region spans");
   check_usage_error(segments + " --to torchtun", "did you mean 'torchtune'?");
   check_usage_error(segments + " --to quux", "unknown target 'quux'; known: torch, ");
   check_usage_error("export --to torch" + at_trace, "export takes a plan");

@@ -135,7 +135,7 @@ class ExportedRegionsTest(unittest.TestCase):
         self.plan("save_mm")
         code, err = self.rematch("export", self.plan_file, "--to", "remat", "--trace", self.trace_file)
         self.assertEqual(code, 2)
-        self.assertIn("layers 0-2 are not regions of torch_remat; region layers.0: its recompute stops early", err)
+        self.assertIn("layers 0-2 are not regions of torch_remat; region layers.0: the recompute stops early", err)
         self.assertEqual(len(err.strip().splitlines()), 1)
 
 

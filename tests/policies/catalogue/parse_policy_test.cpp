@@ -191,9 +191,9 @@ TEST_CASE("a policy file with the name of another policy is rejected") {
   for (const char* name : {"none", "save_mm", "nth_last(2)", "nth_last( 2 )", "maxtext:minimal"}) {
     CAPTURE(name);
     write(name, R"(, "save": ["embedding"])");
-    CHECK(message_of(path) == path + ": name: '" + name +
-                                  "' is another policy of `rematch list`; give this one another "
-                                  "name");
+    CHECK(message_of(path) ==
+          path + ": name: '" + name +
+              "' already names a different policy in `rematch list`; choose another name");
   }
   write("full", R"(, "no_effect_is_intended": true)");  // the file holds exactly the catalogue's
                                                         // policy

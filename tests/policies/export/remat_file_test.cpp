@@ -61,15 +61,15 @@ TEST_CASE("a plan that is not made of regions is refused with its layers") {
   const Trace trace = toy_llama({.layers = 4});
   CHECK(
       remat_refusal(trace, plan_of("full", trace)) ==
-      "layers 0-3 are not regions of torch_remat; region blocks.0: its recompute stops early, and "
+      "layers 0-3 are not regions of torch_remat; region blocks.0: the recompute stops early, and "
       "torch_remat runs a module to its end; use a policy remat(save=[...])");
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn::matmul#2])", trace)),
              Catch::Contains("aten::mm (op ") &&
                  Catch::Contains("is kept, but torch_remat can only save whole modules"));
   CHECK_THAT(remat_refusal(trace, plan_of("offload_inputs(full_nostop)", trace)),
-             Catch::Contains("it keeps its inputs on the host"));
+             Catch::Contains("the region keeps its inputs on the host"));
   CHECK_THAT(remat_refusal(trace, plan_of("remat(save=[ffn])", trace), Schedule::kOnDemand),
-             Catch::Contains("its plan was made for schedule on_demand"));
+             Catch::Contains("the plan was made for schedule on_demand"));
   CHECK_THAT(remat_refusal(trace, plan_of("none", trace)), Catch::Contains("checkpoints nothing"));
   // Saved regions cannot express a plan in which a single layer differs.
   Plan mixed = plan_of("remat(save=[attention])", trace);

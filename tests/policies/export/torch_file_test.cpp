@@ -90,9 +90,9 @@ TEST_CASE("a plan that torch.utils.checkpoint cannot run is refused with the reg
   const Trace trace = toy_llama({.layers = 4});
   const Plan full = plan_of("full", trace);
   CHECK_THAT(refusal(trace, plan_of("segments(2)", trace)),
-             Catch::StartsWith("region blocks.0 to blocks.1: it spans several modules"));
+             Catch::StartsWith("region blocks.0 to blocks.1: the region spans several modules"));
   CHECK_THAT(refusal(trace, full, Schedule::kOnDemand),
-             Catch::StartsWith("region blocks.0: its plan was made for schedule on_demand"));
+             Catch::StartsWith("region blocks.0: the plan was made for schedule on_demand"));
 
   Plan whole_on_demand = full;
   for (RegionType& type : whole_on_demand.types) type.whole_on_demand = true;
@@ -104,12 +104,12 @@ TEST_CASE("a plan that torch.utils.checkpoint cannot run is refused with the reg
   CHECK_THAT(refusal(trace, by_demand), Catch::Contains("only the ops that backward needs"));
   Plan offloading = full;
   offloading.types[0].ops[3].treatment = Treatment::kOffload;
-  CHECK_THAT(refusal(trace, offloading),
-             Catch::StartsWith("region blocks.0: it offloads " + full.types[0].ops[3].name));
+  CHECK_THAT(refusal(trace, offloading), Catch::StartsWith("region blocks.0: the region offloads " +
+                                                           full.types[0].ops[3].name));
   Plan with_inputs = full;
   with_inputs.types[0].offload_inputs = {{0, 0}};
   CHECK_THAT(refusal(trace, with_inputs),
-             Catch::StartsWith("region blocks.0: it keeps its inputs on the host"));
+             Catch::StartsWith("region blocks.0: the region keeps its inputs on the host"));
 }
 
 // Builds a block that draws twice. Its first mask must not be kept while the second is drawn again.

@@ -68,7 +68,8 @@ TEST_CASE("the error for a policy file gives the place and what to write") {
        "allowed are \"odd\" and \"even\""},
       {R"(, "recompute": ["matmul"])", "\"recompute\" requires \"inverse\": true"},
       {R"(, "inverse": true, "save": ["matmul"])", "remove \"save\""},
-      {R"(, "recompute_regions": ["matmul"])", "excepts ops from \"save_regions\", which is empty"},
+      {R"(, "recompute_regions": ["matmul"])",
+       "excludes ops from \"save_regions\", which is empty"},
       {R"(, "save_regions": ["*.ffn::any"], "save": ["matmul"])", "remove \"save\""},
       {R"(, "name2": 1)", "did you mean 'name'?"},
   };
