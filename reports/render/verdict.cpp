@@ -185,15 +185,17 @@ Verdict judge_point(const PointRecord& point, const PointRecord* none, const Poi
             mine == nullptr ? "the reference" : "the reference; its peak is " + held_there(*mine)};
   }
   if (none == nullptr) {
-    return {VerdictKind::kNoReference, "nothing to compare with: this report has no point of none"};
+    return {VerdictKind::kNoReference,
+            "nothing to compare with: this report has no point of policy none"};
   }
   if (none->status != PointStatus::kOk) {
     return {VerdictKind::kFits,
             "finishes, while none does not (" + std::string(to_string(none->status)) + ")"};
   }
   if (point.effect && point.effect->same_as == "none") {
-    return {VerdictKind::kNoEffect, std::string("changes nothing: its plan equals none's") +
-                                        (point.effect->intended ? ", as its name says" : "")};
+    return {VerdictKind::kNoEffect,
+            std::string("changes nothing: its plan equals the plan of none") +
+                (point.effect->intended ? ", as its name says" : "")};
   }
   const MemoryRecord* theirs = measured_memory(none);
   if (mine == nullptr || theirs == nullptr) {

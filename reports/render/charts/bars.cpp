@@ -174,9 +174,10 @@ Key key_of(const SeriesStyle& style) {
 Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
   const std::string words = as_words(to_string(op_class));
   Rows chart{"Executed " + words + " ops", "", capitalized(words) + " ops" + over_steps(points)};
-  chart.words = op_class == OpClass::kMatmul
-                    ? "Counted in forward and recompute; ops of backward are not shown."
-                    : "Counted as executed: a policy that recomputes everything doubles them.";
+  chart.words =
+      op_class == OpClass::kMatmul
+          ? "Counted in forward and recompute; ops of backward are not shown."
+          : "Counted as executed: a policy that recomputes everything doubles the counts.";
   const auto counts_of = [op_class](const PointRecord& record) -> Parts {
     if (!record.counts) return std::nullopt;
     std::vector<double> counts;
@@ -192,7 +193,7 @@ Rows op_counts(const std::vector<ComparedPoint>& points, OpClass op_class) {
     const Parts counts = counts_of(*compared.point);
     if (compared.point->policy == "none" && counts) chart.reference = (*counts)[0] + (*counts)[1];
   }
-  if (chart.reference) chart.legend.push_back({"none's count", MarkerKind::kSquare, Paint::kInk});
+  if (chart.reference) chart.legend.push_back({"count of none", MarkerKind::kSquare, Paint::kInk});
   return chart;
 }
 

@@ -264,7 +264,7 @@ Lines losses(const std::vector<ComparedPoint>& points) {
   // A band of a thousandth would be invisible on the axis of the losses.
   if (!band || (all.size() == 1 && band->widest == 0)) return chart;
   chart.panels.push_back(loss_panel(all, band, &band->compared.point->steps));
-  chart.panels.back().y_title = "Loss minus that of " + band->compared.name() + "'s first run";
+  chart.panels.back().y_title = "Loss minus the loss of " + band->compared.name() + "'s first run";
   return chart;
 }
 

@@ -266,8 +266,8 @@ class Treatments {
 
 Rows kept_layers(const FrontRecord& record, const std::vector<std::size_t>& shown) {
   Rows chart{"What each point keeps",
-             "A strip of the model's layers, the first on the left, by the costly ops that they "
-             "keep.",
+             "One strip per point, the first layer on the left. The colour of a layer shows which "
+             "costly ops it keeps.",
              "Layers"};
   Treatments treatments;
   for (const std::size_t index : shown) {

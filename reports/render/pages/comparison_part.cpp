@@ -87,7 +87,7 @@ std::string prediction_words(const std::vector<ComparedPoint>& points) {
     equal.count(*compared.point->memory->predicted_peak_allocated == *peak);
   }
   if (equal.all == 0) return "";
-  return " The predicted peak equals the measured one for " + equal.words() + " points.";
+  return " The predicted peak equals the measured peak for " + equal.words() + " points.";
 }
 
 Figure front_figure(const std::vector<ComparedPoint>& points, const std::optional<Bytes>& limit,

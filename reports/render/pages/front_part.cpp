@@ -56,7 +56,7 @@ std::vector<Tile> front_tiles(const FrontRecord& record) {
     tiles.push_back({"peaks as predicted",
                      std::to_string(measurement->num_equal_peaks) + " of " +
                          std::to_string(measurement->num_measured),
-                     "Measured peaks equal the predicted ones to the byte"});
+                     "Measured peaks equal the predicted peaks to the byte"});
   }
   return tiles;
 }

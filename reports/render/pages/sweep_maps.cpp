@@ -140,15 +140,15 @@ constexpr std::array<MapFigure, 3> kFigures = {
     {{"Peak",
       "Share of the reference's peak; blue is lower, orange higher. The reference is none, "
       "or full if none did not finish.",
-      " With several seeds, the highest.", peak_cell},
+      " With several seeds, the cell shows the highest.", peak_cell},
      {"Step time",
       "Relative to the reference; blue is faster, orange slower. A question mark means within "
       "noise.",
-      " With several seeds, the median.", step_time_cell},
+      " With several seeds, the cell shows the median.", step_time_cell},
      {"Verdict",
-      "Lowers: a lower peak than the reference's. As full: full does so for no more ops. At floor: "
-      "no policy can lower it. Different: other bits.",
-      " With several seeds, the worst.", judged_cell}}};
+      "Lowers: a lower peak than the reference's. As full: full has a peak as low for no more ops. "
+      "At floor: no policy can lower the peak. Different: other bits than the reference's.",
+      " With several seeds, the cell shows the worst.", judged_cell}}};
 
 }  // namespace
 

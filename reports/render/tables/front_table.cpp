@@ -251,7 +251,7 @@ std::string measurement_words(const FrontMeasurement& measurement) {
   std::string words =
       std::to_string(measurement.num_equal_peaks) + " of " +
       std::to_string(measurement.num_measured) +
-      " measured peaks equal the predicted ones to the byte" +
+      " measured peaks equal the predicted peaks to the byte" +
       (measurement.workspace.value_or(Bytes{}).count > 0
            ? ", without the " + format_bytes(*measurement.workspace) + " of libraries' workspaces"
            : "") +

@@ -223,8 +223,8 @@ std::string offload_words(const FrontRecord& record) {
   return "Plans may offload: copies at " + rate(record.host_link->to_host_bytes_per_second) +
          " to the host and " + rate(record.host_link->to_device_bytes_per_second) + " back (" +
          record.host_link->source +
-         "). Step times and bounds count them as if compute waited for all of them; the share "
-         "that compute hides is not predicted.";
+         "). Step times and bounds assume that compute waits for every copy; the share of the "
+         "copies that compute hides is not predicted.";
 }
 
 std::string communication_words(const FrontRecord& record) {

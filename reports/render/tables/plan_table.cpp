@@ -78,7 +78,8 @@ std::string matmuls_text(const RegionType& type) {
     text.append({' ', letter_of(op.treatment)});
   }
   if (treatments.size() < 2) return "";
-  return "  matmuls as they run, S saved, r recomputed when backward needs it: " + text + "\n";
+  return "  matmuls in execution order (S saved, r recomputed when backward needs it): " + text +
+         "\n";
 }
 
 std::string order_text(const RegionType& type, const TypeFacts& facts) {

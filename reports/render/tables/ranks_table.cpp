@@ -78,11 +78,10 @@ ExplainedGrid ranks_grid(const PolicyComparison& comparison) {
     row.cells.push_back(peaks_cell(point));
     grid.rows.push_back(std::move(row));
   }
-  return {
-      grid,
-      "Collectives: issued per step by each rank in forward/recompute/backward; backward "
-      "includes the sums of gradients that follow it. Moved: their bytes per step, for each the "
-      "larger of its input and output on a rank."};
+  return {grid,
+          "Collectives: issued per step by each rank in forward/recompute/backward; backward "
+          "includes the sums of gradients after it. Moved: the bytes of all collectives of a step; "
+          "each counts its input or its output on a rank, whichever is larger."};
 }
 
 namespace {

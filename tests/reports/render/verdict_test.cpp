@@ -170,12 +170,13 @@ TEST_CASE("a verdict states the effect of a policy and its obstacles") {
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", true, true, ""};
        },
-       VerdictKind::kNoEffect, "changes nothing: its plan equals none's, as its name says"},
+       VerdictKind::kNoEffect,
+       "changes nothing: its plan equals the plan of none, as its name says"},
       {"an allowed plan without effect",
        [](auto& point, auto&) {
          point.effect = EffectRecord{"none", false, true, ""};
        },
-       VerdictKind::kNoEffect, "changes nothing: its plan equals none's"},
+       VerdictKind::kNoEffect, "changes nothing: its plan equals the plan of none"},
       {"none ran out of memory", [](auto&, auto& none) { none = sample_oom("none"); },
        VerdictKind::kFits, "finishes, while none does not (oom)"},
       {"it ran out of memory itself", [](auto& point, auto&) { point = sample_oom("attn_only"); },

@@ -356,7 +356,7 @@ TEST_CASE("differing losses have a second panel with the difference to the refer
       shapes_of<Path>(two, [](const Path& path) { return path.fill == Paint::kGrid; });
   REQUIRE(bands.size() == 2);
   CHECK(extent(bands[1]).height() > 40);
-  CHECK(has_label(two, "Loss minus that of none's first run"));
+  CHECK(has_label(two, "Loss minus the loss of none's first run"));
 
   // All bits are equal and the reference repeats itself, so there is no difference to show.
   std::erase_if(report.points, [](const PointRecord& point) { return point.policy == "save_mm"; });

@@ -162,7 +162,8 @@ TEST_CASE("points of different models are compared separately") {
   const std::string text = render_table(report, TableFormat::kText);
   CHECK_THAT(text, Catch::Contains("wan_small on cpu"));
   CHECK_THAT(text, Catch::Contains("llama_small on cpu"));
-  CHECK_THAT(text, Catch::Contains("nothing to compare with: this report has no point of none"));
+  CHECK_THAT(text,
+             Catch::Contains("nothing to compare with: this report has no point of policy none"));
 }
 
 TEST_CASE("a pipe in a reason does not end a markdown cell") {
