@@ -64,11 +64,8 @@ std::string to_text() {
   return "Policies\n" + aligned(policies) + "\nModels\n" + aligned(models);
 }
 
-const TrainingSystem* system_of(const SystemEntry& entry) {
-  for (const TrainingSystem& system : training_systems()) {
-    if (system.name == entry.system) return &system;
-  }
-  return nullptr;
+const TrainingSystem& system_of(const SystemEntry& entry) {
+  return *std::ranges::find(training_systems(), entry.system, &TrainingSystem::name);
 }
 
 Json systems_to_json() {
@@ -81,9 +78,8 @@ Json systems_to_json() {
     row["schedule"] = to_string(usual_schedule(entry.spelling));
     row["configuration"] = entry.configuration.empty() ? Json(nullptr) : Json(entry.configuration);
     row["versions"] = entry.versions.empty() ? Json(nullptr) : Json(entry.versions);
-    const TrainingSystem* system = system_of(entry);
-    row["where"] = system == nullptr ? Json(nullptr) : Json(system->where);
-    row["source"] = system == nullptr ? Json(nullptr) : Json(system->source);
+    row["where"] = system_of(entry).where;
+    row["source"] = system_of(entry).source;
     rows.push_back(row);
   }
   return rows;
@@ -116,9 +112,8 @@ std::string systems_to_text() {
   for (const SystemEntry& entry : system_entries()) {
     if (entry.system != system) {
       std::string head(entry.system);
-      if (const TrainingSystem* known = system_of(entry)) {
-        head.append(": ").append(known->where).append("; ").append(known->source);
-      }
+      head.append(": ").append(system_of(entry).where);
+      head.append("; ").append(system_of(entry).source);
       text += (text.empty() ? "" : "\n") + indented(head, 0);
       system = entry.system;
     }
@@ -135,7 +130,9 @@ std::string systems_to_text() {
       text += indented("trap: " + std::string(entry.trap.text), kIndent);
     }
   }
-  return text + "\nAn upper-case letter stands for a value; {N} marks where it is used.\n";
+  return text +
+         "\nAn upper-case letter stands for a value; {N} marks where it is used.\n"
+         "Modes without versions are in the sources of mid 2026.\n";
 }
 
 }  // namespace

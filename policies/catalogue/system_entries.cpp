@@ -456,6 +456,10 @@ constexpr TrainingSystem kSystems[] = {
      "package torch_remat"},
     {"MaxText", "", "the run's YAML", "github.com/AI-Hypercomputer/maxtext"},
     {"DeepSpeed", "", "the pipeline's constructor", "github.com/deepspeedai/DeepSpeed"},
+    {"NeMo Automodel", "", "the recipe's YAML", "github.com/NVIDIA-NeMo/Automodel"},
+    {"VeOmni", "", "the run's YAML", "github.com/ByteDance-Seed/VeOmni"},
+    {"PyTorch", "", "a call in the training script",
+     "torch.utils.checkpoint, and PyTorch's blog on activation checkpointing"},
 };
 
 }  // namespace

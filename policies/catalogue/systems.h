@@ -60,10 +60,10 @@ struct TrainingSystem {
   std::string_view name;    // SystemEntry::system
   std::string_view target;  // its word for rematch export --to, and search --for; may be empty
   std::string_view where;   // the place where users write the configuration of a mode
-  std::string_view source;  // the repository from which the modes are taken
+  std::string_view source;  // the repository from which the modes are taken, as of mid 2026
 };
 
-// Returns the systems whose entries have configurations, in the order in which people see them.
+// Returns all systems, in the order in which people see them.
 std::span<const TrainingSystem> training_systems();
 
 // Returns the system with this target, or null.

@@ -3,6 +3,7 @@
 #include "policies/catalogue/systems.h"
 #include "policies/base/rejected.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tests/policies/catalogue/decisions.h"
@@ -20,6 +21,17 @@ struct SpellingRow {
 // Returns whether this is an expectation that no model meets.
 bool is_trap(const Policy::Expectation& expected) {
   return expected.scopes.empty() && expected.ops.empty();
+}
+
+TEST_CASE("every mode belongs to a system with a source and a place to write the mode") {
+  for (const SystemEntry& entry : system_entries()) {
+    CAPTURE(entry.spelling);
+    const auto has_name = [&](const TrainingSystem& system) { return system.name == entry.system; };
+    REQUIRE(std::ranges::count_if(training_systems(), has_name) == 1);
+    const TrainingSystem& system = *std::ranges::find_if(training_systems(), has_name);
+    CHECK_FALSE(system.source.empty());
+    CHECK_FALSE(system.where.empty());
+  }
 }
 
 // torchtitan turns early stop off, except in its graph trainer. Megatron-LM and DeepSpeed
