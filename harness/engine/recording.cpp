@@ -332,8 +332,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       return std::make_exception_ptr(
           Refused("region " + frame->region_name() + ": " +
                   frame->record().ops[static_cast<std::size_t>(wait.start)].facts->name +
-                  " is not waited for before the region ends, so recompute could not tell when "
-                  "its result is there; call wait_tensor inside the region, or end the region "
+                  " is not waited for before the region ends, so recompute cannot know when its "
+                  "result is ready; call wait_tensor inside the region, or end the region "
                   "after it"));
     }
     return nullptr;

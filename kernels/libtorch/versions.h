@@ -24,12 +24,12 @@ namespace rematch::libtorch {
 // The engine uses dispatch key Fake, which is below autograd and ADInplaceOrView in every version.
 // 2.13 moved it below Python, so Python's modes and tensor subclasses see an op first.
 static_assert(TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11 && TORCH_VERSION_MINOR <= 15,
-              "supported are LibTorch 2.11 to 2.15: see scripts/libtorch");
+              "only LibTorch 2.11 to 2.15 is supported: see scripts/libtorch");
 static_assert(c10::DispatchKey::Fake < c10::DispatchKey::ADInplaceOrView,
               "dispatch key Fake is not below ADInplaceOrView: the engine would see ops too early");
 constexpr bool kFakeIsBelowPython = c10::DispatchKey::Fake < c10::DispatchKey::Python;
 static_assert(kFakeIsBelowPython == (TORCH_VERSION_MINOR >= 13),
-              "dispatch key Fake has another place among the keys than this version is known for");
+              "dispatch key Fake is not where this version of LibTorch puts it");
 
 // From 2.13 on, c10::intrusive_ptr holds a Node; before 2.13, std::shared_ptr does.
 using NodePointer = decltype(torch::autograd::Edge::function);

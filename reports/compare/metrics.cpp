@@ -222,8 +222,8 @@ void compare_losses(MetricRecord& record, const PointRecord& base, const PointRe
   judge_unrecorded(record, base, candidate);
   if (!claims_other_bits(candidate) || claims_other_bits(base)) return;
   record.verdict = CompareVerdict::kDifferent;
-  record.note = "equal, but the candidate records that its bits differ from " +
-                candidate.parity->reference + "'s, and the base does not";
+  record.note = "equal, but the candidate records that its bits differ from reference " +
+                candidate.parity->reference + ", and the base does not";
 }
 
 Rounds rounds_of(const PointRecord& point) {

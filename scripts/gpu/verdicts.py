@@ -73,11 +73,11 @@ def wrong_bits(point):
                                     "generator_hash_equal")]
     if False in bits:
         where = parity["first_different_tensor"] or "a tensor without a name"
-        return f"bits differ from {parity['reference']}'s at {where}"
+        return f"bits differ from reference {parity['reference']} at {where}"
     if point["status"] != "ok":
         return None  # the steps that ran were compared above
     if None in bits:
-        return f"bits were not compared with {parity['reference']}'s"
+        return f"bits were not compared with reference {parity['reference']}"
     if not parity["every_parameter_has_gradient"]:
         return f"equal bits prove nothing: missing gradient at {parity['first_parameter_without_gradient']}"
     return None
@@ -297,7 +297,7 @@ def judge_front(front):
     measurement = front["measurement"] or {"num_measured": 0}
     error = measurement.get("median_step_time_error_ratio")
     findings = [f"{measurement['num_measured']} points were run, {measurement.get('num_equal_peaks')} peaks equal the "
-                f"predicted ones, step times are off by {'unknown' if error is None else f'{error:.1%}'} in the median"]
+                f"predicted peaks, step times are off by {'unknown' if error is None else f'{error:.1%}'} in the median"]
     return findings, [] if measurement["num_measured"] else ["no point was measured"]
 
 

@@ -95,11 +95,11 @@ class JudgeTest(unittest.TestCase):
         untold = memory(1 << 30, None)
         for changes, said in (
                 ({"parity": dict(equal, loss_bits_equal=False, first_different_tensor="loss")},
-                 "bits differ from none's at loss"),
+                 "bits differ from reference none at loss"),
                 ({"parity": dict(equal, gradient_bits_equal=False, first_different_tensor="w")},
-                 "bits differ from none's at w"),
-                ({"parity": dict(equal, parameter_hash_equal=False)}, "bits differ from none's"),
-                ({"parity": dict(equal, generator_hash_equal=False)}, "bits differ from none's"),
+                 "bits differ from reference none at w"),
+                ({"parity": dict(equal, parameter_hash_equal=False)}, "bits differ from reference none"),
+                ({"parity": dict(equal, generator_hash_equal=False)}, "bits differ from reference none"),
                 ({"parity": dict(equal, loss_bits_equal=None)}, "bits were not compared"),
                 ({"parity": None}, "was not compared with a reference"),
                 ({"parity": dict(equal, every_parameter_has_gradient=False,
@@ -122,7 +122,7 @@ class JudgeTest(unittest.TestCase):
         parity = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
         oom = point("full", status="oom", reason="too much", memory=None, time=None, parity=parity)
         self.assertEqual(verdicts.judge_steps(report(point("none"), oom))[1],
-                         ["full, on_demand: bits differ from none's at loss"])
+                         ["full, on_demand: bits differ from reference none at loss"])
 
     def test_a_report_without_points_proves_nothing(self):
         self.assertIn("the report has no points", verdicts.judge_bits(report())[1])
@@ -781,7 +781,7 @@ class RunTest(unittest.TestCase):
         wrong = dict(point("full")["parity"], loss_bits_equal=False, first_different_tensor="loss")
         result = self.ran(self.reporting(point("none"), point("full", parity=wrong),
                                          point("root", status="timeout", reason="after 120 s")))
-        self.assertEqual(result["problems"], ["full, on_demand: bits differ from none's at loss",
+        self.assertEqual(result["problems"], ["full, on_demand: bits differ from reference none at loss",
                                               "root, on_demand: timeout: after 120 s"])
 
     def test_planted_failures_do_not_affect_others_or_the_archive(self):

@@ -157,8 +157,8 @@ def _refuse_checkpointed_functions() -> None:
         def refusing(*arguments: Any, **keywords: Any) -> Any:
             if LIBRARY.rematch_is_in_scope():
                 if _thread.is_traced:
-                    raise Refused("torch.utils.checkpoint runs inside a layer of a step that is traced, where the plan is to "
-                                  "decide what is kept; turn it off (model.gradient_checkpointing_disable())")
+                    raise Refused("torch.utils.checkpoint runs inside a layer of a step that is traced, where the plan decides "
+                                  "what is kept; turn it off (model.gradient_checkpointing_disable())")
                 _warn_of_checkpoint()
             return begin(*arguments, **keywords)
         return refusing

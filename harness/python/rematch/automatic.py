@@ -104,7 +104,7 @@ def _with_unrepeatable_ops_kept(model: torch.nn.Module, step: Callable[[], torch
     """Recomputes every op once, and compares its results with the results in forward. Keeps the results of an op of
     another library if they differ, and traces the step again. Returns the trace."""
     for _ in range(MAX_KEPT_OPS):
-        with announced("comparing recomputed ops with those of forward"):
+        with announced("comparing the results of recomputed ops with their results in forward"):
             found = unrepeatable_ops(model, step, resolve(traced, "full"), blocks)
         kept = sorted({each["op"] for each in found if not each["op"].startswith("aten::")})
         for each in found:
@@ -146,8 +146,8 @@ def _plan_for_all(searches: list[functools.partial[dict[str, Any]]], fronts: lis
         if not _search_lower(searches, fronts, which, too_high, excess) and not _search_lower(
                 searches, fronts, which, [not is_high for is_high in too_high], excess):
             break
-    raise PlanError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest one found "
-                    f"needs {size_text(smallest or 0)}. Use a smaller batch, or shard the model")
+    raise PlanError(f"no plan for all steps fits into {size_text(limit)}, though each step's own plan does; the smallest plan "
+                    f"found needs {size_text(smallest or 0)}. Use a smaller batch, or shard the model")
 
 
 def _search_lower(searches: list[functools.partial[dict[str, Any]]], fronts: list[dict[str, Any]], which: str,

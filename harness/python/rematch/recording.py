@@ -165,7 +165,7 @@ def _missing_scopes(checkpoint: Checkpoint, notes: _Notes) -> list[str]:
     names = names_of_scopes()
     missing = [name for name in checkpoint.scope_names() if name not in names]
     if names and missing:
-        _warn(notes, f"no module has the scope {listed(missing)}, which the plan needs; the scopes are those of another plan. "
+        _warn(notes, f"no module has the scope {listed(missing)}, which the plan needs; the scopes belong to another plan. "
                      "Call rematch.remove_scopes(model), then rematch.scopes(model, checkpoint) with the checkpoint that is "
                      "recorded")
     return missing

@@ -165,7 +165,7 @@ const std::vector<Row> kLossRows = {
      [](Json& report) { full_of(report)["parity"]["gradient_bits_equal"] = false; },
      "3000 000 0000300",
      {{"T0", "the point's own parity says that its bits differ"},
-      {"compare", "the candidate records that its bits differ from none's"}}},
+      {"compare", "the candidate records that its bits differ from reference none"}}},
     {"no parity",
      [](Json& report) { full_of(report)["parity"] = nullptr; },
      "4444 000 0000000",

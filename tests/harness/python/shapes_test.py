@@ -164,7 +164,7 @@ class ShapesTest(unittest.TestCase):
     def test_auto_says_that_no_plan_serves_all_steps(self):
         model = made([PLAIN, {"order": [0, 2]}])
         with mock.patch("rematch.automatic._search_lower", return_value=False), contextlib.redirect_stderr(io.StringIO()), \
-                self.assertRaisesRegex(rematch.RematchError, "no plan for all steps fits into .*; the smallest one found needs"):
+                self.assertRaisesRegex(rematch.RematchError, "no plan for all steps fits into .*; the smallest plan found needs"):
             rematch.auto(model, steps_of(model), budget=30500, device="h100", optimizer="none")
 
     def test_auto(self):

@@ -44,7 +44,7 @@ def rates_of(device: str) -> DeviceRates:
     if found:
         return found[-1]
     if device == "cuda":
-        say(f"the rates of {names} are not known, so plans are compared at those of {CARDS[0].name}; name the closest of "
+        say(f"the rates of {names} are not known, so plans are compared at the rates of {CARDS[0].name}; name the closest of "
             f"{', '.join(rates.name for rates in CARDS)} with device=")
         return CARDS[0]
     raise ValueError(f"device is {device!r}; known are {', '.join(rates.name for rates in (CPU, *CARDS))}")

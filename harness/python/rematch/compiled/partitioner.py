@@ -114,7 +114,7 @@ def require_no_checkpoint(module: fx.GraphModule) -> None:
     for node in module.graph.nodes:
         mark = getattr(node.meta.get("recompute"), "name", "")
         if "ac_graph_id" in node.meta or mark in CHECKPOINT_MARKS:
-            raise Refused("torch.utils.checkpoint marks ops of this compiled graph, where the plan is to decide what is kept; turn "
+            raise Refused("torch.utils.checkpoint marks ops of this compiled graph, where the plan decides what is kept; turn "
                           "it off (model.gradient_checkpointing_disable())")
 
 
