@@ -1,13 +1,17 @@
 """The top README answers a visitor at once: the question, the table, the five lines of code, all in under 200 lines.
-The commands of every README are marked, whole, and name scripts that exist."""
+Every command of every README is typed, and must print what the README shows. readme_commands.json lists the commands that
+are not typed here, why not, and what runs them instead."""
 
+import itertools
 import json
+import os
 import pathlib
 import re
 import subprocess
 import unittest
 
 import readme_blocks
+import readme_shell
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -16,6 +20,7 @@ MAX_LINES = 199
 NOT_TYPED = json.loads((ROOT / "tests" / "scripts" / "readme_commands.json").read_text(encoding="utf-8"))
 # Blocks that show no output.
 PICTURES = {"policies/README.md": ["models -> harness/trace"]}
+OMITTED = "..."  # a line of a README that stands for any lines of the output
 
 
 def readmes():
@@ -107,6 +112,56 @@ class BlocksTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "line 1: not a whole command: for"):
             readme_blocks.commands("```sh\nfor i in 1; do\n```\n")
 
+
+def is_shown(shown, printed):
+    """Returns whether the README shows the output. A line `...` of the README stands for any lines."""
+    wanted, lines = shown.splitlines(), printed.splitlines()
+    pieces = [list(piece) for is_gap, piece in itertools.groupby(wanted, key=lambda line: line == OMITTED) if not is_gap]
+    at = 0
+    for piece in pieces:
+        starts = range(at, len(lines) - len(piece) + 1) if at or wanted[0] == OMITTED else [0]
+        start = next((start for start in starts if lines[start:start + len(piece)] == piece), None)
+        if start is None:
+            return False
+        at = start + len(piece)
+    return at == len(lines) or wanted[-1] == OMITTED
+
+
+class TypedTest(unittest.TestCase):
+    """Types the commands of each README in order, in a folder of its own."""
+
+    def type_commands_of(self, name):
+        if os.environ.get("REMATCH_PRESET") not in ("dev", "cuda"):
+            self.skipTest("only preset dev has all commands")
+        shell = readme_shell.Shell(ROOT)
+        self.addCleanup(shell.close)
+        for command in readme_blocks.commands(readmes()[name])[0]:
+            with self.subTest(line=f"{name}:{command.line}", command=command.text):
+                entry = reason_not_to_type(command)
+                if entry is not None:
+                    self.skipTest(f"{name}:{command.line}: {entry['why']}; see {entry['see']}: {command.text}")
+                if "cuda-dry" in command.text and not (ROOT / "build" / "dev" / "dry_cuda").is_dir():
+                    self.skipTest(f"{name}:{command.line}: scripts/setup dry has not run: {command.text}")
+                done = shell.type(command)
+                self.assertIn(done.returncode, command.exit_codes, done.stdout + done.stderr)
+                if command.shown is not None:
+                    self.assertTrue(is_shown(command.shown, done.stdout), f"printed:\n{done.stdout}\nshown:\n{command.shown}")
+
+    def test_lines_may_be_omitted_only_where_the_readme_says_so(self):
+        for shown, is_right in (("a\nb\nc\n", True), ("a\nb\n", False), ("b\nc\n", False), ("a\n...\nc\n", True), ("...\nc\n", True),
+                                ("a\n...\n", True), ("...\nc\n...\nb\n", False), ("a\nc\n", False), ("...\nb\n...\n", True)):
+            with self.subTest(shown=shown):
+                self.assertEqual(is_shown(shown, "a\nb\nc\n"), is_right)
+
+
+def _add_a_test_for_each_readme():
+    for name in readmes():
+        def test(self, name=name):
+            self.type_commands_of(name)
+        setattr(TypedTest, "test_" + re.sub(r"\W", "_", name), test)
+
+
+_add_a_test_for_each_readme()
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,7 @@
-"""Runs the programs of harness/python/README.md unchanged."""
+"""Runs the programs of harness/python/README.md unchanged, and types its commands for a Python without the library. What
+they print must be what the README shows, apart from figures that follow from measured times."""
 
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
@@ -9,13 +11,28 @@ import sys
 import tempfile
 import unittest
 
-README = pathlib.Path(__file__).resolve().parents[3] / "harness" / "python" / "README.md"
+import rematch
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+README = (ROOT / "harness" / "python" / "README.md").read_text(encoding="utf-8")
+BINARY = os.environ.get("REMATCH_BINARY", str(ROOT / "build" / "dev" / "harness" / "cli" / "lite" / "rematch"))
+sys.path[:0] = [str(ROOT / "tests" / "scripts")]
+
+import readme_blocks  # noqa: E402
+import readme_shell  # noqa: E402
 
 
 def programs():
-    """Returns the programs that are complete: they begin with their imports."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    return [block for block in blocks if block.startswith("import rematch")]
+    """Returns (program, output that the README shows or None) for each program that begins with its imports."""
+    found, blocks = [], readme_blocks.blocks(README)
+    for block, after in zip(blocks, blocks[1:]):
+        if block.language == "python" and block.body.startswith("import rematch"):
+            found.append((block.body, after.body if after.language == "" else None))
+    return found
+
+
+def without_figures(text):
+    return re.sub(r"\d+(\.\d+)?", "N", " ".join(text.split()))
 
 
 class ReadmeTest(unittest.TestCase):
@@ -23,6 +40,11 @@ class ReadmeTest(unittest.TestCase):
         for package in packages:
             if importlib.util.find_spec(package) is None:
                 self.skipTest(f"{package} is not installed")
+
+    def has_versions_of_the_readme(self, *packages):
+        """Other versions may run other ops."""
+        pins = dict(re.findall(r"^(\w+)==(\S+)$", (ROOT / "scripts" / "python.txt").read_text(encoding="utf-8"), re.MULTILINE))
+        return all(importlib.metadata.version(package).split("+")[0] == pins[package] for package in ("torch", *packages))
 
     def done_after(self, program):
         """Runs the program to its end. The program must have written the pages that it renders."""
@@ -37,12 +59,20 @@ class ReadmeTest(unittest.TestCase):
         return done
 
     def run_program(self, package):
+        """The row of the step with the plan depends on measured times. The row without a plan and every other count do
+        not."""
         self.need(package)
-        (program,) = [each for each in programs() if f"from {package} import" in each]
+        ((program, shown),) = [each for each in programs() if f"from {package} import" in each[0]]
         done = self.done_after(program)
-        self.assertRegex(done.stdout, r"\| without a plan \| \d+/0/\d+ \| .* \| reference \|")
-        self.assertRegex(done.stdout, r"\| with the plan \| \d+/[1-9]\d*/\d+ \| .* \| equal \|")
+        without = re.search(r"^\| without a plan \| (\d+)/0/(\d+) \| .* \| reference \|$", done.stdout, re.MULTILINE)
+        planned = re.search(r"^\| with the plan \| (\d+)/[1-9]\d*/(\d+) \| .* \| equal \|$", done.stdout, re.MULTILINE)
+        self.assertTrue(without and planned, done.stdout)
+        self.assertEqual(without.groups(), planned.groups())
         self.assertIn("ran it once: bits equal", done.stderr)
+        *before, last = shown.splitlines()
+        if self.has_versions_of_the_readme(package):
+            self.assertIn("\n".join([*before, ""]), done.stdout)
+        self.assertEqual(without_figures(planned[0]), without_figures(last))
         return done.stdout
 
     def test_a_llama_of_transformers(self):
@@ -50,18 +80,48 @@ class ReadmeTest(unittest.TestCase):
 
     def test_a_trainer_with_padded_batches_and_evaluation(self):
         self.need("transformers", "accelerate")
-        (program,) = [each for each in programs() if "transformers.Trainer" in each]
+        ((program, shown),) = [each for each in programs() if "transformers.Trainer" in each[0]]
         done = self.done_after(program)
         for step in (1, 2):
             self.assertIn(f"step {step} of 2: ran it once: bits equal", done.stderr)
         self.assertNotIn("left its plan", done.stderr)
         self.assertEqual(len(re.findall("'eval_loss'", done.stdout + done.stderr)), 2)
-        rows = re.findall(r"^\| (\d) \| \d+ \| (\d+) \| (\d+) \|", done.stdout, re.MULTILINE)
-        self.assertEqual({shape for shape, _, _ in rows}, {"0", "1"})
-        self.assertEqual({left for _, _, left in rows}, {"0"})
+        row = re.compile(r"^\| (\d) \| \d+ \| (\d+) \| (\d+) \|", re.MULTILINE)
+        self.assertEqual({left for _, _, left in row.findall(done.stdout)}, {"0"})
+        # The plan decides how many regions a shape has. The program decides how often each shape runs.
+        self.assertIn(shown[:shown.index("\n| 0 ")], done.stdout)
+        self.assertEqual({(shape, passes) for shape, passes, _ in row.findall(done.stdout)},
+                         {(shape, passes) for shape, passes, _ in row.findall(shown)})
 
     def test_a_wan_of_diffusers(self):
         self.run_program("diffusers")
+
+    def test_functions_that_the_readme_names_exist(self):
+        names = set(re.findall(r"\brematch\.([a-z_]\w*)\(", README))
+        self.assertGreaterEqual(names, {"apply", "auto", "compile", "opaque", "opaque_module", "keep_op"})
+        for name in names:
+            self.assertTrue(callable(getattr(rematch, name, None)), name)
+        for block in readme_blocks.blocks(README):
+            if block.language == "python":
+                compile(block.body, f"README.md:{block.line}", "exec")
+
+
+class WithoutTheLibraryTest(unittest.TestCase):
+    def test_the_commands_print_the_table_of_the_readme(self):
+        section = README[README.index("## Without the library"):]
+        (model,) = [block.body for block in readme_blocks.blocks(section) if block.language == "python"]
+        commands, _ = readme_blocks.commands(section)
+        self.assertEqual(len(commands), 4)
+        shell = readme_shell.Shell(ROOT, BINARY)
+        self.addCleanup(shell.close)
+        (shell.folder / "model.py").write_text(model, encoding="utf-8")
+        shell.add("python", sys.executable)
+        for command in commands:
+            with self.subTest(command=command.text):
+                done = shell.type(command)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(without_figures(done.stdout), without_figures(commands[-1].shown))
+        self.assertRegex(done.stdout, r"\nrecomputed ops  0 +([1-9]\d*) +\1\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""A folder in which a test types the commands of a README, as in the root of a clone."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+_SHORT_RUN = """#!/usr/bin/env bash
+# Two steps show every count, byte and bit. Nothing is timed, because the READMEs show no times that were measured.
+if [[ $1 == run && " $* " != *" --steps "* ]]; then set -- "$@" --steps 2; fi
+if [[ $1 == run && " $* " != *" --rounds "* ]]; then set -- "$@" --rounds 0; fi
+exec {rematch} "$@"
+"""
+
+
+class Shell:
+    """Everything of the clone is linked into the folder, so that commands write only to the folder."""
+
+    def __init__(self, root, rematch=None):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="rematch_readme_"))
+        for path in root.iterdir():
+            if path.name not in ("scripts", "results", ".git"):
+                (self.folder / path.name).symlink_to(path)
+        scripts = self.folder / "scripts"
+        scripts.mkdir()
+        for path in (root / "scripts").iterdir():
+            if path.name != "rematch":
+                (scripts / path.name).symlink_to(path)
+        (scripts / "rematch").write_text(_SHORT_RUN.format(rematch=rematch or root / "scripts" / "rematch"))
+        (scripts / "rematch").chmod(0o755)
+
+    def add(self, name, program):
+        """Adds a command that starts the program. A link would hide the folder of a virtual environment."""
+        path = self.folder / "scripts" / name
+        path.write_text(f'#!/usr/bin/env bash\nexec {program} "$@"\n')
+        path.chmod(0o755)
+
+    def close(self):
+        shutil.rmtree(self.folder)
+
+    def type(self, command):
+        """Returns the finished process. `rematch` alone is the same program as `scripts/rematch`."""
+        environment = {**os.environ, "PATH": f"{self.folder / 'scripts'}:{os.environ['PATH']}"}
+        if command.columns:
+            environment["COLUMNS"] = str(command.columns)
+        return subprocess.run(["bash", "-o", "pipefail", "-c", command.text], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace")
