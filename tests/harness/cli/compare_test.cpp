@@ -69,7 +69,7 @@ class Reports {
 
 // The candidate lacks wan_small's only shape and has another seed of llama_small instead. The sweep
 // has 11 shapes of llama_small with 4 policies each, and 4 points of wan_small.
-TEST_CASE("two sweeps are compared point by point, and points in only one are named") {
+TEST_CASE("two sweeps are compared point by point, and points in only one sweep are named") {
   const ScratchFolder scratch;
   Report base = representative_sweep();
   Report candidate = base;

@@ -100,7 +100,7 @@ std::int64_t recomputed_in_step(const Json& point) {
 }
 
 // A tiny model's two blocks gather in forward, and again in backward.
-TEST_CASE("predict, run and search agree on the plan of none under fsdp") {
+TEST_CASE("predict, run and search use the same plan for policy none under fsdp") {
   const ScratchFolder scratch;
   const std::string front_file = scratch.file("front.json");
   const std::string arguments = kTinyLlama + "--parallel fsdp=2 ";
@@ -134,7 +134,7 @@ TEST_CASE("predict, run and search agree on the plan of none under fsdp") {
         4);  // one all-gather for each of two blocks in each of two steps
 }
 
-TEST_CASE("a pretended rank executes and holds the same as the real ranks") {
+TEST_CASE("a simulated rank executes the same ops and holds the same bytes as the real ranks") {
   const std::string arguments = kSplitLlama + "--parallel tp=2,fsdp=2 --policy full ";
   const Json real = report_of(arguments);
   const Json alone = report_of(arguments + "--pretend-rank 3");
@@ -156,7 +156,7 @@ TEST_CASE("predict names the layout of the ranks") {
 
 // The front of --world comes from a trace of one rank. It equals the front of the layout for which
 // --world stands.
-TEST_CASE("a search over --world assumes fsdp, and its predicted fit is right") {
+TEST_CASE("a search over --world assumes fsdp, and the search predicts correctly which plans fit") {
   const ScratchFolder scratch;
   const std::string search = "search " + kSplitLlama + "--device h100 --json ";
   const auto front_of = [&](const std::string& flags) {
@@ -198,7 +198,7 @@ TEST_CASE("a search over --world assumes fsdp, and its predicted fit is right") 
 
 // Measures between two real ranks. One call per size is enough, because the test only checks that
 // the result can be read.
-TEST_CASE("measured links between ranks are used by predict and search and named") {
+TEST_CASE("predict and search use measured links between ranks and name them") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("two.links.json");
   const Outcome outcome = rematch("profile --links --parallel tp=2 --steps 1 -o " + file);

@@ -31,7 +31,8 @@ TEST_CASE("describe names the checkpointed layers and what they keep") {
   CHECK_THAT(outcome.out, Catch::Contains("nth_first(2)") && Catch::Contains("keeps 1"));
 }
 
-TEST_CASE("describe prints a stored plan and its policy alike, with the policy's note") {
+TEST_CASE(
+    "describe prints the same text for a stored plan and for its policy, with the policy's note") {
   const ScratchFolder scratch;
   const std::string trace = scratch.file("trace.json");
   const std::string plan = scratch.file("plan.json");
@@ -192,7 +193,7 @@ TEST_CASE("a plan from a file that duplicates a policy or another file is listed
   CHECK(names("--policy 'nth_last(1)' --plan " + full) == "nth_last(1) full ");
 }
 
-TEST_CASE("a refused mode is a row, and the other modes are predicted") {
+TEST_CASE("a refused mode gets a row with the reason, and the other modes are predicted") {
   const std::string predict = "predict --model wan_small --policy ";
   const Outcome table = rematch(predict + "none,fastvideo:ops,titan:SelectiveAC,full");
   CHECK(table.code == 5);
@@ -212,7 +213,7 @@ TEST_CASE("a refused mode is a row, and the other modes are predicted") {
 }
 
 // FastVideo recomputes whole regions. Under on_demand the same plan peaks 4 GiB lower.
-TEST_CASE("predict gives a mode of another system that system's schedule") {
+TEST_CASE("predict uses the schedule of the system that a mode belongs to") {
   const std::string predict =
       "predict --model wan_1_3b --video 77x720x1280 --dtype bf16 --device l40s --reserve 0B "
       "--policy 'full,fastvideo:attn_only'";
@@ -230,7 +231,9 @@ TEST_CASE("predict gives a mode of another system that system's schedule") {
              Catch::Contains("(on_demand: this engine only)"));
 }
 
-TEST_CASE("a point of a front is predicted with its search settings, unless flags override them") {
+TEST_CASE(
+    "a point of a front is predicted with the settings of its search, unless flags override the "
+    "settings") {
   const ScratchFolder folder;
   const std::string front = folder.file("front.json");
   REQUIRE(rematch("search --model llama_small --device h100 --world 8 --ops fused "
@@ -259,7 +262,7 @@ TEST_CASE("a point of a front is predicted with its search settings, unless flag
   check_usage_error("predict --plan " + front + "#0 --world 4", "with different dimensions");
 }
 
-TEST_CASE("ranks of --world are traced as a layout of fsdp") {
+TEST_CASE("a trace for --world has the ranks of an fsdp layout") {
   const std::string predict = "predict --model llama_small --policy none,full --json ";
   const Json alone = Json::parse(rematch(predict).out);
   for (const std::string flags : {"", "--optimizer sgd ", "--round-512 "}) {

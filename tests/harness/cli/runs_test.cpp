@@ -95,7 +95,7 @@ TEST_CASE("a run replaces no report of another model") {
       "is of model llama_small, and this command writes one of wan_small");
 }
 
-TEST_CASE("a refused mode is a point of the report, and the run goes on") {
+TEST_CASE("a refused mode becomes a point of the report, and the run continues") {
   const ScratchFolder scratch;
   const std::string file = scratch.file("report.json");
   const Outcome outcome = rematch(
@@ -175,7 +175,7 @@ TEST_CASE("a run of a plan file equals the run of its policy") {
 
 // The math kernel rounds differently than flash attention, so their bits differ. With either
 // kernel, the bits under a policy equal the bits without it.
-TEST_CASE("another attention kernel gives another point, with the same executed ops and bytes") {
+TEST_CASE("a second attention kernel gives a second point, with the same executed ops and bytes") {
   const std::string run = "run " + kTinyLlama + "--policy attn_only --steps 1 --rounds 0 --json";
   const Json flash = Json::parse(rematch(run).out)["points"][1];
   const Json math = Json::parse(rematch(run + " --attention math").out)["points"][1];
@@ -451,7 +451,8 @@ TEST_CASE("an interrupted run states exactly which points it keeps") {
 
 // The second of two shares ends. The first share is told to stop after its first point has ended.
 TEST_CASE(
-    "the report of an interrupted share has its finished points, and merges with the others") {
+    "the report of an interrupted share has the finished points, and merges with the reports of "
+    "other shares") {
   const ScratchFolder scratch;
   const std::string said = scratch.file("said");
   const auto quoted = [&](const std::string& share, const char* steps) {

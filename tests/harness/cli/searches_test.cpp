@@ -273,7 +273,7 @@ TEST_CASE("--measure rejects unsupported requests in one line") {
                     "make the profile again");
 }
 
-TEST_CASE("the largest batch within a budget is the last one whose lowest peak fits") {
+TEST_CASE("the largest batch within a budget is the last batch whose lowest peak fits") {
   const std::string search =
       "search " + kSearchedLlama +
       "--device h100 --schedule whole_region --maximize tokens_per_second --json --batch ";

@@ -161,7 +161,7 @@ TEST_CASE("ranks started by torchrun or srun measure the same as ranks started b
   }
 }
 
-TEST_CASE("a killed rank ends a started job in seconds, and the error names it") {
+TEST_CASE("a killed rank ends a started job in seconds, and the error names the rank") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
@@ -183,7 +183,9 @@ TEST_CASE("a killed rank ends a started job in seconds, and the error names it")
              Catch::StartsWith("rank 1 ended first, signal 9"));
 }
 
-TEST_CASE("the error names a killed command of a started job, and no later point waits for it") {
+TEST_CASE(
+    "the error names a killed command of a started job, and no later point waits for that "
+    "command") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
@@ -208,7 +210,7 @@ TEST_CASE("the error names a killed command of a started job, and no later point
   }
 }
 
-TEST_CASE("a hanging rank ends a run at --timeout, and the error names it") {
+TEST_CASE("a hanging rank ends a run at --timeout, and the error names the rank") {
   const ScratchFolder scratch;
   const std::string mark = new_mark();
   auto command = std::async(std::launch::async, [&] {
@@ -266,7 +268,7 @@ TEST_CASE("every rank refuses a command of another program, with both hashes") {
 }
 
 TEST_CASE(
-    "the other commands report it and end, if the command of rank 0 and its store are killed") {
+    "if the command of rank 0 and its store are killed, the other commands report that and end") {
   const std::string mark = new_mark();
   steady_clock::time_point killed_at;
   const std::vector<Outcome> outcomes =
@@ -338,7 +340,7 @@ TEST_CASE("every rank refuses a job whose size differs from the layout and names
   CHECK_THAT(half.err, Catch::Contains("RANK is set but MASTER_ADDR is not"));
 }
 
-TEST_CASE("the other commands end with the same code, if rank 0 refuses") {
+TEST_CASE("if rank 0 refuses, the other commands end with the same exit code") {
   const std::vector<Outcome> outcomes =
       start_twice("run " + kTwoRanks + "--policy keep_everything --steps 1 --rounds 0",
                   Starter::kTorchrun, new_mark());

@@ -215,7 +215,7 @@ TEST_CASE("two traces of one step are equal, or the first difference of each par
   check_usage_error("trace --check " + stored.file, "--check");
 }
 
-TEST_CASE("a plan for a user's own model says that it needs the trace") {
+TEST_CASE("the error for a plan of a user's own model says that the command needs the trace") {
   const StoredTrace stored;
   check_usage_error("export " + stored.plan_file("full"), "toy_llama, a model of your own");
 }

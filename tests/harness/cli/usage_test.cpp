@@ -65,7 +65,7 @@ TEST_CASE("help gives the range and the default of a flag") {
 
 // One pair of brackets holds range and default. A default in the description takes precedence over
 // the variable's value. The heading states the defaults of dimensions.
-TEST_CASE("every flag with a value states its default once, or that it has none") {
+TEST_CASE("every flag with a value states its default once, or states that there is no default") {
   for (const char* command :
        {"describe", "trace", "plan", "predict", "profile", "search", "run", "sweep plan",
         "sweep run", "sweep merge", "sweep emit", "compare", "gate", "merge", "render"}) {
@@ -91,7 +91,7 @@ TEST_CASE("a command without a subcommand is a usage error that shows the help")
   CHECK_THAT(outcome.err, Catch::Contains("describe"));
 }
 
-TEST_CASE("the error for an unknown subcommand or flag suggests the nearest one") {
+TEST_CASE("the error for an unknown subcommand or flag suggests the nearest known name") {
   check_usage_error("descrbe wan_small full", "did you mean 'describe'");
   check_usage_error("plan --polcy full", "did you mean '--policy'");
   check_usage_error("list extra", "'extra' is one argument too many");

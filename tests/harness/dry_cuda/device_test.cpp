@@ -58,7 +58,8 @@ TEST_CASE("the device is the requested card, and says that no kernel runs") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("a launch is recorded by name, and refused if the runtime would refuse it") {
+TEST_CASE(
+    "a launch is recorded by name, and is refused if the runtime would refuse such a launch") {
   register_kernel();
   dry_cuda_reset();
   REQUIRE(launch({7, 2, 1}, {128, 1, 1}, 1000) == cudaSuccess);
@@ -115,7 +116,9 @@ TEST_CASE("memory is allocated in steps of 2 MiB, up to the device's size") {
   CHECK(cudaFree(rest) == cudaSuccess);
 }
 
-TEST_CASE("small copies keep their bytes, large ones give zeros, and none leaves its allocation") {
+TEST_CASE(
+    "small copies keep their bytes, large copies give zeros, and no copy goes beyond its "
+    "allocation") {
   constexpr std::size_t kLarge = 2 * kMib;
   std::vector<char> host(kLarge, 'a');
   void* device = nullptr;

@@ -11,7 +11,7 @@ namespace {
 // A chunk holds at most 2^27 logits, and at least 8192 classes. With 128256 classes, 65536 tokens
 // take 16 chunks of 8192 classes, 8192 tokens take 8 chunks of 16384, and 1024 tokens take one
 // chunk.
-TEST_CASE("on a GPU the fused loss uses chunks that fill it, with one kernel each") {
+TEST_CASE("on a GPU the fused loss uses chunks that fill the GPU, with one kernel per chunk") {
   constexpr std::int64_t kClasses = 128256;
   const auto options = at::TensorOptions().device(at::Device(at::kCUDA, 0)).dtype(at::kBFloat16);
   const at::Tensor weight = at::empty({kClasses, 64}, options);

@@ -138,7 +138,7 @@ TEST_CASE("recompute issues the predicted collectives of a sequence-parallel blo
 }
 
 TEST_CASE(
-    "a collective is also waited for in a second backward, and in one of a part of the graph") {
+    "a second backward, and a backward through a part of the graph, also wait for a collective") {
   const SlowGroup group(kGroup);
   for (const NamedNetwork& network : collective_networks(kGroup)) {
     CAPTURE(network.name);

@@ -98,7 +98,7 @@ int growth(const std::atomic<int>& count, const Run& run) {
   return count - before;
 }
 
-TEST_CASE("the previous engine runs backward before, under and after recordings") {
+TEST_CASE("the previous engine runs backward before, during and after recordings") {
   REQUIRE(installed_first);
   const std::atomic<int>& executed = other_engine().num_executed;
   CHECK(growth(executed, [] { run_plain(network()); }) == 1);

@@ -97,7 +97,8 @@ std::int64_t dead_bytes(const Plan& plan) {
 
 // The peak is the recompute of one block. Under on_demand, attn_only peaks lower than full:
 // attention's results are kept, so the ops before attention wait for their own demand.
-TEST_CASE("full peaks no higher than attn_only, and attn_only lower than none, except on demand") {
+TEST_CASE(
+    "full peaks no higher than attn_only, and attn_only peaks lower than none, except on demand") {
   const EightLayers f;
   const std::int64_t none = f.run("none").peak_bytes;
   const ModelStep full = f.run("full", Schedule::kWholeRegion);
@@ -128,7 +129,7 @@ TEST_CASE("keeping all costly ops holds less than policy none, except for dead s
   }
 }
 
-TEST_CASE("more layers between two checkpointed ones hold more bytes") {
+TEST_CASE("more layers between two checkpointed layers hold more bytes") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     for (const std::string rule : {"nth_first", "nth_last"}) {
@@ -203,7 +204,9 @@ TEST_CASE("checkpointing the last block saves nothing at the peak") {
   CHECK(none.peak_bytes - last.peak_bytes < block_bytes / 10);
 }
 
-TEST_CASE("a prefix never peaks higher than every N-th with equally many blocks") {
+TEST_CASE(
+    "a prefix of checkpointed blocks never peaks higher than every N-th block checkpointed, at "
+    "equal counts") {
   const EightLayers f;
   for (const Schedule schedule : {Schedule::kWholeRegion, Schedule::kOnDemand}) {
     CHECK(f.run("first_n(4)", schedule).peak_bytes <= f.run("nth_last(2)", schedule).peak_bytes);

@@ -281,7 +281,7 @@ std::vector<Plan> plans_for(const Trace& trace) {
 
 // Values that only the other shape keeps are dropped once the ops distinguish the shapes. Bytes
 // therefore equal the bytes of a plan with one shape.
-TEST_CASE("bytes and counts equal those of the shape that runs") {
+TEST_CASE("bytes and counts equal the prediction for the shape that runs") {
   prepare_process();
   const std::vector<NamedNetwork> networks = {unpadded(), padded()};
   const std::vector<Trace> traces = {trace_of(networks[0]), trace_of(networks[1])};

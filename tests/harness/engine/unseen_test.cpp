@@ -68,7 +68,7 @@ TEST_CASE("a write through a raw pointer is detected by content") {
   check_refused(given, "through .data or a raw pointer", OutsideCheck::kHashes);
 }
 
-TEST_CASE("hashes refuse nothing that did not change") {
+TEST_CASE("hashes do not refuse a tensor that did not change") {
   for (const NamedNetwork& network : hazard_networks()) {
     const Outcome plain = run_plain(network);
     const Plan plan = plan_of_blocks(trace_of(network), [](int, int) { return false; });
@@ -137,7 +137,7 @@ TEST_CASE("a write that an op's schema does not mark is detected by content") {
   is_counting = false;
 }
 
-TEST_CASE("a trace finds an op that writes where its schema does not mark it") {
+TEST_CASE("a trace finds an op that writes to a tensor that its schema does not mark as written") {
   const at::Tensor calls = at::zeros({1});
   const Case given = counting("rematch_outside_test::counts_its_calls", calls);
   const Checkpoint checkpoint = strict(given.plan(), Schedule::kOnDemand, OutsideCheck::kHashes);
@@ -164,13 +164,13 @@ Case drawing(const char* name) {
   }};
 }
 
-TEST_CASE("an op of another library that draws must have the tag for it") {
+TEST_CASE("an op of another library that draws random numbers must have the tag for such ops") {
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws")) == "");
   CHECK(difference_on_demand(drawing("rematch_outside_test::draws_untold")) != "");
 }
 
 // The trace of another process found these effects.
-TEST_CASE("an op with hidden draws is kept if the plan names it") {
+TEST_CASE("an op with hidden draws is kept if the plan names the op") {
   const Case given = drawing("rematch_outside_test::draws_planned");
   Plan plan = given.plan();
   CHECK(first_difference(given.run_plain(), given.run_engine(strict(plan, Schedule::kOnDemand))) !=

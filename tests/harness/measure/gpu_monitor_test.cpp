@@ -138,7 +138,9 @@ TEST_CASE("a driver that does not start or lacks the device gives no monitor") {
   CHECK(driver.open_sessions == 0);
 }
 
-TEST_CASE("the driver's version is the kernel module's, or NVML's if a container hides it") {
+TEST_CASE(
+    "the driver's version is read from the kernel module, or from NVML if a container hides the "
+    "module") {
   const testing::ScratchFolder scratch;
   std::ofstream(scratch.file("version")) << "NVRM version: NVIDIA UNIX x86_64 Kernel Module  "
                                             "580.65.06  Sun Jul 27 07:01:03 UTC 2025\n";
@@ -155,7 +157,9 @@ TEST_CASE("a missing library gives no monitor") {
   CHECK_FALSE(load_nvml("librematch-no-such-library.so").has_value());
 }
 
-TEST_CASE("the environment records the driver's answers, and nothing for refused queries") {
+TEST_CASE(
+    "the environment records the driver's answers, and leaves the fields of refused queries "
+    "empty") {
   driver = {};
   Environment environment;
   environment.cpu_model = "Made-up CPU";
@@ -191,7 +195,7 @@ TEST_CASE("the driver reports persistence mode as on or off, or refuses") {
   CHECK(persistence_mode() == std::nullopt);
 }
 
-TEST_CASE("all processes on the GPU except the own context are others") {
+TEST_CASE("every process on the GPU except this one counts as another process") {
   driver = {};
   driver.num_processes = 3;
   const auto monitor = open_monitor();
@@ -247,7 +251,7 @@ TEST_CASE("measuring on a shared GPU gives a warning") {
       Catch::Contains("2 other processes compute") && Catch::Contains("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("throttle reasons have names, idling is none, and an unknown bit is kept") {
+TEST_CASE("throttle reasons have names, idling is no throttle reason, and an unknown bit is kept") {
   CHECK(throttle_reason_names(0x1).empty());
   CHECK(throttle_reason_names(0x1 | 0x4 | 0x40) ==
         std::vector<std::string>{"sw_power_cap", "hw_thermal_slowdown"});

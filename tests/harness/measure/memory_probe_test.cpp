@@ -81,7 +81,8 @@ TEST_CASE("every byte of a step is accounted for") {
   CHECK(record.peak_by_phase.count("optimizer") == 1);
 }
 
-TEST_CASE("a gradient counts as a parameter's as soon as autograd stores it") {
+TEST_CASE(
+    "a gradient counts as a parameter's gradient as soon as autograd stores it in the parameter") {
   const MemoryRecord record = run_step(at::kCPU);
   const MemoryTimeline& line = record.timeline.value();
   CHECK(line.phase.back() == Phase::kOptimizer);
@@ -91,7 +92,7 @@ TEST_CASE("a gradient counts as a parameter's as soon as autograd stores it") {
   CHECK(line.bytes.at(Holder::kSavedActivations).back() == 4);
 }
 
-TEST_CASE("saved activations in forward are those that outlive it; the rest are temporaries") {
+TEST_CASE("activations that outlive forward are saved activations; the others are temporaries") {
   const MemoryTimeline line = run_step(at::kCPU).timeline.value();
   // The ops are mm, sin, mm, sin, sum. After the last sin, its output is alive until the loss is
   // made.
@@ -123,7 +124,8 @@ struct CountedHook final : torch::autograd::PostAccumulateGradHook {
   int* num_calls;
 };
 
-TEST_CASE("a program's own gradient hook is called after the probe's, and outlives it") {
+TEST_CASE(
+    "a program's own gradient hook is called after the probe's hook, and outlives the probe") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   int num_calls = 0;
@@ -159,7 +161,7 @@ TEST_CASE("a hook that the program sets during a probe stays") {
   CHECK(num_calls == 1);
 }
 
-TEST_CASE("a second forward of a step starts with the bytes that the first one left") {
+TEST_CASE("a second forward of a step starts with the bytes that the first forward left") {
   install_counting_allocators();
   const TwoBlocks model(at::kCPU);
   MemoryProbe probe(at::kCPU, model.weights);

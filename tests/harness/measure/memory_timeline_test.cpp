@@ -68,7 +68,7 @@ TEST_CASE("each part of the step has its own peak") {
   CHECK(parts.count("recompute") == 0);
 }
 
-TEST_CASE("each phase's peak names its holders, and they sum to it") {
+TEST_CASE("each phase's peak names its holders, whose bytes sum to the peak") {
   const MemoryRecord record = summarize(two_blocks());
   REQUIRE(record.holders_by_phase.size() ==
           3);  // parts forward, loss and backward; no single block
@@ -85,7 +85,7 @@ TEST_CASE("each phase's peak names its holders, and they sum to it") {
   CHECK((record.holders_by_phase.at("backward") == record.holders_at_peak));
 }
 
-TEST_CASE("frozen parameters are a separate holder if there are any") {
+TEST_CASE("frozen parameters are a separate holder if the model has any") {
   CHECK_FALSE(summarize(two_blocks()).holders_at_peak.contains(Holder::kFrozenParameters));
   StepSamples samples = two_blocks();
   for (BoundarySample& sample : samples.boundaries) {

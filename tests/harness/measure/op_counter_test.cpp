@@ -54,7 +54,7 @@ TEST_CASE("overloads are distinguished by name") {
   CHECK(count(record, Phase::kForward, "aten::sum.dim_IntList") == 1);
 }
 
-TEST_CASE("ops during the guard's lifetime count as the optimizer's") {
+TEST_CASE("ops during the guard's lifetime count as ops of the optimizer") {
   OpCounter counter;
   const at::Tensor x = at::ones({2});
   {

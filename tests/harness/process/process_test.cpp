@@ -52,7 +52,8 @@ TEST_CASE("the signal that ended a child is reported") {
   CHECK(result.code == SIGSEGV);
 }
 
-TEST_CASE("a child killed despite free memory is distinguished from one that ran out of it") {
+TEST_CASE(
+    "a child killed despite free memory is distinguished from a child that ran out of memory") {
   const ChildResult killed = run_shell("kill -KILL $$");
   CHECK(killed.end == ChildEnd::kSignalled);
   CHECK(killed.code == SIGKILL);
@@ -94,7 +95,7 @@ TEST_CASE("a signal to this process ends the child and is recorded, not obeyed")
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
-TEST_CASE("a guard inside another one keeps a signal that came before it") {
+TEST_CASE("an inner guard keeps a signal that came before the inner guard") {
   const InterruptGuard outer;
   raise(SIGINT);
   {
@@ -105,7 +106,9 @@ TEST_CASE("a guard inside another one keeps a signal that came before it") {
   CHECK(InterruptGuard::signal() == SIGINT);
 }
 
-TEST_CASE("memory was short if the system killed a process for it, or the child held half of it") {
+TEST_CASE(
+    "memory was short if the system killed a process to free memory, or if the child held half of "
+    "all memory") {
   const auto machine = [](std::int64_t total, std::int64_t oom_kills) {
     MachineMemory memory;
     memory.total = Bytes{total};

@@ -180,7 +180,7 @@ TEST_CASE("a lost kernel makes the pass invalid, whatever its class") {
   CHECK_FALSE(attribute(complete.activity, calls).invalid);
 }
 
-TEST_CASE("a runtime launch and the driver launch inside it count as one") {
+TEST_CASE("a runtime launch and the driver launch inside it count as one launch") {
   Device device = device_of_a_step();
   LaunchCall& outer = device.activity.launches.back();
   outer.end += nanoseconds(20);

@@ -301,7 +301,7 @@ TEST_CASE("kernels, copies, sets and links are read; launch records are not") {
 }
 
 // LibTorch for CUDA 13 launches through __cudaLaunchKernel, and cuBLAS launches through the driver.
-TEST_CASE("every call that gives the device work is traced, and no other") {
+TEST_CASE("every call that gives the device work is traced, and no other call is") {
   fake = {};
   const CuptiFunctions functions = table();
   const CuptiSession session(functions);
@@ -429,7 +429,7 @@ TEST_CASE("a kernel without a name is counted") {
   CHECK(session.finish().kernels.at(0).symbol.empty());
 }
 
-TEST_CASE("dropped records are counted, and earlier ones are forgotten at a discard") {
+TEST_CASE("dropped records are counted, and a discard forgets earlier records") {
   fake = {};
   const CuptiFunctions functions = table();
   CuptiSession session(functions);
@@ -443,7 +443,7 @@ TEST_CASE("dropped records are counted, and earlier ones are forgotten at a disc
   CHECK(activity.dropped == 12);
 }
 
-TEST_CASE("ids of op calls nest and are our own") {
+TEST_CASE("ids of op calls nest, and their kind differs from Kineto's kinds") {
   CHECK(kOpCallId == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);  // Kineto uses the kinds CUSTOM0 and
                                                                 // CUSTOM1
   fake = {};
@@ -458,7 +458,7 @@ TEST_CASE("ids of op calls nest and are our own") {
   CHECK_THROWS_AS(session.end(), CuptiError);
 }
 
-TEST_CASE("only one session exists at a time, and another may follow") {
+TEST_CASE("only one session exists at a time, and a second session may follow") {
   fake = {};
   const CuptiFunctions functions = table();
   {

@@ -31,7 +31,9 @@ TEST_CASE("a rank ended by a signal is blamed even if the launcher saw another e
   CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, signal 9");
 }
 
-TEST_CASE("a rank that failed itself is blamed, not those that lost it and ended sooner") {
+TEST_CASE(
+    "a rank that failed itself is blamed, not the ranks that lost contact with it and ended "
+    "sooner") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(10), 1);
   ranks[0].note.lost_others = true;
@@ -41,7 +43,7 @@ TEST_CASE("a rank that failed itself is blamed, not those that lost it and ended
   CHECK(blame_of_failure(ranks)->message == "rank 2 ended first, exit code 4: no such file");
 }
 
-TEST_CASE("the first of several ranks that failed themselves is blamed") {
+TEST_CASE("if several ranks failed themselves, the first of them is blamed") {
   std::vector<RankState> ranks = running_ranks(3);
   end_with_code(ranks[0], milliseconds(20), 1);
   ranks[0].note.failed_at = milliseconds(9);
@@ -49,7 +51,7 @@ TEST_CASE("the first of several ranks that failed themselves is blamed") {
   CHECK(blame_of_failure(ranks)->rank == 0);
 }
 
-TEST_CASE("a failed rank that ends slowly is blamed, not those that ended before") {
+TEST_CASE("a failed rank that ends slowly is blamed, not the ranks that ended before it") {
   std::vector<RankState> ranks = running_ranks(2);
   end_with_code(ranks[0], milliseconds(10), 1);
   ranks[0].note.lost_others = true;
@@ -78,7 +80,7 @@ TEST_CASE("ranks that end well are not blamed") {
   CHECK_FALSE(blame_of_delay(running_ranks(4)));
 }
 
-TEST_CASE("a rank that never joined is behind all others") {
+TEST_CASE("a rank that never joined is behind all other ranks") {
   std::vector<RankState> ranks = running_ranks(3);
   ranks[1].note = {};
   CHECK_THAT(blame_of_delay(ranks)->message,

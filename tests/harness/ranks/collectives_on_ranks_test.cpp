@@ -140,12 +140,12 @@ TEST_CASE("rank: two groups of one name", "[.rank]") {
   CHECK(all_reduce(mine).equal(at::full({4}, 10.0)));
 }
 
-TEST_CASE("groups with one name but other ranks are separate") {
+TEST_CASE("two groups with the same name but different ranks are separate") {
   CHECK(failure_of_ranks(4, "rank: two groups of one name") == "");
 }
 
 // A group that contains only rank 2 of 4.
-TEST_CASE("a pretended rank has outputs of the real shapes, filled from its own input") {
+TEST_CASE("a simulated rank has outputs of the real shapes, filled from its own input") {
   const PretendedRanks ranks(2, {{kGroup, {0, 1, 2, 3}}});
   const at::Tensor mine = numbers_of(2, 4);
   CHECK(all_reduce(mine).equal(mine));

@@ -26,7 +26,7 @@ at::Tensor run(const char* collective, const std::vector<c10::IValue>& arguments
   return stack.front().toTensor();
 }
 
-TEST_CASE("one pretended rank of eight allocates as much device memory as a real rank",
+TEST_CASE("one simulated rank of eight allocates as much device memory as a real rank",
           "[device]") {
   setenv("DRY_CUDA_CARD", "h100", 1);
   const PretendedRanks ranks(3, {{"tp", {0, 1, 2, 3, 4, 5, 6, 7}}});

@@ -54,7 +54,7 @@ TEST_CASE("rank: killed in step 3", "[.rank]") {
   });
 }
 
-TEST_CASE("the killed one of four ranks is named, and the others end") {
+TEST_CASE("if one of four ranks is killed, the error names it, and the other ranks end") {
   const auto start = std::chrono::steady_clock::now();
   const LaunchResult result = launch_test_case(4, "rank: killed in step 3");
   CHECK(result.end == End::kFailed);
@@ -76,7 +76,7 @@ TEST_CASE("rank: throws in step 2", "[.rank]") {
   });
 }
 
-TEST_CASE("a rank that fails itself is named even if others fail because of it") {
+TEST_CASE("a rank that fails itself is named even if other ranks fail because of it") {
   const LaunchResult result = launch_test_case(3, "rank: throws in step 2");
   CHECK(result.end == End::kFailed);
   CHECK_THAT(result.message, StartsWith("rank 1 failed first"));
@@ -130,7 +130,7 @@ TEST_CASE("rank: hangs in step 3", "[.rank]") {
   });
 }
 
-TEST_CASE("a hanging rank ends the job at its limit, and the error names it") {
+TEST_CASE("a hanging rank ends the job at the time limit, and the error names the rank") {
   const LaunchResult result = run_until_told(
       3, "rank: hangs in step 3",
       "rank 1 is behind: it has begun step 3 and issued 5 collectives, rank 0 has begun "
@@ -165,7 +165,7 @@ TEST_CASE("ranks that ignore SIGTERM are killed") {
   CHECK(result.ranks[1].code == SIGKILL);
 }
 
-TEST_CASE("the error for a missing program names it") {
+TEST_CASE("the error for a missing program names the program") {
   Launcher launcher(2);
   const LaunchResult result =
       launcher.run([](int) { return std::vector<std::string>{"/no/such/program"}; }, kLongForRanks);
@@ -249,7 +249,8 @@ TEST_CASE("rank: rank 1 is killed", "[.rank]") {
   });
 }
 
-TEST_CASE("launchers of one rank each form one job, and all know who ended first") {
+TEST_CASE(
+    "launchers of one rank each form one job, and all launchers know which rank ended first") {
   for (const LaunchResult& result : launch_apart("rank: all is well")) {
     CHECK(result.message == "");
     CHECK(result.end == End::kWell);

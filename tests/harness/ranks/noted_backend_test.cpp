@@ -103,7 +103,7 @@ class LackingBackend : public c10d::Backend {
   LackingBackend() : c10d::Backend(/*rank=*/0, /*size=*/2) {}
 };
 
-TEST_CASE("a collective that throws is recorded, and so is the next one") {
+TEST_CASE("a collective that throws is recorded, and so is the next collective") {
   const NotesOnBoard notes;
   NotedBackend<LackingBackend> backend(notes.of_rank);
   CHECK_THROWS(backend.barrier(c10d::BarrierOptions()));

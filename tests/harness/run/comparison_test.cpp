@@ -63,7 +63,7 @@ TEST_CASE("a different generator state is a difference even if all else is equal
   CHECK(parity.loss_bits_equal == true);
 }
 
-TEST_CASE("gradient hashes are kept for two steps if no reference in the report has them") {
+TEST_CASE("gradient hashes are kept for two steps if no reference in the report has hashes") {
   const PointRecord none = point("none", {"1", "2", "3"});
   const auto kept = [&](PointRecord record) {
     record.parity = compare_steps(record, none);
@@ -119,7 +119,7 @@ TEST_CASE("times by class are medians over the rounds") {
   CHECK(time.classes[kForward].size() == 1);
 }
 
-TEST_CASE("the ratio is paired by round: a slow round slows both") {
+TEST_CASE("the ratio pairs the times of one round, because a slow round slows both arms") {
   const TimeRecord slow = summarize_rounds({round({20, 20}), round({200, 200}), round({22, 22})});
   const TimeRecord fast = summarize_rounds({round({10, 10}), round({100, 100}), round({11, 11})});
   const StepRatioRecord ratio = ratio_to("none", slow, fast, 0.01);

@@ -29,7 +29,9 @@ TEST_CASE("points are measured with and without a plan in succession", "[device]
   }
 }
 
-TEST_CASE("values that the dry device cannot know are absent, and its name says so", "[device]") {
+TEST_CASE(
+    "values that the dry device cannot know are absent, and the device's name says that it is dry",
+    "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const PointRecord record = run(point_of("llama_small", kSmallLlama, "full"));
@@ -107,7 +109,7 @@ TEST_CASE("every policy of the catalogue launches the predicted kernels, by clas
 }
 
 // The model shares key heads, so LibTorch's own attention would run as matmuls.
-TEST_CASE("times name the attention kernel that ran: the requested one, or LibTorch's choice",
+TEST_CASE("times name the attention kernel that ran: the requested kernel, or LibTorch's choice",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "none");
@@ -197,7 +199,7 @@ TEST_CASE("times are taken without deterministic mode unless requested, and reco
   CHECK(at::globalContext().deterministicAlgorithms());
 }
 
-TEST_CASE("timed steps report the allocator's peaks, which equal those of the memory pass",
+TEST_CASE("timed steps report the allocator's peaks, which equal the peaks of the memory pass",
           "[device]") {
   REMATCH_NEEDS_CUDA();
   Point point = point_of("llama_small", kSmallLlama, "full");

@@ -46,7 +46,7 @@ TEST_CASE("any lost kernel record makes the counts invalid", "[device]") {
   }
 }
 
-TEST_CASE("a buffer that CUPTI withholds is counted like any other", "[device]") {
+TEST_CASE("a buffer that CUPTI withholds is counted like any other buffer", "[device]") {
   REMATCH_NEEDS_CUDA();
   if (!on_dry_device()) return;
   const PointRecord complete = counted("full");

@@ -31,7 +31,7 @@ PointRecord run_with_snapshot(const Point& point, const std::string& file) {
 
 // After a step, the allocator holds the bytes that the memory pass counts between steps, minus the
 // batch. The batch is two tensors of 64-bit token ids.
-TEST_CASE("a snapshot is plain Python data, and its bytes are the counted ones", "[device]") {
+TEST_CASE("a snapshot is plain Python data, and its bytes equal the counted bytes", "[device]") {
   REMATCH_NEEDS_CUDA();
   const ScratchFolder scratch;
   const PointRecord record =

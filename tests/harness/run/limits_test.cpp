@@ -20,7 +20,7 @@ Environment h100() {
 
 // 132 x 4096 x 1.98 GHz = 1070 TFLOP/s, above the data sheet's 989 TFLOP/s, which holds at a lower
 // clock.
-TEST_CASE("a GPU's rate limit is that of its units at its highest clock") {
+TEST_CASE("a GPU's rate limit is the rate of its units at its highest clock") {
   CHECK(most_flops_per_second(h100(), "cuda", "bfloat16", 1).value() ==
         Catch::Detail::Approx(1.0705e15).epsilon(1e-3));
   CHECK(most_flops_per_second(h100(), "cuda", "float32", 1).value() <
@@ -121,7 +121,7 @@ TEST_CASE("the allocator is set through LibTorch's own variable") {
   unsetenv("PYTORCH_ALLOC_CONF");
 }
 
-TEST_CASE("a CUDA device is named with or without an index, and the default is the first one") {
+TEST_CASE("a CUDA device is named with or without an index, and the default is the first device") {
   CHECK(device_named("cuda") == c10::Device(c10::kCUDA, 0));
   CHECK(device_named("cuda:3") == c10::Device(c10::kCUDA, 3));
   CHECK(device_named("cuda-dry") == c10::Device(c10::kCUDA, 0));

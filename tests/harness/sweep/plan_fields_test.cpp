@@ -5,7 +5,7 @@
 namespace rematch {
 namespace {
 
-TEST_CASE("the schema of sweep plans has exactly their fields") {
+TEST_CASE("the schema of sweep plans has exactly the fields of the C++ structs") {
   testing::check_fields(ComparisonPlan{}, testing::SchemaPlace("sweep_plan"), "plan",
                         {"schema", "id"});
 }

@@ -53,7 +53,7 @@ TEST_CASE("AdamW's step follows its formula") {
   }
 }
 
-TEST_CASE("a parameter without a gradient stays, and does not block the others") {
+TEST_CASE("a parameter without a gradient is not updated, and does not block other parameters") {
   const at::Tensor idle = leaf(at::ones({2}));
   const at::Tensor busy = leaf(at::ones({2}));
   const auto optimizer = make_optimizer(OptimizerKind::kAdamW, {idle, busy});

@@ -134,7 +134,7 @@ TEST_CASE("a device lists the backends for a dtype, and names parse to backends"
   CHECK_FALSE(attention_backend_from_string("xformers").has_value());
 }
 
-TEST_CASE("outputs and gradients are bitwise equal to those of LibTorch's flash op") {
+TEST_CASE("outputs and gradients are bitwise equal to the results of LibTorch's flash op") {
   for (const Case& shape : cases()) {
     CAPTURE(shape.heads, shape.kv_heads, shape.tokens, shape.head_dim, shape.dtype);
     const Tensors inputs = leaves(shape);

@@ -20,7 +20,7 @@ const std::map<std::string, std::int64_t> kReducedDeepseek = {
 
 }  // namespace
 
-TEST_CASE("DeepSeek's loss and gradients equal those of plain code in double") {
+TEST_CASE("DeepSeek's loss and gradients equal the results of plain code in double") {
   check_against_plain_language(spec_of("deepseek_small", kReducedDeepseek));
   std::map<std::string, std::int64_t> as_wide = kReducedDeepseek;
   as_wide["value_dim"] = 18;  // as wide as the query heads, so values need no padding

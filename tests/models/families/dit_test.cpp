@@ -154,7 +154,7 @@ class WanReference {
 
 }  // namespace
 
-TEST_CASE("the DiT's loss and gradients equal those of plain code in double") {
+TEST_CASE("the DiT's loss and gradients equal the results of plain code in double") {
   const ModelSpec spec = spec_of("wan_small", {{"layers", 2},
                                                {"dim", 64},
                                                {"heads", 4},

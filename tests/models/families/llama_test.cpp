@@ -18,7 +18,7 @@ ModelSpec reduced(const Dimensions& more) {
 
 }  // namespace
 
-TEST_CASE("Llama's loss and gradients equal those of plain code in double") {
+TEST_CASE("Llama's loss and gradients equal the results of plain code in double") {
   check_against_plain_language(reduced({}));
   check_against_plain_language(reduced({{"tied", 1}}));
 }

@@ -148,7 +148,7 @@ class LtxReference {
 
 }  // namespace
 
-TEST_CASE("LTX's loss and gradients equal those of plain code in double") {
+TEST_CASE("LTX's loss and gradients equal the results of plain code in double") {
   const ModelSpec spec = spec_of("ltx_small", kReducedLtx);
   const auto model = make_model(spec, at::kCPU);
   const Batch batch = make_data(spec, "", 1, at::kCPU)->batch(0);
@@ -156,7 +156,7 @@ TEST_CASE("LTX's loss and gradients equal those of plain code in double") {
   check_against_reference(*model, batch, reference.loss(batch), reference.parameters());
 }
 
-TEST_CASE("an LTX block runs two attention ops, and the one over text has a mask") {
+TEST_CASE("an LTX block runs two attention ops, and the attention op over text has a mask") {
   const ModelSpec spec = spec_of("ltx_small", kReducedLtx);
   const auto model = make_model(spec, at::kCPU);
   OpStream stream;

@@ -38,7 +38,7 @@ std::vector<std::string> ops_of(const Mixture& mixture, const at::Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("the MoE's loss and gradients equal those of plain code in double") {
+TEST_CASE("the MoE's loss and gradients equal the results of plain code in double") {
   check_against_plain_language(spec_of("moe_small", kReducedMoe));
   std::map<std::string, std::int64_t> top_1 = kReducedMoe;
   top_1["top_k"] = 1;

@@ -9,7 +9,7 @@
 using namespace rematch;
 
 // Expects the first outputs of SplitMix64 for seed 0, and FNV's published test vectors.
-TEST_CASE("the hashes equal the published ones") {
+TEST_CASE("the hashes equal the published hashes") {
   CHECK(splitmix64(0) == 0xE220A8397B1DCDAFULL);
   CHECK(splitmix64(0x9E3779B97F4A7C15ULL) == 0x6E789E6AA1B965F4ULL);
   CHECK(fnv1a64("") == 0xCBF29CE484222325ULL);
@@ -43,7 +43,7 @@ TEST_CASE("parameters are bitwise equal to the formula in another language") {
   CHECK(parameters.list()[1].tensor.is_same(norm));
 }
 
-TEST_CASE("bfloat16 parameters are the rounded float32 ones") {
+TEST_CASE("bfloat16 parameters equal the float32 parameters after rounding") {
   Parameters wide(at::kFloat, at::kCPU);
   Parameters narrow(at::kBFloat16, at::kCPU);
   const at::Tensor expected = wide.add("w", {100}, uniform_by_fan_in(7)).value().to(at::kBFloat16);
@@ -67,7 +67,7 @@ TEST_CASE("parameters on meta have a shape but no data") {
   CHECK(weight.requires_grad());
 }
 
-TEST_CASE("the error for a tensor that cannot be filled names it") {
+TEST_CASE("the error for a tensor that cannot be filled names the tensor") {
   CHECK_THROWS_WITH(
       fill_by_hash(at::empty({2}, at::TensorOptions().dtype(at::kLong)), "w", near_one()),
       Catch::Contains("unsupported dtype Long for w"));

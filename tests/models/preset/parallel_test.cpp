@@ -39,7 +39,7 @@ std::string refusal(std::string_view preset, std::string_view layout, Dimensions
 
 }  // namespace
 
-TEST_CASE("a layout is printed in one order, whatever order it was given in") {
+TEST_CASE("a layout is always printed in the same order, whatever order the user wrote") {
   CHECK(parsed("tp=2,sp,fsdp=4") == Dimensions{{"tp", 2}, {"sp", 1}, {"fsdp", 4}});
   CHECK(layout_text(parsed("fsdp=4,sp,tp=2")) == "tp=2,sp,fsdp=4");
   CHECK(layout_text(parsed("balanced_routing,ep=4,ulysses=2")) ==

@@ -43,12 +43,12 @@ TEST_CASE("every preset makes a valid spec with each dimension of its family") {
   }
 }
 
-TEST_CASE("the error for an unknown model suggests the nearest one") {
+TEST_CASE("the error for an unknown model suggests the nearest model") {
   CHECK(reject("wan_smal", {}) == "unknown model 'wan_smal'; did you mean 'wan_small'?");
   CHECK(reject("", {}).starts_with("unknown model ''"));
 }
 
-TEST_CASE("the error for an unknown dimension suggests the nearest one") {
+TEST_CASE("the error for an unknown dimension suggests the nearest dimension") {
   CHECK(reject("wan_small", {{"kv_heads", 2}})
             .starts_with("model 'wan_small' has no dimension 'kv_heads'"));
   CHECK(reject("llama_small", {{"layer", 2}}) ==

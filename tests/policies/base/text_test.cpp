@@ -88,7 +88,7 @@ TEST_CASE("edit distance counts typing mistakes") {
   CHECK(edit_distance("ab", "ba") == edit_distance("ba", "ab"));
 }
 
-TEST_CASE("the nearest known name is found if there is one") {
+TEST_CASE("the nearest known name is found if a name is near enough") {
   CHECK(nearest_name("nth_frist", kPolicies) == "nth_first");
   CHECK(nearest_name("ful", kPolicies) == "full");
   CHECK(nearest_name("FULL", kPolicies) == "full");

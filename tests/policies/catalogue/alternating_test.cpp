@@ -224,7 +224,7 @@ TEST_CASE("an exclusion matches any part of the module path and only mm") {
   CHECK(decisions(biased.types.at(0), "aten::addmm") == "SSSSSSS");
 }
 
-TEST_CASE("an unknown key or model is refused, and the error suggests a known one") {
+TEST_CASE("an unknown key or model is refused, and the error suggests a known name") {
   CHECK_THAT(rejection_of("sac_modalities(aten.mmm)"), Catch::Contains("did you mean 'aten.mm'"));
   CHECK_THAT(rejection_of("sac_modalities()"), Catch::Contains("needs at least one key"));
   CHECK_THAT(rejection_of("sac_titan_2025(lama3)"), Catch::Contains("did you mean 'llama3'"));

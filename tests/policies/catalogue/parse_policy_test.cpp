@@ -159,7 +159,7 @@ TEST_CASE("the error for bad arguments says what to write") {
         "a layer index of only_list is a whole number from 0 to 1000000, not ''");
 }
 
-TEST_CASE("the error for an unknown or malformed name suggests the nearest one") {
+TEST_CASE("the error for an unknown or malformed name suggests the nearest known name") {
   CHECK_THAT(message_of("nth_lst(2)"),
              Catch::Contains("unknown policy 'nth_lst'") && Catch::Contains("nth_last"));
   CHECK_THAT(message_of("ful"), Catch::Contains("full"));

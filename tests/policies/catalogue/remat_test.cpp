@@ -55,7 +55,9 @@ constexpr std::int64_t kOne = 8 * 8 * 4;  // bytes of each tensor of gate_part_a
 
 // The gate runs again, so the first matmul's input is not kept. The result of relu is kept, because
 // backward reads it. The part's result is kept, because the add reads it again.
-TEST_CASE("a saved region does not run again, and its results that others read are kept") {
+TEST_CASE(
+    "a saved region does not run again, and those of its results that ops outside it read are "
+    "kept") {
   const Trace trace = gate_part_add();
   const Plan plan = plan_of("remat(save=[part])", trace);
   CHECK(executed_again(trace, plan, Schedule::kWholeRegion) ==
@@ -170,7 +172,7 @@ TEST_CASE("a part of a saved region cannot be recomputed") {
         plan_sha256(plan_of("remat(save=[ffn])", trace)));
 }
 
-TEST_CASE("a missing region is a warning, and an error if all of them are missing") {
+TEST_CASE("a missing region gives a warning, or an error if all regions are missing") {
   const Trace trace = toy_llama();
   const Policy policy = policy_of("remat(save=[attention,moe])");
   CHECK(plan_warnings(policy, std::get<Plan>(resolve(policy, trace)), trace) ==

@@ -163,7 +163,7 @@ TEST_CASE("a kept result that is written later is recomputed, with a reason") {
   CHECK(find(type, "aten::mm", 2).treatment == Treatment::kSave);
 }
 
-TEST_CASE("alternation counts matches in each region and keeps every second one") {
+TEST_CASE("alternation counts matches in each region and keeps every second match") {
   Policy odd = policy("full");
   odd.name = "odd";
   odd.no_effect_is_intended = false;

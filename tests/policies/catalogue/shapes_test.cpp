@@ -117,7 +117,7 @@ TEST_CASE("regions inside a region of another shape are merged into that region"
 }
 
 // Only sizes differ, and ops do not show them.
-TEST_CASE("shapes that run the same ops get the plan of the larger one") {
+TEST_CASE("shapes that run the same ops get the plan of the larger shape") {
   const std::vector<Trace> traces = {toy_llama({.tokens = 8}), toy_llama({.tokens = 32}),
                                      toy_biased()};
   const std::vector<Plan> plans = {of("none", traces[0]), of("full", traces[1]),
@@ -158,7 +158,7 @@ TEST_CASE("a region is split where a region of another shape ends after the same
 }
 
 // The second shape leaves out layer 1, so the engine cannot know in layer 0 which shape runs.
-TEST_CASE("shapes share the treatments of the larger shape until one of them skips a layer") {
+TEST_CASE("shapes share the treatments of the larger shape until one shape skips a layer") {
   const auto layers = [](const std::vector<int>& indices) {
     TraceBuilder build("layers");
     ValueId x = build.outside({4, 4}, "float32", true);

@@ -207,7 +207,9 @@ TEST_CASE("a plan that equals full or none is refused or warned about") {
 
 // The setting 2 selects layers 1 and 3 in one system, but layers 0 and 2 in another. Only the
 // selection of 1 and 3 includes the last layer.
-TEST_CASE("the phase of every N-th layer is described, with the price of the last layer") {
+TEST_CASE(
+    "a mode with every N-th layer starts at its system's layer, and a checkpointed last layer "
+    "gives a warning") {
   const Trace toy = toy_llama();
   const auto layers = [&toy](const char* policy) {
     std::vector<int> list;

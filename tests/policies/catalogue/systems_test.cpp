@@ -231,7 +231,7 @@ TEST_CASE("systems and values have other names too") {
              Catch::Contains("ffn stands for experts too"));
 }
 
-TEST_CASE("a refused mode says what is known about it") {
+TEST_CASE("the error for a refused mode says what is known about the mode") {
   CHECK(is_refused_mode("titan:SelectiveAC"));
   CHECK_FALSE(is_refused_mode("titan:full"));
   CHECK_FALSE(is_refused_mode("titan:fulll"));

@@ -129,7 +129,7 @@ TEST_CASE("a trap that cannot apply to the model gives no warning") {
   CHECK(warnings_of("veomni(recompute_last_n_layers=1)", toy_llama()).size() == 1);
 }
 
-TEST_CASE("one region over the model warns that its peak equals that of none") {
+TEST_CASE("a policy with one region over the model warns that its peak is as high as under none") {
   CHECK_THAT(warnings_of("root", toy_llama()).at(0),
              Catch::Contains("its peak is as high as under none"));
 }

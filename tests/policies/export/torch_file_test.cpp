@@ -128,7 +128,7 @@ Trace two_draws() {
   return builder.finish();
 }
 
-TEST_CASE("a kept draw before a recomputed draw is refused, but not one after it") {
+TEST_CASE("a kept draw before a recomputed draw is refused, but a kept draw after it is not") {
   const Trace trace = two_draws();
   Plan plan = plan_of("full", trace);
   REQUIRE(plan.types.size() == 1);

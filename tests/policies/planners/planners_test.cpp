@@ -97,7 +97,9 @@ TEST_CASE("baselines are named planners and policies, and other names are refuse
   CHECK(planner_baselines(trace, profile).size() >= 3);
 }
 
-TEST_CASE("sac_ilp checkpoints nothing at its own peak, and blocks below it") {
+TEST_CASE(
+    "sac_ilp checkpoints nothing if the budget is the whole peak, and blocks if the budget is "
+    "lower") {
   const Trace trace = small_llama();
   const Profile profile = testing::made_up_profile(trace, 1);
   CHECK(std::get<Plan>(plan_by_sac(trace, profile, 1)).regions.empty());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kTooMany = (std::int64_t{1} << 53) + 1;
 
-TEST_CASE("a recorded trace is valid, and so is an empty one") {
+TEST_CASE("a recorded trace is valid, and so is an empty trace") {
   CHECK(trace_problem(testing::toy_llama()) == std::nullopt);
   CHECK(trace_problem(Trace{}) == std::nullopt);
 }

@@ -21,7 +21,7 @@ using testing::scaled;
 using testing::slower_report;
 using testing::timed_point;
 
-TEST_CASE("points in only one report and failed points are listed, never compared") {
+TEST_CASE("points that only one report has, and failed points, are listed but never compared") {
   const CompareRecord record = compare(base_report(), slower_report());
   REQUIRE(record.rows.size() == 3);
   REQUIRE(record.missing.size() == 1);

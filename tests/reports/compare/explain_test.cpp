@@ -42,7 +42,7 @@ TEST_CASE("a difference is split into its parts, with their shares") {
 }
 
 // The peak grows by 100 MiB: gradients by 147, parameters by 3, and activations shrink by 50.
-TEST_CASE("parts are sorted by absolute size, and small ones are not named") {
+TEST_CASE("parts are sorted by absolute size, and small parts are not named") {
   const auto mib = [](std::int64_t count) { return Bytes{count * kMiB.count}; };
   PointRecord base = sample_point("full");
   PointRecord candidate = base;
@@ -93,7 +93,8 @@ TEST_CASE("a time difference is explained by kernel class, if kernels were timed
                                "fill kernels in recompute, -20 % matmul kernels in forward"));
 }
 
-TEST_CASE("overlapping, unreliable or equal kernel times give no explanation by a remainder") {
+TEST_CASE(
+    "if kernel times overlap, are unreliable or are equal, no remainder explains a difference") {
   auto [base, candidate] = points_with_kernels();
   candidate.time->phases["backward"] += std::chrono::microseconds(1000);
   const auto by = [&] { return compare(base, candidate).rows[0].explanations.at(0); };

@@ -175,7 +175,9 @@ TEST_CASE("a falling loss is recognized even in curves of few steps") {
   }
 }
 
-TEST_CASE("T1 fails an equal candidate in at most 0.5 % with three reference runs, 0.3 with four") {
+TEST_CASE(
+    "T1 fails at most 0.5 % of equal candidates with three reference runs, and 0.3 % with four "
+    "runs") {
   for (const NamedNoise& noise : {kNoises[0], kNoises[1]}) {
     CAPTURE(noise.name);
     CHECK(at_most(simulate_envelope(noise.draw, 3, 0).failed) <= 0.005);

@@ -82,7 +82,9 @@ TEST_CASE("zero executions of an unknown op do not prove its absence") {
 }
 
 // Each forward of 10 steps has 16 all-reduces and each recompute has 8.
-TEST_CASE("collectives are expected by kind, and the peak is the worst rank's, with its number") {
+TEST_CASE(
+    "collectives are expected by kind, and the checked peak is the peak of the worst rank, which "
+    "is named") {
   PointRecord on_ranks = testing::sample_on_ranks("full", 8);
   on_ranks.steps.pop_back();  // the last step's loss is not a number
   on_ranks.counts->by_op[0]["_c10d_functional::all_reduce"] = 160;
@@ -160,7 +162,7 @@ TEST_CASE("arms are paired within a report, never across reports") {
 
 // Two workers wrote into one folder, or two reports were merged. Different starts of the command
 // timed the arms, so no common cause slowed both.
-TEST_CASE("arms are not paired if different or unknown starts of the command timed them") {
+TEST_CASE("arms are not paired if different or unknown starts of the command timed the arms") {
   const auto verdict = [](const std::string& none_start, const std::string& full_start,
                           std::size_t num_sources) {
     Report report = report_of({timed("none", {10000, 20000, 10000, 20000, 10000}),

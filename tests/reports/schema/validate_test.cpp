@@ -42,7 +42,7 @@ TEST_CASE("schemas of reports and points are built in, and are JSON") {
   CHECK_FALSE(schema_text("nonsense"));
 }
 
-TEST_CASE("each committed schema equals the built-in one") {
+TEST_CASE("each committed schema equals the built-in schema") {
   for (const std::string_view kind : schema_kinds()) {
     CAPTURE(kind);
     const std::string path =
@@ -88,7 +88,7 @@ TEST_CASE("the error for a value that no schema allows is one line with its path
   }
 }
 
-TEST_CASE("the error for a missing required key names it") {
+TEST_CASE("the error for a missing required key names the key") {
   for (const char* pointer :
        {"", "/environment", "/points/0", "/points/0/identity", "/points/0/memory", "/points/0/time",
         "/points/0/parity", "/points/0/steps/0", "/points/0/effect", "/points/1/failure"}) {

@@ -36,7 +36,7 @@ bool holds(const Estimate& estimate, double truth) {
 
 }  // namespace
 
-TEST_CASE("order statistics of small lists equal those found by hand") {
+TEST_CASE("order statistics of small lists equal the values computed by hand") {
   CHECK(median({3, 1, 2}) == 2);
   CHECK(median({4, 1, 2, 3}) == 2.5);
   CHECK(median({7}) == 7);

@@ -45,7 +45,7 @@ TEST_CASE("tails agree with the closed forms for one and two degrees, near 0 and
 
 // The means are 3 and 1. The squared errors are 1/3 (variance 1, three values) and 1 (variance 2,
 // two values).
-TEST_CASE("Welch's difference equals the one found by hand") {
+TEST_CASE("Welch's difference equals the difference computed by hand") {
   const MeanDifference difference = welch_difference({2, 3, 4}, {0, 2});
   CHECK(difference.difference == Approx(2));
   CHECK(difference.error == Approx(std::sqrt(4.0 / 3)));
@@ -54,7 +54,8 @@ TEST_CASE("Welch's difference equals the one found by hand") {
   CHECK_THROWS_AS(welch_difference({1}, {1, 2}), std::invalid_argument);
 }
 
-TEST_CASE("differences inside the margin are no evidence, and exact ones outside are proof") {
+TEST_CASE(
+    "differences inside the margin are no evidence, and exact differences outside it are proof") {
   CHECK(probability_within({0.5, 0.1, 4}, 0.5) == 1);
   CHECK(probability_within({0.5, 0.0, 4}, 0.4) == 0);
   CHECK(probability_within({0.5, 0.0, 4}, 0.6) == 1);

@@ -99,7 +99,7 @@ TEST_CASE(
   check_usage_error(search + " --baselines 'full,fulll'", "did you mean");
 }
 
-TEST_CASE("more ranks hold less each, and the front states their number") {
+TEST_CASE("with more ranks each rank holds less, and the front states the number of ranks") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 6, .tokens = 64}), "trace.json");
   const auto lowest = [&](const std::string& flags) {
@@ -146,7 +146,8 @@ TEST_CASE("the error for a plan of another model names the difference") {
                     "the plan says layers " + std::to_string(trace.dimensions["layers"]));
 }
 
-TEST_CASE("the error for a file of another kind names it, and an empty baseline list is refused") {
+TEST_CASE(
+    "the error for a file of another kind names the file, and an empty baseline list is refused") {
   const ScratchFolder scratch;
   const std::string file = stored(scratch, toy_llama({.layers = 2}), "trace.json");
   const std::string other = scratch.file("other.json");
@@ -239,7 +240,7 @@ TEST_CASE("a device's memory is taken from doctor's output if it is given") {
 }
 
 // Two ranks each hold half of the parameters and half of their optimizer state.
-TEST_CASE("a search that finds no fitting plan says so in one line and exits with code 3") {
+TEST_CASE("a search that finds no fitting plan prints one line about it and exits with code 3") {
   const ScratchFolder scratch;
   const std::string search =
       "search --device h100 --trace " + stored(scratch, toy_llama(), "trace.json");
@@ -335,7 +336,7 @@ TEST_CASE("a search for a trainer ends with the lines of its configuration") {
 }
 
 // Random models and budgets, with the fast search that finds fewer plans.
-TEST_CASE("no row of a search beats its headline") {
+TEST_CASE("no row of a search is better than the point in its headline") {
   const ScratchFolder scratch;
   int num_leads = 0;
   for (int seed = 0; seed < 50; ++seed) {
@@ -398,7 +399,7 @@ TEST_CASE("a roofline is compared only with times of the same device") {
 
 // An L40S has 44.39 GiB. Minus 0.5 GiB for driver and context, divided by 1.2, this gives 36.6 GiB
 // for tensors.
-TEST_CASE("a search leaves a card's reserve free, and states it") {
+TEST_CASE("a search leaves a card's reserve free, and states the reserve") {
   const ScratchFolder scratch;
   const std::string search =
       "search --device l40s --trace " + stored(scratch, toy_llama(), "trace.json");

@@ -264,7 +264,8 @@ TEST_CASE("every verb refuses a plan that is missing, changed or of another vers
   }
 }
 
-TEST_CASE("a job script has the options that Slurm needs, and refuses what would pend forever") {
+TEST_CASE(
+    "a job script has the options that Slurm needs, and a job that would pend forever is refused") {
   const FinishedSweep sweep;
   // The cluster allows arrays of up to 8 tasks, and has partitions of an hour and of two days.
   const std::string bin = sweep.scratch.file("bin");

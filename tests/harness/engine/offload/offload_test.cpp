@@ -101,7 +101,7 @@ TEST_CASE("an offloaded result leaves the device until backward") {
   }
 }
 
-TEST_CASE("a dropped step frees its host memory for the next one") {
+TEST_CASE("a dropped step frees its host memory for the next step") {
   prepare_process();
   const NamedNetwork named = three_layers();
   const Checkpoint checkpoint =

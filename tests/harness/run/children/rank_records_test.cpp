@@ -71,7 +71,7 @@ std::vector<PointRecord> with_losses(const std::map<std::string, std::int64_t>& 
   return ranks;
 }
 
-TEST_CASE("the loss of ranks with separate batches is their mean") {
+TEST_CASE("if ranks have separate batches, the loss is the mean of their losses") {
   const PointRecord merged =
       merge_ranks(with_losses({{"fsdp", 2}, {"tp", 2}}, {2.0F, 2.0F, 2.5F, 2.5F}));
   const StepRecord& step = merged.steps.at(0);
@@ -88,7 +88,7 @@ TEST_CASE("the loss of ranks that share one batch is rank 0's, bit for bit") {
   CHECK_FALSE(merged.steps.at(0).gradient_hashes.contains("rank0/loss"));
 }
 
-TEST_CASE("the mean loss is not finite if one rank's is not") {
+TEST_CASE("the mean loss is not finite if one rank's loss is not finite") {
   const float infinite = std::numeric_limits<float>::infinity();
   const PointRecord merged = merge_ranks(with_losses({{"ep", 2}}, {2.0F, infinite}));
   CHECK_FALSE(merged.steps.at(0).loss);
@@ -103,7 +103,9 @@ TEST_CASE("ranks that executed different ops make the point invalid") {
   CHECK(merged.reason == "rank 1 executed different ops: 5 aten::mm in forward, rank 0 6");
 }
 
-TEST_CASE("the reason comes from the rank that ran out of memory, not from those that lost it") {
+TEST_CASE(
+    "the reason comes from the rank that ran out of memory, not from the ranks that lost contact "
+    "with it") {
   PointRecord lost = of_rank(0, 100);
   lost.status = PointStatus::kCrash;
   lost.reason = "rank 1 is gone";

@@ -25,7 +25,7 @@ TEST_CASE("a variant with a predicted peak above the limit is too large, with bo
   CHECK(why_too_large(Variant(), kMachine).empty());
 }
 
-TEST_CASE("no point fits if the smallest one does not fit") {
+TEST_CASE("no point fits if the smallest point does not fit") {
   CHECK(why_none_fits({variant("none", 90), variant("full", 20)}, kMachine).empty());
   CHECK_THAT(
       why_none_fits({variant("none", 90), variant("full", 30), variant("save_mm", 40)}, kMachine),

@@ -33,7 +33,7 @@ PointRecord counted(std::map<std::string, std::int64_t> recompute) {
   return point;
 }
 
-TEST_CASE("counts of all steps equal the predicted ones exactly, or the point is invalid") {
+TEST_CASE("counts of all steps equal the predicted counts exactly, or the point is invalid") {
   PointRecord equal = counted({{"aten::mm", 6}});
   check_counts(variant_of_three(), kNumSteps, equal);
   CHECK(equal.status == PointStatus::kOk);
@@ -69,7 +69,9 @@ TEST_CASE("an op under an alias is the predicted op") {
   CHECK(fewer.effect->detail == "aten::view in recompute: executed 9, predicted 10");
 }
 
-TEST_CASE("a point keeps its status, and without counts there is no claim about counts") {
+TEST_CASE(
+    "a check keeps the status of a point that ended early, and says nothing about counts that were "
+    "not recorded") {
   PointRecord ended = counted({{"aten::mm", 5}});
   ended.status = PointStatus::kOom;
   ended.reason = "out of memory";
@@ -110,7 +112,7 @@ TEST_CASE("a point gets the counts of all its steps and the dead saves of all re
 }
 
 // A step of 3e9 flops takes half a second.
-TEST_CASE("a step time implies a rate, and without a time there is none") {
+TEST_CASE("a point with a step time has a rate, and a point without a step time has no rate") {
   Variant variant;
   variant.step_flops = 3'000'000'000;
   PointRecord point;

@@ -15,7 +15,8 @@ using Catch::Contains;
 using std::chrono::nanoseconds;
 using testing::made_up_links;
 
-TEST_CASE("times are interpolated between measured sizes and grow beyond them") {
+TEST_CASE(
+    "times are interpolated between measured sizes and grow beyond the largest measured size") {
   const LinkCurve curve = {{Bytes{100}, nanoseconds(50)}, {Bytes{300}, nanoseconds(90)}};
   CHECK(time_at(curve, Bytes{0}) == nanoseconds(50));
   CHECK(time_at(curve, Bytes{100}) == nanoseconds(50));

@@ -35,7 +35,9 @@ TEST_CASE("projecting a profile to its own number of layers changes nothing") {
   CHECK(same == measured);
 }
 
-TEST_CASE("each added layer takes the time of a middle one; the first and last keep theirs") {
+TEST_CASE(
+    "each added layer takes the time of a middle layer; the first and last layers keep their "
+    "times") {
   const Trace few = testing::toy_llama({.layers = 3});
   const Trace many = testing::toy_llama({.layers = 9});
   const Profile measured = testing::made_up_profile(few, kSeed);
@@ -83,7 +85,9 @@ TEST_CASE("counted kernels are projected with their layers") {
         std::vector<std::int32_t>(many.ops.size(), 2));
 }
 
-TEST_CASE("time between ops scales with their number, and the optimizer with its parameters") {
+TEST_CASE(
+    "the time between ops scales with the number of ops, and the optimizer's time with the number "
+    "of parameters") {
   Trace few = testing::toy_llama({.layers = 2});
   Trace many = testing::toy_llama({.layers = 6});
   few.parameters = {{100, "float32", 2}};
@@ -98,7 +102,7 @@ TEST_CASE("time between ops scales with their number, and the optimizer with its
 }
 
 // The layers alternate between three kinds, so two measured layers do not cover all kinds.
-TEST_CASE("the error for a layer without a measured counterpart names it") {
+TEST_CASE("the error for a layer without a measured counterpart names the layer") {
   const Trace few = testing::toy_three_kinds({.layers = 2});
   const Trace many = testing::toy_three_kinds({.layers = 6});
   const Profile measured = testing::made_up_profile(few, kSeed);

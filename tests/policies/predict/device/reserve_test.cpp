@@ -21,7 +21,7 @@ TEST_CASE("the reserve of a card covers context, communicators and fragmentation
   CHECK(usual_reserve(&sheet, Bytes{kGiB.count}, 8).fragmentation == Bytes{});
 }
 
-TEST_CASE("a requested reserve replaces the usual one") {
+TEST_CASE("a requested reserve replaces the usual reserve") {
   MemoryReserve reserve = usual_reserve(nullptr, kGiB, 1);
   reserve.asked = Bytes{5};
   CHECK(reserve.total() == Bytes{5});

@@ -78,7 +78,7 @@ Trace communicating() {
   return trace;
 }
 
-TEST_CASE("a collective takes the time to send its bytes, and its wait takes none") {
+TEST_CASE("a collective takes the time to send its bytes, and its wait takes no time") {
   const Trace trace = communicating();
   const Profile profile = roofline_profile(trace, slow_device());
   const std::size_t gather = find_op(trace, "_c10d_functional::all_gather_into_tensor");
@@ -105,7 +105,9 @@ TEST_CASE("the number of ranks comes from the group's dimension or from shapes")
 
 // Each of backward's own collectives has 256 bytes here, regardless of the bytes of forward's
 // collectives.
-TEST_CASE("a collective in backward costs its own bytes, and other ops twice those of forward") {
+TEST_CASE(
+    "a collective in backward costs its own bytes, and other ops cost twice their bytes in "
+    "forward") {
   Trace trace = communicating();
   std::int64_t on_link = 0;
   for (BackwardEvent& event : trace.backward) {
@@ -174,7 +176,7 @@ TEST_CASE("data sheets are found by name, and unknown names get a suggestion") {
              Catch::Contains("did you mean") && Catch::Contains("h100, h200, l40s, a100"));
 }
 
-TEST_CASE("a roofline's error is the measured time over its own") {
+TEST_CASE("a roofline's error is the measured time divided by the roofline's time") {
   const Trace trace = testing::toy_llama({.layers = 2});
   const Profile roofline = roofline_profile(trace, slow_device());
   Profile measured = roofline;

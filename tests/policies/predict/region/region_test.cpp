@@ -93,7 +93,7 @@ TEST_CASE("early stop ends before the last pack") {
   CHECK(trace.ops[block.first_op + graph.stop].name == "aten::mm");
 }
 
-TEST_CASE("equal layers have one type, and layers of other sizes another") {
+TEST_CASE("equal layers share one type, and layers of other sizes have another type") {
   const Trace trace = testing::toy_llama({.layers = 3});
   const Trace wider = testing::toy_llama({.layers = 3, .ffn = 48});
   const auto graph = [](const Trace& of, int layer) {

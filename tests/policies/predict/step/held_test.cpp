@@ -29,7 +29,7 @@ TEST_CASE("full holds each block's input and the tensors of embedding, head and 
 }
 
 // The results are attention's output and its log-sum-exp, for 2 heads of 8 tokens.
-TEST_CASE("attn_only holds attention's results in addition to those of full") {
+TEST_CASE("attn_only holds attention's results in addition to what full holds") {
   const HeldAfterForward full = held("full", 3);
   const HeldAfterForward attention = held("attn_only", 3);
   CHECK(attention.kept == Bytes{3 * (kWidth + 2 * 8 * 4)});

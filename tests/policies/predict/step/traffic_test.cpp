@@ -46,7 +46,7 @@ const Issued* issued(const Traffic& traffic, Phase phase, CollectiveKind kind) {
 }
 
 // A rank sends three quarters of a gather and of a scatter, and twice that share for a sum.
-TEST_CASE("a rank's bytes per phase are those of its collectives") {
+TEST_CASE("a rank's bytes per phase are the bytes of its collectives in that phase") {
   const Trace trace = gathering();
   const Traffic none = predict_traffic(trace, plan_of("none", trace), Schedule::kOnDemand);
   CHECK(none[0] == std::map<CollectiveKind, Issued>{{CollectiveKind::kAllGather, {2, Bytes{384}}}});

@@ -129,7 +129,9 @@ TEST_CASE("the front has a point no worse than each known policy") {
   }
 }
 
-TEST_CASE("points are undominated, above their bound, and sums of their plans' parts") {
+TEST_CASE(
+    "no point dominates another, each is above its bound, and each equals the sum of its plan's "
+    "parts") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {});
@@ -237,7 +239,7 @@ TEST_CASE("a model with a single plan has no gap, however coarse the search") {
 
 // Each block gathers 64 bytes. The peak is in the backward of the last block. There, `none` holds
 // only the 64 bytes that this block has gathered.
-TEST_CASE("none is the policy's plan if blocks gather their parameters") {
+TEST_CASE("the front's point none has the plan of policy none if blocks gather their parameters") {
   const Trace trace = testing::toy_sharded();
   const Profile profile = profile_of(trace);
   const Plan none = resolve_none(trace);
@@ -270,7 +272,7 @@ TEST_CASE("none is the policy's plan if blocks gather their parameters") {
   }
 }
 
-TEST_CASE("none is the plan without regions if no block gathers parameters") {
+TEST_CASE("the front's point none has a plan without regions if no block gathers parameters") {
   const Trace trace = small_llama();
   const Profile profile = profile_of(trace);
   FrontSearch search(trace, profile, {}, resolve_none(trace));
@@ -287,7 +289,7 @@ TEST_CASE("hypervolume is a sum of rectangles") {
   CHECK(hypervolume_ratio({}, {10, 10}) == 0);
 }
 
-TEST_CASE("spread points are both ends and then the points that add most") {
+TEST_CASE("a spread choice takes both ends first, and then the points that add most") {
   const std::vector<PlanePoint> front = {{0, 100}, {1, 50}, {50, 49}, {99, 48}, {100, 0}};
   CHECK(spread_points(front, 2) == std::vector<std::size_t>{0, 4});
   CHECK(spread_points(front, 3) == std::vector<std::size_t>{0, 1, 4});

@@ -73,7 +73,7 @@ TEST_CASE("nothing else is tried if the smallest load does not fit") {
   CHECK(asked.size() == 1);
 }
 
-TEST_CASE("a stopped search keeps finished answers and drops the interrupted one") {
+TEST_CASE("a stopped search keeps finished answers and drops the interrupted answer") {
   for (std::size_t answered = 0; answered < 12; ++answered) {
     CAPTURE(answered);
     std::multiset<std::int64_t> asked;

@@ -189,7 +189,7 @@ TEST_CASE("the prices of parts of random plans add up to the simulated step") {
 
 // Builds four blocks of one op, which saves its input and its output. Each result is thus saved
 // twice, and the block that made it releases it last.
-TEST_CASE("tensors saved by two neighbours are held until backward of the earlier one") {
+TEST_CASE("tensors saved by two neighbours are held until backward of the earlier neighbour") {
   TraceBuilder builder("neighbours");
   ValueId x = builder.outside({64, 64}, "float32", /*needs_grad=*/true);
   for (int layer = 0; layer < 4; ++layer) {

@@ -115,7 +115,7 @@ TEST_CASE("segments are counted, and each of their layers lists its own saves") 
         "layers 1, 3: keep attention::attention; 0, 2: recompute all; 0-3 in segments of 2");
 }
 
-TEST_CASE("a layer with several regions names them") {
+TEST_CASE("the text for a layer with several regions names the regions") {
   const Trace trace = testing::toy_llama();
   Plan plan = plan_of("full", trace);
   const PlannedRegion block = plan.regions.at(1);

@@ -404,7 +404,9 @@ TEST_CASE("the error for a malformed report is one line with the path") {
 }
 
 // 300 points are converted to text in several parts.
-TEST_CASE("a report's text equals that of its JSON for any content and number of points") {
+TEST_CASE(
+    "a report written point by point equals the text of its JSON for any content and number of "
+    "points") {
   Report report;
   report.provenance = testing::sample_provenance();
   CHECK(report_to_text(report) == report_to_json(report).dump(2) + "\n");

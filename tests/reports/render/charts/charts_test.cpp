@@ -112,7 +112,9 @@ TEST_CASE("the charts of a representative report are well formed") {
 
 // Two counted steps took 3 ms of matmul kernels and 0.9 ms of attention: 1.5 and 0.45 ms per step.
 // The timed ops' 1.5 ms of matmul, in forward alone, are drawn only without records of a device.
-TEST_CASE("a step's classes are the device's kernels if recorded, or else the timed ops") {
+TEST_CASE(
+    "a step is drawn by classes of kernels if kernels were recorded, or else by classes of timed "
+    "ops") {
   const auto segment = [](const Rows& chart, const std::string& hint) {
     for (const Segment& part : chart.rows.front().segments) {
       if (part.hint == hint) return part.value;
@@ -325,7 +327,7 @@ TEST_CASE("losses share a curve only if their bits are equal") {
 }
 
 // Runs of none start at 5.67, 5.7, 5.71 and 5.74.
-TEST_CASE("the band of the loss spans the runs of the reference, without failed ones") {
+TEST_CASE("the band of the loss spans the runs of the reference, without failed runs") {
   Report report = representative_report();
   report.repeats.push_back(report.repeats.front());
   report.repeats.back().status = PointStatus::kCrash;

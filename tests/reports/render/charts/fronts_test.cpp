@@ -180,7 +180,7 @@ TEST_CASE("medians fill the time axis, and an interval beyond it ends in an arro
 }
 
 // Three layers recompute everything, two keep attention, three keep all that autograd saves.
-TEST_CASE("a point's saves are a strip of its layers, with a colour for each set of roles") {
+TEST_CASE("a strip shows what each layer of a point saves, with a colour for each set of roles") {
   FrontRecord record = predicted_front();
   record.front.points[0].layers = {{"0-2", true, {}, {}},
                                    {"3-4", true, {}, {"attention.core::rematch::attention"}},

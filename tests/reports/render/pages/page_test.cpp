@@ -178,7 +178,7 @@ TEST_CASE("a page of an empty report says that it has no points") {
   CHECK_THAT(render_page({{"empty.json", Report{}}}), Catch::Contains("The report has no points."));
 }
 
-TEST_CASE("a page of 500 points stays under 2 MB and shows them all") {
+TEST_CASE("a page of 500 points stays under 2 MB and shows all points") {
   const std::string page = page_of(large_report(500));
   CHECK(page.size() < 2'000'000);
   CHECK(count_of(page, "<tbody>") == 500);

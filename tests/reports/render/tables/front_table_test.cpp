@@ -144,7 +144,7 @@ FrontRecord calibrated_front() {
   return record;
 }
 
-TEST_CASE("a measured front shows calibrated times, and the profile's in one column") {
+TEST_CASE("a measured front shows calibrated times, and the profile's times in one column") {
   const FrontRecord record = calibrated_front();
   CHECK_THAT(lead_words(record), Catch::Contains("point 4: peak 128 MiB, step 308 ms (+2.7 %)"));
   CHECK(knee_words(record.front) == "The knee, point 3: peak 96.0 MiB, step 316 ms");
@@ -203,7 +203,7 @@ TEST_CASE("rows are compared with none even if another plan holds gathered param
             .starts_with("checkpointing lowers the peak by up to 53 %, for 25 % more step time"));
 }
 
-TEST_CASE("a step of zero time has no ratio, and a family without a margin omits it") {
+TEST_CASE("a step of zero time has no ratio, and a family without a margin omits the margin") {
   FrontRecord record = testing::representative_front();
   record.front.nothing_recomputed.step_time = {};
   record.front.points[0].measured->step_time = std::chrono::nanoseconds(0);

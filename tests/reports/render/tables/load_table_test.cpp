@@ -38,7 +38,7 @@ std::string text_of(LoadsRecord record) {
   return loads_to_text(record, TableFormat::kText, kWide);
 }
 
-TEST_CASE("a table of loads names the largest load that fits and the fastest one") {
+TEST_CASE("a table of loads names the largest load that fits and the fastest load") {
   const std::string text = text_of(found_loads());
   CHECK_THAT(text, Catch::Contains("the largest batch that fits is 4; the highest throughput is "
                                    "1500 tokens/s at 2. "));

@@ -28,7 +28,7 @@ void check_golden(const std::string& name, const std::string& text) {
 }
 
 // A block keeps its attention and recomputes the rest.
-TEST_CASE("each kept op has a line under the layers that keep it") {
+TEST_CASE("each kept op has a line under the layers that keep the op") {
   const Trace trace = testing::toy_llama({.layers = 4});
   const std::string text = kept_to_text(plan_of("attn_only", trace), trace, "a note", kAllColumns);
   CAPTURE(text);

@@ -40,7 +40,7 @@ TEST_CASE("collectives are counted per step and phase, and bytes over all phases
                                           "69.0 MiB to 70.0 MiB (rank 1)"});
 }
 
-TEST_CASE("equal peaks are printed once, and a pretended rank is named") {
+TEST_CASE("equal peaks are printed once, and a simulated rank is marked") {
   PointRecord point = sample_on_ranks("none", 0);
   point.ranks->ranks[0].peak_allocated = point.ranks->ranks[1].peak_allocated;
   CHECK(cells_of(point).back() == "all 100 MiB");

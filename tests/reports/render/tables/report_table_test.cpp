@@ -135,7 +135,7 @@ TEST_CASE("the table says if times used a different attention kernel than counts
   CHECK_THAT(text(), Catch::Contains("Times use cudnn attention, which LibTorch chooses"));
 }
 
-TEST_CASE("the peaks of timed steps are beside those of the memory pass") {
+TEST_CASE("the peaks of timed steps are beside the peaks of the memory pass") {
   Report report = comparison_report();
   report.points[0].time->peak_allocated = Bytes{100 * kMiB.count};
   report.points[0].time->peak_reserved = Bytes{120 * kMiB.count};
@@ -145,7 +145,7 @@ TEST_CASE("the peaks of timed steps are beside those of the memory pass") {
   CHECK_THAT(render_table(report, TableFormat::kText, 200), !Catch::Contains("timed steps"));
 }
 
-TEST_CASE("the reference of compared bits is named if it is not the requested one") {
+TEST_CASE("the reference of compared bits is named if it is not the requested reference") {
   Report report = comparison_report();
   report.points[1].parity->reference = "full";
   report.points[1].parity->reference_reason = "none ended oom";
@@ -193,7 +193,7 @@ TEST_CASE("markdown escapes markup in a report") {
   CHECK_THAT(render_table(report, TableFormat::kText), Catch::Contains(script));
 }
 
-TEST_CASE("an empty report says so") {
+TEST_CASE("the table of an empty report says that it has no points") {
   CHECK_THAT(render_table(Report{}, TableFormat::kText),
              Catch::StartsWith("The report has no points."));
 }
