@@ -9,6 +9,7 @@
 #include "models/preset/parallel.h"
 #include "models/scope/names.h"
 #include "policies/base/format.h"
+#include "policies/base/format_apart.h"
 #include "policies/base/text.h"
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
@@ -108,7 +109,7 @@ std::optional<std::string> tokens_that_fit(const SearchFlags& flags, const Front
 std::string no_plan_fits(const SearchFlags& flags, const Trace& trace, const FrontRecord& record,
                          Bytes limit, Bytes lowest) {
   std::string line = "no plan fits " + (record.budget ? budget_of(record) : memory_of(record)) +
-                     ", the lowest peak is " + format_bytes(lowest);
+                     ", the lowest peak is " + format_apart(lowest, record.budget.value_or(limit));
   std::vector<std::string> ways;
   const auto add = [&ways](std::optional<std::string> way) {
     if (way) ways.push_back(*std::move(way));

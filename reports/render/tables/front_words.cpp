@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "policies/base/format.h"
+#include "policies/base/format_apart.h"
 #include "policies/base/text.h"
 
 namespace rematch {
@@ -166,7 +167,8 @@ std::string lead_words(const FrontRecord& record) {
   const std::optional<Lead> lead = lead_of(record);
   if (!lead) {
     return "No point fits " + memory_of(record) + "; the lowest peak is " +
-           format_bytes(record.front.points.front().figures.peak) + ".";
+           format_apart(record.front.points.front().figures.peak, *record.memory_for_tensors()) +
+           ".";
   }
   return question_of(record) + (lead->name.empty() ? "" : ", " + lead->name) + ": " +
          figures_of(record.front, lead->point) + " (" +

@@ -1,5 +1,6 @@
 #include "policies/base/format.h"
 
+#include "policies/base/format_apart.h"
 #include "tests/support/catch.h"
 
 namespace rematch {
@@ -53,6 +54,16 @@ TEST_CASE("text wraps at spaces and keeps long words whole") {
                                  "s"});  // breaks here, because "rank s" is no number with a unit
   CHECK(wrap("", 10).empty());
   CHECK(wrap("  spaced   out ", 20) == std::vector<std::string>{"spaced out"});
+}
+
+TEST_CASE("amounts that look equal get more digits beside each other") {
+  constexpr std::int64_t kKiB = 1024;
+  CHECK(format_apart({196 * kKiB}, {195 * kKiB}) == "196 KiB");
+  CHECK(format_apart({196 * kKiB}, {196 * kKiB}) == "196 KiB");
+  CHECK(format_apart({196 * kKiB}, {196 * kKiB - 1}) == "196.000 KiB");
+  CHECK(format_apart({196 * kKiB - 1}, {196 * kKiB}) == "195.999 KiB");
+  CHECK(format_apart({(std::int64_t{100} << 40) + 1}, {std::int64_t{100} << 40}) ==
+        "109951162777601 B");
 }
 
 }  // namespace rematch
