@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <string_view>
 
 #include "harness/cli/commands.h"
 #include "harness/cli/files/input_files.h"
@@ -31,6 +33,7 @@
 #include "policies/search/front/front.h"
 #include "policies/search/front/front_json.h"
 #include "policies/search/front/measured_front.h"
+#include "policies/search/region/spans.h"
 #include "policies/search/simple/simple_point.h"
 #include "policies/trace/trace_check.h"
 #include "reports/render/tables/front_table.h"
@@ -226,6 +229,23 @@ void require_choices(const Trace& trace) {
       "open scopes with an index");
 }
 
+// A search for torch leaves such blocks to autograd, see Repeats.
+void say_repeated_blocks(const Trace& trace) {
+  const std::map<std::string_view, int> openings = times_opened(trace);
+  std::vector<std::string> repeated;
+  for (const TracedBlock& block : trace.blocks) {
+    const std::string& path = trace.scopes[block.scope].path;
+    const bool is_known = std::find(repeated.begin(), repeated.end(), path) != repeated.end();
+    const auto found = openings.find(path);
+    const bool is_repeated = found != openings.end() && found->second > 1;
+    if (is_repeated && !is_known) repeated.push_back(path);
+  }
+  if (repeated.empty()) return;
+  say("--for torch checkpoints no block that runs several times in a step: " + listed(repeated, 3) +
+      "; torch.utils.checkpoint would treat all runs alike, and the search chooses for each run. "
+      "--simple has one rule for all runs of a block");
+}
+
 void require_times(const SearchFlags& flags) {
   if (flags.profile_file.empty() && flags.device.empty()) {
     throw UsageError(
@@ -266,6 +286,7 @@ Searched search_trace(const SearchFlags& flags, SearchSpace space, const FrontRe
   const Trace trace = obtain_trace(flags.model, flags.trace_file);
   output.require_model(trace.model);
   require_choices(trace);
+  if (is_for_torch(flags)) say_repeated_blocks(trace);
   const Profile profile = obtain_profile(flags, trace);
   say_roofline_error(trace, profile);
   add_host_link(flags, device_of(profile), space);

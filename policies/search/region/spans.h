@@ -63,8 +63,8 @@ struct SpanMap {
 std::map<std::string_view, int> times_opened(const Trace& trace);
 
 // The rule for a block that runs several times in a step. kAreBlocks: each run is a block, as in
-// plans, which number the runs of a scope. kNoBlocks: no run is a block, because wrapping a module
-// would treat all runs alike.
+// plans, which count the runs. kNoBlocks: no run is a block, because torch.utils.checkpoint around
+// the module would treat all runs alike, and the search chooses for each run.
 enum class Repeats : std::uint8_t { kAreBlocks, kNoBlocks };
 
 // Whether spans may offload what they hold. With kAllowed, spans are of one kind only if they can

@@ -21,7 +21,7 @@ struct SimpleMix {
   std::chrono::nanoseconds time{};
   int first_rule = 0;
   int second_rule = 0;
-  int num_first = 0;  // number of blocks that the first rule governs
+  int num_first = 0;  // number of modules that the first rule governs
 };
 
 namespace {
@@ -67,8 +67,8 @@ struct SimpleSearch::Plans {
         judge(whole_trace, profile, space),
         trace(judge.trace()),
         times(mean_times(trace, profile.forward)),
-        // rules apply to modules, so a block that runs several times is not a block here
-        map(make_spans(trace, times, Repeats::kNoBlocks)),
+        map(make_spans(trace, times)),
+        modules(modules_of(trace, map)),
         rules(simple_rules({trace, map, times, space}, kMaxPaired)),
         problem(mix_problem(map, rules.options)),
         builder(whole_trace, profile.trace_sha256, map, rules.options, space),
@@ -82,9 +82,25 @@ struct SimpleSearch::Plans {
     return found->second;
   }
 
-  int num_blocks() const {
-    return static_cast<int>(std::count_if(map.spans.begin(), map.spans.end(),
-                                          [](const Span& span) { return span.is_block(); }));
+  // Numbers the modules that blocks run in the order of their first runs. Returns the module of
+  // each span. A rule applies to a module, so it governs all runs of the module in a step.
+  static std::vector<OptionalIndex> modules_of(const Trace& trace, const SpanMap& map) {
+    std::map<std::string_view, int> known;
+    std::vector<OptionalIndex> modules;
+    for (const Span& span : map.spans) {
+      OptionalIndex& module = modules.emplace_back();
+      if (!span.is_block()) continue;
+      const auto next = static_cast<int>(known.size());
+      module = known.try_emplace(trace.scopes[*span.scope].path, next).first->second;
+    }
+    return modules;
+  }
+
+  int num_modules() const {
+    int num = 0;
+    for (const OptionalIndex module : modules)
+      num = std::max(num, module.has_value() ? *module + 1 : 0);
+    return num;
   }
 
   int num_rules() const {
@@ -96,12 +112,10 @@ struct SimpleSearch::Plans {
   // Returns the option of each span. A span between blocks has only one option.
   std::vector<int> choices(const SimpleMix& mix) const {
     std::vector<int> chosen;
-    int block = 0;
-    for (const Span& span : map.spans) {
-      chosen.push_back(!span.is_block()        ? 0
-                       : block < mix.num_first ? mix.first_rule
-                                               : mix.second_rule);
-      block += span.is_block() ? 1 : 0;
+    for (const OptionalIndex module : modules) {
+      chosen.push_back(!module.has_value()       ? 0
+                       : *module < mix.num_first ? mix.first_rule
+                                                 : mix.second_rule);
     }
     return chosen;
   }
@@ -126,16 +140,16 @@ struct SimpleSearch::Plans {
     return found;
   }
 
-  SimpleMix all_layers(int rule) const { return {{}, {}, rule, rule, num_blocks()}; }
+  SimpleMix all_layers(int rule) const { return {{}, {}, rule, rule, num_modules()}; }
 
   std::vector<SimpleMix> paired_mixes() const {
     std::vector<SimpleMix> found;
-    const int blocks = num_blocks();
+    const int modules_in_all = num_modules();
     for (int first = 0; first < rules.num_paired; ++first) {
       found.push_back(weighed(all_layers(first)));
       for (int second = 0; second < rules.num_paired && !space.is_stopped(); ++second) {
         if (second == first) continue;
-        for (int count = 1; count < blocks; ++count) {
+        for (int count = 1; count < modules_in_all; ++count) {
           found.push_back(weighed({{}, {}, first, second, count}));
         }
       }
@@ -150,6 +164,7 @@ struct SimpleSearch::Plans {
   const Trace& trace;  // trace of one rank
   OpTimes times;
   SpanMap map;
+  std::vector<OptionalIndex> modules;  // indexed by span; absent between blocks
   SimpleRules rules;
   MixProblem problem;
   PlanBuilder builder;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "policies/base/file.h"
+#include "policies/base/format.h"
 #include "policies/base/json.h"
 #include "policies/search/front/front_json.h"
 #include "policies/trace/profile_json.h"
@@ -259,11 +260,34 @@ TEST_CASE("a search that finds no fitting plan prints one line about it and exit
   CHECK(none.err.find('\n') == none.err.size() - 1);
   CHECK_THAT(none.err, Catch::Contains("no plan fits") && Catch::Contains("the lowest peak is") &&
                            Catch::Contains("what fits: --world 2 ("));
+  CHECK_THAT(none.err, !Catch::Contains("the lowest peak is " + format_bytes({lowest - 1}) + ";"));
   // A plan must fit under the suggested setting.
   CHECK(rematch(search + " --world 2 --budget " + std::to_string(lowest - 1) + "B").code == 0);
   const Outcome nothing = rematch(search + " --budget 1B");
   CHECK(nothing.code == 3);
   CHECK_THAT(nothing.err, Catch::Contains("do not make it fit"));
+}
+
+TEST_CASE("a search for torch says which layers it leaves alone because they run twice") {
+  const ScratchFolder scratch;
+  Trace trace = toy_llama({.layers = 4, .tokens = 64});
+  const auto search = [&](const std::string& name, const std::string& flags) {
+    return rematch("search --device h100 --points 2 --trace " + stored(scratch, trace, name) +
+                   flags);
+  };
+  CHECK_THAT(search("once.json", " --for torch").err, !Catch::Contains("several times"));
+  const std::string first = trace.scopes[trace.blocks[0].scope].path;
+  const std::string second = trace.scopes[trace.blocks[2].scope].path;
+  for (TracedScope& scope : trace.scopes) {
+    if (scope.path.starts_with(second)) scope.path.replace(0, second.size(), first);
+  }
+  trace.blocks[2].index = trace.blocks[0].index;
+  const Outcome found = search("twice.json", " --for torch");
+  CAPTURE(found.err);
+  CHECK(found.code == 0);
+  CHECK_THAT(found.err,
+             Catch::Contains("no block that runs several times in a step: " + first + ";"));
+  CHECK_THAT(search("twice.json", "").err, !Catch::Contains("several times"));
 }
 
 TEST_CASE("a search prints the best simple plan beside its front, or only that plan") {

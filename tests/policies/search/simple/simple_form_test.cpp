@@ -9,6 +9,7 @@
 
 #include "policies/catalogue/catalogue.h"
 #include "policies/catalogue/resolve.h"
+#include "policies/predict/step/step.h"
 #include "policies/search/front/front.h"
 #include "tests/support/catch.h"
 #include "tests/support/made_up_profile.h"
@@ -202,6 +203,44 @@ TEST_CASE("layers with different measured times still share one save list") {
   const std::vector<std::string> by_layer = treatments(point->plan, trace);
   CHECK(std::set<std::string>(by_layer.begin(), by_layer.end()).size() <= 2);
   CHECK(point->step_time == profile.step_time() + point->figures.recompute);
+}
+
+// A rule applies to a module, so both runs of a layer have the same regions and save lists.
+TEST_CASE("a layer that runs twice has one rule for both runs") {
+  Trace trace = testing::toy_llama({.layers = 4, .tokens = 64});
+  const std::string first = trace.scopes[trace.blocks[0].scope].path;
+  const std::string second = trace.scopes[trace.blocks[2].scope].path;
+  for (TracedScope& scope : trace.scopes) {
+    if (scope.path.starts_with(second)) scope.path.replace(0, second.size(), first);
+  }
+  trace.blocks[2].index = trace.blocks[0].index;
+  const Profile profile = profile_by_bytes(trace);
+  for (const Schedule schedule : {Schedule::kOnDemand, Schedule::kWholeRegion}) {
+    CAPTURE(to_string(schedule));
+    SearchSpace space;
+    space.schedule = schedule;
+    SimpleSearch search(trace, profile, space);
+    const FrontPoint lowest = search.lowest();
+    const std::int64_t most = search.fastest_within({std::int64_t{1} << 60})->figures.peak.count;
+    StepSimulator simulator(trace);
+    bool is_checkpointed = false;
+    for (int share = 0; share <= 8; ++share) {
+      const std::int64_t least = lowest.figures.peak.count;
+      const auto point = search.fastest_within({least + (most - least) * share / 8});
+      REQUIRE(point.has_value());
+      CHECK(simulator.simulate(point->plan, schedule).peak_bytes() == point->figures.peak);
+      std::vector<int> types;
+      for (const PlannedRegion& region : point->plan.regions) {
+        if (region.first_scope == first) types.push_back(region.type);
+      }
+      CAPTURE(share, types);
+      CHECK((types.empty() || (types.size() == 2 && types[0] == types[1])));
+      is_checkpointed |= !types.empty();
+    }
+    CHECK(is_checkpointed);
+    const Plan full = plan_for(std::get<Policy>(parse_policy("full")), trace);
+    CHECK(lowest.figures.peak <= simulator.simulate(full, schedule).peak_bytes());
+  }
 }
 
 TEST_CASE("lowest() has the lowest peak and no plan is faster than keeping everything") {
