@@ -19,6 +19,15 @@ void DeviceOpTimer::run(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   list_->push_back({&facts_of(op).name, Duration(0)});
 }
 
+void DeviceOpTimer::begin_opaque() { opaque_begin_.emplace(timed_event(device_)); }
+
+void DeviceOpTimer::end_opaque(const std::string& op) {
+  if (list_ == nullptr || !opaque_begin_) return;
+  timed_.push_back({list_, list_->size(), std::move(*opaque_begin_), timed_event(device_)});
+  opaque_begin_.reset();
+  list_->push_back({&op, Duration(0)});
+}
+
 void DeviceOpTimer::finish() {
   synchronize(device_);
   for (const Timed& op : std::exchange(timed_, {})) {

@@ -5,9 +5,12 @@
 #include <c10/core/Event.h>
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/record/opaque_call.h"
 #include "harness/profile/step_ops.h"
 
 namespace rematch {
@@ -19,7 +22,7 @@ namespace rematch {
 // it is.
 //
 // A list of times holds zeros until finish(). Only one thread at a time may run ops.
-class DeviceOpTimer final : public OpMode {
+class DeviceOpTimer final : public OpMode, public OpaqueCall::Timer {
  public:
   using Duration = Profile::Duration;
   explicit DeviceOpTimer(c10::Device device) : device_(device) {}
@@ -34,6 +37,9 @@ class DeviceOpTimer final : public OpMode {
   void run(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack,
            std::size_t depth) override;
 
+  void begin_opaque() override;
+  void end_opaque(const std::string& op) override;
+
  private:
   struct Timed {
     std::vector<OpFigure<Duration>>* list;
@@ -44,6 +50,7 @@ class DeviceOpTimer final : public OpMode {
   c10::Device device_;
   std::vector<OpFigure<Duration>>* list_ = nullptr;
   std::vector<Timed> timed_;
+  std::optional<c10::Event> opaque_begin_;
 };
 
 }  // namespace rematch

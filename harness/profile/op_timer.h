@@ -3,17 +3,19 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "harness/engine/interception.h"
 #include "harness/engine/record/op_facts.h"
+#include "harness/engine/record/opaque_call.h"
 #include "harness/profile/step_ops.h"
 
 namespace rematch {
 
 // Appends ops to the list that is set, while an OpModeGuard installs this mode. Without a list, ops
 // run but are not timed.
-class OpTimer final : public OpMode {
+class OpTimer final : public OpMode, public OpaqueCall::Timer {
  public:
   using Duration = Profile::Duration;
   void set_list(std::vector<OpFigure<Duration>>* list) { list_ = list; }
@@ -24,15 +26,21 @@ class OpTimer final : public OpMode {
       call_next(op, keys, stack, depth);
       return;
     }
-    using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     call_next(op, keys, stack, depth);
     const Clock::time_point end = Clock::now();
     list_->push_back({&facts_of(op).name, end - start});
   }
 
+  void begin_opaque() override { opaque_start_ = Clock::now(); }
+  void end_opaque(const std::string& op) override {
+    if (list_ != nullptr) list_->push_back({&op, Clock::now() - opaque_start_});
+  }
+
  private:
+  using Clock = std::chrono::steady_clock;
   std::vector<OpFigure<Duration>>* list_ = nullptr;
+  Clock::time_point opaque_start_;
 };
 
 }  // namespace rematch

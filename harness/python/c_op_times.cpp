@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/engine/interception.h"
+#include "harness/engine/record/opaque_call.h"
 #include "harness/profile/device_op_timer.h"
 #include "harness/profile/op_timer.h"
 #include "harness/profile/step_ops.h"
@@ -42,6 +43,7 @@ struct RematchOpTimes {
     timed = {};
     set_list(&timed.forward);
     watch.emplace(mode());
+    time_opaque_calls.emplace(opaque_timer());
     if (!device.is_cpu()) watch_backward.emplace(mode());
   }
   void begin_backward() {
@@ -51,6 +53,7 @@ struct RematchOpTimes {
   void end_step() {
     if (!watch) throw std::logic_error("no watched step has begun");
     watch_backward.reset();
+    time_opaque_calls.reset();
     watch.reset();
     if (!device.is_cpu()) device_timer.finish();
     steps.watched.push_back(of_trace<TimedSteps::Ops>(timed, trace, "this step"));
@@ -72,8 +75,12 @@ struct RematchOpTimes {
   StepFigures<Profile::Duration> timed;
   std::optional<OpModeGuard> watch;
   std::optional<BackwardThreadsGuard> watch_backward;
+  std::optional<OpaqueCall::TimerGuard> time_opaque_calls;
 
  private:
+  OpaqueCall::Timer* opaque_timer() {
+    return device.is_cpu() ? static_cast<OpaqueCall::Timer*>(&cpu_timer) : &device_timer;
+  }
   OpMode* mode() { return device.is_cpu() ? static_cast<OpMode*>(&cpu_timer) : &device_timer; }
   void set_list(std::vector<OpFigure<Profile::Duration>>* list) {
     cpu_timer.set_list(list);

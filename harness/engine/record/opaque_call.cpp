@@ -36,6 +36,8 @@ const c10::OperatorHandle& opaque_op() {
   return op;
 }
 
+thread_local OpaqueCall::Timer* timer_of_thread = nullptr;
+
 // Saves a tensor as autograd does without hooks, and notes it in `saved`.
 class NotedSave final : public torch::autograd::SavedVariableHooks {
  public:
@@ -60,12 +62,14 @@ struct OpaqueCall::State final : SavedTensorProvider {
     unseen.emplace(c10::DispatchKey::Fake);
     saves.emplace(recorder->is_replayed() ? nullptr : this);
   }
+  explicit State(Timer* timing) : timer(timing) { unseen.emplace(c10::DispatchKey::Fake); }
 
   std::unique_ptr<torch::autograd::SavedVariableHooks> make() override {
     return std::make_unique<NotedSave>(&saved);
   }
 
-  Recorder* recorder;
+  Recorder* recorder = nullptr;
+  Timer* timer = nullptr;  // only if there is no recorder
   std::vector<at::Tensor> saved;
   std::optional<c10::impl::ExcludeDispatchKeyGuard> unseen;
   std::optional<SavedTensorGuard> saves;
@@ -77,9 +81,18 @@ OpaqueCall::OpaqueCall(std::unique_ptr<State> state) : state_(std::move(state)) 
 
 OpaqueCall::~OpaqueCall() = default;
 
+OpaqueCall::TimerGuard::TimerGuard(Timer* timer)
+    : previous_(std::exchange(timer_of_thread, (define_op(), timer))) {}
+OpaqueCall::TimerGuard::~TimerGuard() { timer_of_thread = previous_; }
+
 std::unique_ptr<OpaqueCall> OpaqueCall::begin(const std::vector<at::Tensor>& overwritten) {
   Recorder* const recorder = open_recorder();
-  if (recorder == nullptr || is_in_kernel()) return nullptr;
+  if (is_in_kernel()) return nullptr;
+  if (recorder == nullptr) {
+    if (timer_of_thread == nullptr) return nullptr;
+    timer_of_thread->begin_opaque();
+    return std::unique_ptr<OpaqueCall>(new OpaqueCall(std::make_unique<State>(timer_of_thread)));
+  }
   for (const at::Tensor& each : overwritten) recorder->note_write_ahead(each);
   return std::unique_ptr<OpaqueCall>(new OpaqueCall(std::make_unique<State>(recorder)));
 }
@@ -89,6 +102,7 @@ void OpaqueCall::end(const std::string& name, const std::vector<at::Tensor>& arg
   const std::unique_ptr<State> state = std::move(state_);
   state->saves.reset();
   state->unseen.reset();
+  if (state->timer != nullptr) return state->timer->end_opaque(find_facts("rematch::opaque")->name);
   std::vector<at::Tensor> all = results;
   all.insert(all.end(), state->saved.begin(), state->saved.end());
   Recorder::UnseenResults made = state->recorder->unseen_results(all);

@@ -17,12 +17,33 @@ namespace rematch {
 // what the backward of the call reads.
 class OpaqueCall {
  public:
+  // Times opaque calls on a thread that does not record. Such a call is then one op, as in a trace.
+  class Timer {
+   public:
+    virtual ~Timer() = default;
+    virtual void begin_opaque() = 0;
+    // `op` is the name of the op that stands for the call.
+    virtual void end_opaque(const std::string& op) = 0;
+  };
+  // Sets the thread's timer while this guard lives.
+  class TimerGuard {
+   public:
+    explicit TimerGuard(Timer* timer);
+    ~TimerGuard();
+    TimerGuard(const TimerGuard&) = delete;
+    TimerGuard& operator=(const TimerGuard&) = delete;
+
+   private:
+    Timer* previous_;
+  };
+
   // Registers the op. A plan from another process may name the op before this process makes an
   // opaque call.
   static void define_op();
 
   // Call this before the opaque call runs. `overwritten` are the tensors that the call may write
-  // to. Returns null if this thread is not recording, or is running the kernel of a recorded op.
+  // to. Returns null if this thread neither records nor has a timer, or is running the kernel of a
+  // recorded op.
   static std::unique_ptr<OpaqueCall> begin(const std::vector<at::Tensor>& overwritten);
 
   // Call end() after a successful call. Without end(), the call counts as failed, and the record

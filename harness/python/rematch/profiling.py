@@ -11,6 +11,7 @@ import torch
 
 from rematch._in_torch import refuse_in_recorded_step, run_compiled_eagerly
 from rematch._library import LIBRARY, RematchError, call
+from rematch._pointers import open_steps
 from rematch._step import left_as_it_was
 
 FORWARD, BACKWARD, END = range(3)
@@ -51,8 +52,12 @@ def profile(model: torch.nn.Module, step: Callable[[], torch.Tensor], trace: dic
 def _watched_step(model: torch.nn.Module, step: Callable[[], torch.Tensor], handle: int) -> None:
     model.zero_grad(set_to_none=True)
     with left_as_it_was(model):  # restores buffers, because the ops of the next step may depend on them
-        call("watch_part", handle, FORWARD)
-        loss = step()
+        open_steps.append(None)  # so that an opaque call is one op, as in the trace
+        try:
+            call("watch_part", handle, FORWARD)
+            loss = step()
+        finally:
+            open_steps.pop()
         call("watch_part", handle, BACKWARD)
         loss.backward()
         call("watch_part", handle, END)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -100,6 +101,22 @@ class ProfileTest(Case):
         self.assertEqual(len(times), sum(len(trace["types"][each["type"]]["ops"]) for each in trace["spans"]))
         self.assertTrue(all(time > 0 for time in times))
         self.assertLess(len(profile["forward"]["types"]), len(spans))
+
+    def test_an_opaque_call_has_the_time_of_the_whole_call(self):
+        def slow(x):
+            time.sleep(0.002)
+            return torch.tanh(x) * 2
+
+        for layer in self.model.layers:
+            layer.feed_forward[1].forward = rematch.opaque(slow)
+        trace = self.trace()
+        profile = rematch.profile(self.model, self.step, trace, num_steps=NUM_STEPS)
+        names = [op["name"] for each in trace["spans"] for op in trace["types"][each["type"]]["ops"]]
+        times = [time for each in profile["forward"]["spans"] for time in profile["forward"]["types"][each]["times_ns"]]
+        calls = [time for name, time in zip(names, times, strict=True) if name == "rematch::opaque"]
+        self.assertEqual(len(calls), len(self.model.layers))
+        self.assertTrue(all(time >= 2_000_000 for time in calls), calls)
+        self.assertNotIn("aten::tanh", names)
 
     def test_files_are_valid(self):
         if not BINARY.exists():
