@@ -212,6 +212,11 @@ void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   }
 }
 
+void execute_unobserved(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                        torch::jit::Stack* stack) {
+  redispatch_recorded(op, keys, stack);
+}
+
 bool take_recompute_failure() { return recompute_failed.exchange(false); }
 
 // Keeps all keys of an op that Python runs: see Note [Ops that Python runs].

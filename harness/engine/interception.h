@@ -184,6 +184,10 @@ void tell_brought_back(const at::Tensor& value);
 void execute_recorded(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack);
 
+// Like execute_recorded(), but does not report the op.
+void execute_unobserved(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                        torch::jit::Stack* stack);
+
 // Returns whether a recorded op has thrown since the last call of this function. The failure then
 // comes from recompute, although the program was in backward.
 bool take_recompute_failure();

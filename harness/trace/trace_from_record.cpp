@@ -1,5 +1,6 @@
 #include "harness/trace/trace_from_record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "policies/trace/trace_op.h"
@@ -10,6 +11,12 @@ namespace {
 std::string without_overload(const std::string& name) {
   const std::size_t after_namespace = name.find("::");
   return name.substr(0, name.find('.', after_namespace == std::string::npos ? 0 : after_namespace));
+}
+
+void add_once(std::vector<StorageId>& storages, StorageId storage) {
+  if (std::find(storages.begin(), storages.end(), storage) == storages.end()) {
+    storages.push_back(storage);
+  }
 }
 
 // A value that no op read is a view that an opaque call returned. Only the record knows it.
@@ -33,7 +40,9 @@ void add_values(const Observations& seen, Trace& trace) {
     if (observed.dtype.empty()) {
       set_view(seen.record, i, trace.values.back(), trace);
     } else {
-      trace.storages[storage].bytes = observed.storage_bytes;
+      // A sparse tensor that an op made has more bytes than the views of its parts.
+      Bytes& bytes = trace.storages[storage].bytes;
+      bytes = std::max(bytes, observed.storage_bytes);
     }
     trace.storages[storage].freed_at = seen.freed_at[storage];
   }
@@ -86,6 +95,10 @@ void add_ops(const Observations& seen, Trace& trace) {
       op.inputs.push_back({.value = ValueId(use.value), .version = use.version});
       if (!is_written(recorded, use)) continue;
       const RecordedValue& value = record.values[use.value];
+      if (recorded.held_writes && !record.storages[value.storage].outside) {
+        add_once(op.overwrites, StorageId(value.storage));  // an op that only replay runs writes it
+        continue;
+      }
       if (recorded.side_effect) op.writes.emplace_back(value.storage);
       const bool is_aside = !recorded.side_effect && record.storages[value.storage].outside;
       if (is_aside)
@@ -99,7 +112,8 @@ void add_ops(const Observations& seen, Trace& trace) {
       }
     }
     add_copies(record, recorded, op);
-    if (recorded.facts->unrepeatable) add_state(trace, op);
+    const bool is_held_alone = recorded.held_writes && op.writes.empty();
+    if (recorded.facts->unrepeatable || is_held_alone) add_state(trace, op);
     op.is_view = recorded.facts->returns_alias || shares_storage(trace, op);
     op.flops = flops_of(trace, op);
     trace.ops.push_back(std::move(op));
@@ -110,6 +124,10 @@ void add_ops(const Observations& seen, Trace& trace) {
   for (const RecordedWriteAhead& write : record.writes_ahead) {
     const OpId op(write.op);
     if (trace.ops.contains(op)) trace.ops[op].overwrites.emplace_back(write.storage);
+  }
+  for (const RecordedConstantCopy& copy : record.constant_copies) {
+    const OpId op(copy.op);
+    if (trace.ops.contains(op)) trace.ops[op].copies.emplace_back(copy.value);
   }
 }
 

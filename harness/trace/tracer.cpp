@@ -88,11 +88,13 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     for (std::size_t i = stack->size() - facts.num_returns; i < stack->size(); ++i) {
       note_tensors((*stack)[i]);
     }
-    // the recorder may have inserted its own ops before the op
-    note_replay_only_ops(/*num_left=*/1);
+    // The recorder may have inserted its own ops before and after the op.
+    const std::size_t num_after = num_replay_only_at_end();
+    note_replay_only_ops(/*num_left=*/1 + num_after);
     observations_.ops.push_back(
         {.scope = innermost_scope(), .draws_random = draws, .group = std::move(group)});
-    note_kept_by_recorder(num_ops() - 1);
+    note_kept_by_recorder(observations_.ops.end_id() - 1);
+    note_replay_only_ops();
     holds_.look(num_ops() - 1);
   }
 
@@ -271,6 +273,14 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     }
   }
 
+  std::size_t num_replay_only_at_end() const {
+    const std::vector<RecordedOp>& ops = observations_.record.ops;
+    const auto last = std::find_if(ops.rbegin(), ops.rend(), [](const RecordedOp& op) {
+      return !is_replay_only(op.facts->name);
+    });
+    return static_cast<std::size_t>(last - ops.rbegin());
+  }
+
   // Notes references that belong to the recorder and not to the program. Two kinds of values have
   // such references: constants, until an op writes to them, and tensors that no op made, on a
   // storage that an op made.
@@ -350,8 +360,7 @@ class TraceSession::Tracer final : public OpMode, public SavedTensorProvider, pu
     const at::Tensor with_data = tensor_with_data(tensor);  // for a DTensor, this rank's part
     seen.shape = with_data.sizes().vec();
     seen.dtype = dtype_name(tensor.scalar_type());
-    seen.storage_bytes = {
-        with_data.has_storage() ? static_cast<std::int64_t>(with_data.storage().nbytes()) : 0};
+    seen.storage_bytes = recorder_.storage_bytes(value, tensor);
     seen.is_parameter = tensor.requires_grad() && tensor.is_leaf();
     const RecordedValue& recorded = observations_.record.values[value];
     if (seen.is_parameter) {

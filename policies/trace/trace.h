@@ -64,11 +64,12 @@ struct TracedOp {
   std::vector<ValueId> outputs;
   std::vector<StorageId> writes;  // storages that the op mutates
   // Storages that the op may also write, which does not change what it computes: running
-  // statistics, and whatever a kernel writes without telling torch. For the second kind of write,
-  // an op that only replay runs restores the content before another op reads it: see
-  // is_replay_only().
+  // statistics, whatever a kernel writes without telling torch, and what an op writes that replay
+  // cannot repeat. After the last two kinds of write, an op that only replay runs restores the
+  // content before another op reads it: see is_replay_only().
   std::vector<StorageId> overwrites;
-  // Inputs that a region copies when the op runs, because their content may change unnoticed.
+  // Values that a region copies when the op runs: inputs from outside, because their content may
+  // change unnoticed, and results of `empty` that a kernel filled and that the op overwrites.
   std::vector<ValueId> copies;
   bool is_view = false;       // true: outputs share an input's storage, and nothing is computed
   bool draws_random = false;  // true: the op advances a random generator

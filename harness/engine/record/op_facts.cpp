@@ -38,6 +38,15 @@ bool is_factory_in_likeness(const std::string& name) {
   return name.starts_with("aten::new_") || (name.starts_with("aten::") && name.ends_with("_like"));
 }
 
+// Views that autograd does not differentiate: their output_differentiability is False in LibTorch's
+// derivatives.yaml.
+bool is_detached_view(const std::string& name) {
+  static const std::unordered_set<std::string> names = {
+      "aten::detach",       "aten::_indices",    "aten::indices",      "aten::_values",
+      "aten::crow_indices", "aten::col_indices", "aten::ccol_indices", "aten::row_indices"};
+  return names.contains(name);
+}
+
 bool is_generator(const c10::Argument& argument) {
   c10::TypePtr type = argument.type();
   if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
@@ -66,6 +75,7 @@ OpFacts read_facts(const c10::OperatorHandle& op) {
   facts.may_draw = op.hasTag(at::Tag::nondeterministic_seeded);
   facts.is_empty_factory = is_empty_factory(schema.name());
   facts.collective = collective_part(schema.name());
+  facts.is_detached = is_detached_view(schema.name());
   facts.makes_alike = is_factory_in_likeness(schema.name());
   for (std::size_t position = 0; position < schema.arguments().size(); ++position) {
     const c10::Argument& argument = schema.arguments()[position];

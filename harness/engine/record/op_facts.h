@@ -34,6 +34,7 @@ struct OpFacts {
   bool mutates = false;           // the schema is mutable
   bool mutates_list = false;      // the op mutates a Tensor[]
   bool returns_alias = false;     // the schema declares that some output aliases an input
+  bool is_detached = false;       // autograd returns a copy of the result, without a graph
   bool may_draw = false;          // the op is tagged nondeterministic_seeded, or takes a generator
   bool is_empty_factory = false;  // its output has no defined content
   bool makes_alike = false;       // the op reads the sizes of its first argument, not the content

@@ -107,14 +107,12 @@ c10::StorageImpl* storage_of_values(const c10::TensorImpl& impl) {
   return nullptr;
 }
 
-std::vector<c10::StorageImpl*> storages_never_written(const c10::TensorImpl& impl) {
+std::vector<at::Tensor> parts_of(const c10::TensorImpl& impl) {
   if (const auto* sparse = dynamic_cast<const at::SparseTensorImpl*>(&impl)) {
-    return {storage_of(*sparse->indices().unsafeGetTensorImpl())};
+    return {sparse->values(), sparse->indices()};
   }
   if (const auto* compressed = dynamic_cast<const at::SparseCsrTensorImpl*>(&impl)) {
-    return {storage_of(*compressed->compressed_indices().unsafeGetTensorImpl()),
-            storage_of(*compressed->plain_indices().unsafeGetTensorImpl()),
-            storage_of(*compressed->values().unsafeGetTensorImpl())};
+    return {compressed->values(), compressed->compressed_indices(), compressed->plain_indices()};
   }
   return {};
 }

@@ -56,16 +56,16 @@ std::uint64_t hash_of(const at::Tensor& tensor);
 // The tensor's in-place version; 0 for inference tensors, which have no version.
 std::uint32_t version_of(const at::Tensor& tensor);
 
+// The tensors of which a sparse tensor consists: its values, then its indices. Empty for other
+// tensors.
+std::vector<at::Tensor> parts_of(const c10::TensorImpl& impl);
+
 // The storage of a sparse tensor's values. A sparse tensor shares this storage with the tensor that
 // its values() returns. Null for other tensors.
 c10::StorageImpl* storage_of_values(const c10::TensorImpl& impl);
 
-// The storages of a sparse tensor that ops of a region must not write to: its indices, and for a
-// compressed tensor also its values.
-std::vector<c10::StorageImpl*> storages_never_written(const c10::TensorImpl& impl);
-
-// The storage of a tensor; for a wrapper, the storage of the inner tensor (wrapped_tensor.h). Null
-// for tensors without storage.
+// The storage of a tensor; for a wrapper, the storage of the inner tensor (wrapped_tensor.h). For a
+// sparse tensor, the storage of its values. Null for other tensors without storage.
 inline c10::StorageImpl* storage_address(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = impl_with_data(tensor);
   c10::StorageImpl* const own = impl.unsafe_storage().unsafeGetStorageImpl();

@@ -109,6 +109,7 @@ void Record::clear() {
   hidden_writes.clear();
   result_hashes.clear();
   copies.clear();
+  constant_copies.clear();
   numbers.clear();
   waits.clear();
   contexts.clear();
@@ -181,7 +182,7 @@ void Recorder::close() {
   storages_.clear();
   tensor_identities_.clear();
   storage_identities_.clear();
-  never_written_.clear();
+  linked_parts_.clear();
   suspected_.clear();
   exposed_.clear();
   detached_.clear();
@@ -217,7 +218,8 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
       .side_effect = false,
       .in_place = false,
       .side_writes = false,
-      .held_writes = false};
+      .held_writes = false,
+      .takes_parts = false};
   if (facts.has_effects || checks_hashes()) {
     run_with_effects(op, keys, stack, depth, keep);
   } else {
@@ -231,6 +233,7 @@ void Recorder::run(const OpFacts& facts, c10::DispatchKeySet keys, torch::jit::S
   record_->ops.push_back(op);
   rollback.commit();
   if (op.held_writes) hold_writes();
+  if (op.side_effect && !linked_parts_.empty()) restore_outside_parts(op);
   forget_some_dead();
 }
 
@@ -251,6 +254,7 @@ void Recorder::run_with_effects(RecordedOp& op, c10::DispatchKeySet keys, torch:
     for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
       if (is_written(op, record_->uses[i])) copy_constants_before_write(op, record_->uses[i]);
     }
+    if (!linked_parts_.empty()) copy_before_part_writes(op);
   }
   if (facts.collective == CollectivePart::kStartWithHandle) note_transfer(facts, *stack);
   std::optional<GeneratorState> generator_state;
@@ -395,12 +399,16 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   const OptionalIndex known = values_.find(tensor.unsafeGetTensorImpl());
   if (known.has_value()) {  // an in-place op, or an op that returns its argument
     record_->outputs.push_back(known);
-    if (op.in_place) follow_new_values(*known, tensor);
+    if (op.in_place) follow_new_parts(*known, tensor);
     return;
   }
   const std::size_t storages_before = record_->storages.size();
+  const std::size_t links_before = linked_parts_.size();
   const std::int32_t storage = storage_of(tensor, /*outside=*/false);
   const bool is_fresh = static_cast<std::size_t>(storage) == storages_before;
+  for (std::size_t i = links_before; i < linked_parts_.size(); ++i) {
+    op.takes_parts |= linked_parts_[i].outside.defined();
+  }
   const auto value = static_cast<std::int32_t>(record_->values.size());
   record_->values.push_back(
       {.op = static_cast<std::int32_t>(record_->ops.size()),
@@ -420,7 +428,7 @@ void Recorder::note_output(RecordedOp& op, const at::Tensor& tensor, Keep keep) 
   values_.set(tensor.unsafeGetTensorImpl(), value);
   tensor_identities_.emplace_back(tensor.getIntrusivePtr());
   record_->outputs.emplace_back(value);
-  if (!is_fresh && op.facts == &detach_facts()) note_detached(value, tensor);
+  if (!is_fresh && op.facts->is_detached) note_detached(value, tensor);
 }
 
 // A collective with a side effect is never repeated, so replay does not wait for it.

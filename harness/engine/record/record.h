@@ -29,6 +29,17 @@
 // the region at once, or into a tensor that shares a result's data through .data. Such an op is
 // held: it counts as an op with a side effect. The record copies what the op wrote into the
 // region's own storages, and replay writes the copy back with rematch::restore_content.
+//
+// Note [Parts of sparse tensors]
+// A sparse tensor has no storage of its own. It consists of other tensors: values and indices. In
+// the record the storage of its values stands for it, or the storage of its indices if only these
+// are the region's own. Parts that the record does not know get the same storage. A part on another
+// storage of the record is linked:
+// - A write to the part then also counts as a write to the sparse tensor, so readers of both are
+//   ordered.
+// - If the part comes from outside the region, no write to it is repeated. Replay makes the sparse
+//   tensor of a copy of the part, and rematch::restore_part writes to this copy what the op wrote.
+// - If the whole sparse tensor comes from outside, it is copied before a part is overwritten.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -38,6 +49,7 @@
 #include <c10/core/Stream.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -79,6 +91,7 @@ struct RecordedOp {
   bool in_place : 1;     // writes to a tensor of the region
   bool side_writes : 1;  // see Note [Side writes]
   bool held_writes : 1;  // see Note [Held ops]
+  bool takes_parts : 1;  // makes a sparse tensor of parts from outside
 };
 static_assert(sizeof(RecordedOp) == 48, "a step records thousands of ops");
 
@@ -89,8 +102,9 @@ struct RecordedValue {
   // held until their last use.
   at::Tensor kept;
   std::uint32_t kept_version = 0;  // version of `kept`, if the value's op is saved
-  // The outside tensor that equals this value, or of which this value is a view. Absent if the
-  // value is made inside the region.
+  // The outside tensor that equals this value, or of which this value is a view. It may share a
+  // storage with the region's values, as a result of .data does. Absent if the value is made inside
+  // the region.
   OptionalIndex outside;
   // The tensor's version counter minus the storage's `explained`.
   std::uint32_t version_offset = 0;
@@ -139,6 +153,12 @@ struct RecordedCopy {
   at::Tensor content;
 };
 
+// A constant that was copied before the op overwrote it.
+struct RecordedConstantCopy {
+  std::int32_t op;
+  std::int32_t value;
+};
+
 // A collective and the op that completes it; see Note [A collective and its wait].
 struct RecordedWait {
   std::int32_t start;  // op
@@ -175,6 +195,7 @@ struct Record {
   // knows their names.
   std::vector<std::int32_t> hidden_writes;
   std::vector<RecordedCopy> copies;
+  std::vector<RecordedConstantCopy> constant_copies;
   std::vector<RecordedNumber> numbers;  // ascending
   std::vector<RecordedWait> waits;
   std::vector<KernelContext> contexts;  // contexts that ops ran under; usually one
@@ -202,6 +223,10 @@ struct Record {
   // The copied content that `use` reads, or null if the content was not copied.
   const at::Tensor* copy_of(const RecordedUse& use) const;
 
+  // Whether the op makes a sparse tensor of parts that all come from outside. The result is a view,
+  // although no schema says so.
+  bool makes_sparse_of_outside(const RecordedOp& op) const;
+
   // The outside tensor that an op reads, if the op takes a value from outside the region.
   at::Tensor outside_argument(std::int32_t value) const;
 
@@ -224,7 +249,7 @@ struct Record {
 enum class Keep : std::uint8_t { kNothing, kOutputs, kOffload, kForever };
 
 // The purpose of a record. The record of a trace is never replayed. Such a record therefore needs
-// no copies of the contents that hidden writes left, and it has no held ops (Note [Held ops]).
+// no copies of the contents that hidden writes and held ops left.
 enum class RecordUse : std::uint8_t { kReplay, kTrace };
 
 // Writes a record while its region is open, on one thread.
@@ -274,6 +299,9 @@ class Recorder {
   // region.
   void append_view(const at::Tensor& base, const at::Tensor& view);
 
+  // The bytes of the storage that stands for the value's tensor.
+  Bytes storage_bytes(std::int32_t value, const at::Tensor& tensor) const;
+
   // Returns the value of a tensor. An unknown tensor is added as an outside value and held.
   std::int32_t value_of(const at::Tensor& tensor);
   // Like value_of(), for a tensor that autograd saves.
@@ -303,12 +331,12 @@ class Recorder {
   void classify_writes(RecordedOp& op, const torch::jit::Stack& stack);
   void hold_writes();
   std::int32_t value_made_on(std::int32_t storage, std::int32_t otherwise) const;
-  void check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const;
   void copy_side_arguments(const RecordedOp& op, const torch::jit::Stack& stack);
   void copy_what_is_overwritten(const RecordedOp& op);
-  void copy_what_was_read(std::int32_t storage, std::int32_t version);
+  void copy_what_was_read(std::int32_t storage);
   void note_transfer(const OpFacts& facts, const torch::jit::Stack& stack);
   void copy_outside(const RecordedUse& read);
+  at::Tensor outside_now(const RecordedUse& read);
   bool is_outside(const RecordedUse& use) const;
   using VersionCounters = c10::SmallVector<c10::VariableVersion, 2>;
   VersionCounters counters_of_written(const RecordedOp& op, const torch::jit::Stack& stack) const;
@@ -338,7 +366,32 @@ class Recorder {
   std::int32_t add_outside(const at::Tensor& tensor);
   void hold_outside(std::int32_t value, const at::Tensor& tensor);
   std::int32_t storage_of(const at::Tensor& tensor, bool outside);
-  void follow_new_values(std::int32_t value, const at::Tensor& tensor);
+  std::int32_t new_storage(c10::StorageImpl* address, bool outside);
+  void add_address(c10::StorageImpl* address, std::int32_t storage);
+  OptionalIndex known_storage(const at::Tensor& tensor) const;
+  bool is_on(const at::Tensor& tensor, std::int32_t storage) const;
+
+  // See Note [Parts of sparse tensors]. A use of a sparse tensor is on one storage. These functions
+  // handle the other storages that are written with it. They are called if any part is linked.
+  std::int32_t storage_of_sparse(const at::Tensor& sparse, const std::vector<at::Tensor>& parts,
+                                 bool outside);
+  void link_parts(std::int32_t value, std::int32_t storage, const at::Tensor& sparse,
+                  const std::vector<at::Tensor>& parts);
+  void follow_new_parts(std::int32_t value, const at::Tensor& sparse);
+  bool writes_part_of_outside(const RecordedOp& op, const RecordedUse& use) const;
+  std::vector<std::int32_t> parts_written(const RecordedOp& op, const RecordedUse& use) const;
+  // The storages that an op writes: those of its arguments, and also those of the arguments' parts.
+  struct PartWrites {
+    std::vector<std::int32_t> own;
+    std::vector<std::int32_t> all;
+  };
+  PartWrites part_writes(const RecordedOp& op) const;
+  void copy_before_part_writes(const RecordedOp& op);
+  void note_part_writes(const RecordedOp& op);
+  void note_linked_write(std::int32_t part, std::int32_t op, std::vector<std::int32_t> counted);
+  bool restore_own_parts(std::int32_t value, const at::Tensor& tensor);
+  void restore_outside_parts(const RecordedOp& op);
+  void append_part_write(std::int32_t value, std::int32_t part, const at::Tensor& tensor);
   void keep_if_filled_by_pointer(std::int32_t unwritten, const at::Tensor& tensor);
   void forget_some_dead();
 
@@ -366,6 +419,17 @@ class Recorder {
     std::uint32_t counter_before;
   };
 
+  // A part of a sparse tensor, on another storage than the sparse tensor.
+  struct LinkedPart {
+    std::int32_t value;  // the sparse tensor
+    std::int32_t part;   // index in parts_of()
+    std::int32_t storage;
+    at::Tensor outside;  // the part, if it comes from outside the region
+    // The sparse tensor. Weak, and without the version counter, because factories copy a result
+    // that anybody else holds.
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> sparse;
+  };
+
   // See Note [Results of factories].
   struct UnkeptResult {
     std::int32_t value;
@@ -379,11 +443,12 @@ class Recorder {
     at::Tensor tensor;
   };
 
-  // A result of detach. Autograd gives the program a copy of the result, on the same storage and
-  // version counter.
+  // A result of detach or of a similar op. Autograd gives the program a copy of the result, on the
+  // same storage and version counter.
   struct DetachedValue {
     std::int32_t value;
     at::ScalarType dtype;
+    at::Layout layout;
     std::int64_t storage_offset;
     std::vector<std::int64_t> sizes;
     std::vector<std::int64_t> strides;
@@ -407,8 +472,7 @@ class Recorder {
   PointerMap storages_;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor_identities_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_identities_;
-  // Storages of sparse tensors to which ops must not write.
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> never_written_;
+  std::vector<LinkedPart> linked_parts_;
   std::vector<UnsettledWrite> unsettled_;
   std::vector<UnkeptResult> unkept_;
   std::vector<HeldWrite> held_writes_;  // writes of the op that is running
@@ -433,8 +497,10 @@ inline std::uint32_t counted_version(const at::Tensor& tensor) {
   return counter.enabled() ? counter.current_version() : 0;
 }
 
-// The facts of aten::detach.
-const OpFacts& detach_facts();
+template <typename Number>
+bool contains(const std::vector<Number>& numbers, Number number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
 
 bool is_written(const RecordedOp& op, const RecordedUse& use);
 

@@ -14,6 +14,7 @@
 #include "harness/engine/record/record.h"
 #include "harness/engine/record/storage_content.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/replay/stand_in.h"
 
 namespace rematch {
 namespace {
@@ -29,8 +30,14 @@ at::Tensor restore_view(const at::Tensor& base, at::IntArrayRef sizes, at::IntAr
   return at::as_strided(base, sizes, strides, storage_offset);
 }
 
+void restore_part(const at::Tensor& sparse, std::int64_t part, const at::Tensor& content) {
+  const UnseenGuard unseen;
+  parts_of(*sparse.unsafeGetTensorImpl()).at(static_cast<std::size_t>(part)).copy_(content);
+}
+
 struct ReplayOnlyOps {
   const OpFacts& restore_content;
+  const OpFacts& restore_part;
   const OpFacts& restore_view;
 };
 
@@ -43,9 +50,12 @@ const ReplayOnlyOps& replay_only_ops() {
     constexpr auto kAnyBackend = c10::DispatchKey::CompositeExplicitAutograd;
     library->def("restore_content(Tensor(a!) written, Tensor content) -> ()");
     library->impl("restore_content", torch::dispatch(kAnyBackend, &restore_content));
+    library->def("restore_part(Tensor(a!) sparse, int part, Tensor content) -> ()");
+    library->impl("restore_part", torch::dispatch(kAnyBackend, &restore_part));
     library->def("restore_view(Tensor(a) base, int[] size, int[] stride, int offset) -> Tensor(a)");
     library->impl("restore_view", torch::dispatch(kAnyBackend, &restore_view));
     return ReplayOnlyOps{*find_facts("rematch::restore_content"),
+                         *find_facts("rematch::restore_part"),
                          *find_facts("rematch::restore_view")};
   }();
   return ops;
@@ -199,6 +209,24 @@ void Recorder::append_hidden_write(std::int32_t id, const at::Tensor& tensor) {
   record_->hidden_writes.push_back(index);
   record_->ops.push_back(op);
   drop_kept_values(written);
+  if (!linked_parts_.empty()) note_linked_write(written, index, {written});
+}
+
+// Appends an op that writes a copy of `tensor` to a part of a sparse tensor.
+void Recorder::append_part_write(std::int32_t value, std::int32_t part, const at::Tensor& tensor) {
+  const std::int32_t written = record_->values[value].storage;
+  RecordedStorage& storage = record_->storages[written];
+  RecordedOp op = op_not_run(replay_only_ops().restore_part, tensor);
+  op.in_place = true;
+  record_->uses.push_back({value, storage.version, 0, std::nullopt});
+  record_->arguments.emplace_back();
+  record_->arguments.emplace_back(part);
+  record_->arguments.emplace_back(is_replayed() ? content_of(tensor) : at::Tensor());
+  const auto index = static_cast<std::int32_t>(record_->ops.size());
+  record_->writes.push_back({index, written, ++storage.version});
+  record_->hidden_writes.push_back(index);
+  record_->ops.push_back(op);
+  drop_kept_values(written);
 }
 
 RecordedOp Recorder::op_not_run(const OpFacts& facts, const at::Tensor& tensor) {
@@ -215,7 +243,8 @@ RecordedOp Recorder::op_not_run(const OpFacts& facts, const at::Tensor& tensor) 
           .side_effect = false,
           .in_place = false,
           .side_writes = false,
-          .held_writes = false};
+          .held_writes = false,
+          .takes_parts = false};
 }
 
 void Recorder::drop_kept_values(std::int32_t storage) {
@@ -236,6 +265,8 @@ void Recorder::copy_constants(std::int32_t storage) {
     if (!record_->shares_kept(static_cast<std::int32_t>(i))) continue;
     value.kept = on_copied_storage(value.kept);
     value.kept_version = version_of(value.kept);
+    record_->constant_copies.push_back(
+        {static_cast<std::int32_t>(record_->ops.size()), static_cast<std::int32_t>(i)});
   }
 }
 
@@ -267,7 +298,7 @@ void Recorder::note_write_ahead(const at::Tensor& tensor) {
   const auto next = static_cast<std::int32_t>(record_->ops.size());
   record_->writes_ahead.push_back({next, *storage});
   if (record_->storages[*storage].outside) {
-    copy_what_was_read(*storage, record_->storages[*storage].version);
+    copy_what_was_read(*storage);
     ++record_->storages[*storage].version;
   }
 }

@@ -2,6 +2,7 @@
 // outside tensors, and keeps values.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "harness/engine/fault.h"
 #include "harness/engine/record/record.h"
@@ -40,11 +41,11 @@ c10::weak_intrusive_ptr<c10::StorageImpl> weak_storage(c10::StorageImpl* storage
 
 // Returns the outside tensor of which an op's result is a view.
 OptionalIndex Recorder::outside_behind(const RecordedOp& op, std::int32_t storage) const {
-  if (!record_->storages[storage].outside) return std::nullopt;
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedValue& argument = record_->values[record_->uses[i].value];
     if (argument.storage == storage && argument.outside.has_value()) return argument.outside;
   }
+  if (!record_->storages[storage].outside) return std::nullopt;
   const auto& all = record_->outside_tensors;
   const auto found = std::find_if(all.begin(), all.end(), [&](const OutsideTensor& outside) {
     return record_->values[outside.value].storage == storage;
@@ -61,33 +62,34 @@ std::uint32_t Recorder::offset_behind(const RecordedOp& op, std::int32_t storage
   return 0;
 }
 
-const OpFacts& detach_facts() {
-  static const OpFacts& facts = *find_facts("aten::detach");
-  return facts;
-}
-
 void Recorder::note_detached(std::int32_t value, const at::Tensor& tensor) {
-  const bool is_plain = tensor.has_storage() && tensor.layout() == at::kStrided;
-  if (!is_plain || record_->storages[record_->values[value].storage].outside) return;
-  detached_.push_back({value, tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
-                       tensor.strides().vec()});
+  if (record_->storages[record_->values[value].storage].outside) return;
+  DetachedValue detached{.value = value,
+                         .dtype = tensor.scalar_type(),
+                         .layout = tensor.layout(),
+                         .storage_offset = 0,
+                         .sizes = tensor.sizes().vec(),
+                         .strides = {}};
+  if (tensor.layout() == at::kStrided && tensor.has_storage()) {
+    detached.storage_offset = tensor.storage_offset();
+    detached.strides = tensor.strides().vec();
+  }
+  detached_.push_back(std::move(detached));
 }
 
 // Returns the detached tensor that autograd copied to make this tensor. Returns nothing if autograd
 // did not make it by copying.
 OptionalIndex Recorder::detached_value(const at::Tensor& tensor) {
-  if (!tensor.has_storage() || tensor.layout() != at::kStrided || tensor.requires_grad()) {
-    return std::nullopt;
-  }
-  const OptionalIndex storage = storages_.find(storage_address(tensor));
-  if (!storage.has_value()) return std::nullopt;
+  const bool is_strided = tensor.layout() == at::kStrided;
+  if (tensor.requires_grad() || (is_strided && !tensor.has_storage())) return std::nullopt;
   const auto found =
       std::find_if(detached_.rbegin(), detached_.rend(), [&](const DetachedValue& each) {
         const RecordedValue& value = record_->values[each.value];
-        return value.storage == *storage && each.dtype == tensor.scalar_type() &&
-               each.storage_offset == tensor.storage_offset() && tensor.sizes() == each.sizes &&
-               tensor.strides() == each.strides &&
-               counted_version(tensor) - record_->storages[*storage].explained >=
+        return each.layout == tensor.layout() && each.dtype == tensor.scalar_type() &&
+               tensor.sizes() == each.sizes && is_on(tensor, value.storage) &&
+               (!is_strided || (each.storage_offset == tensor.storage_offset() &&
+                                tensor.strides() == each.strides)) &&
+               counted_version(tensor) - record_->storages[value.storage].explained >=
                    value.version_offset;
       });
   if (found == detached_.rend()) return std::nullopt;
@@ -107,8 +109,7 @@ std::int32_t Recorder::value_of(const at::Tensor& tensor) {
   const RecordedValue& value = record_->values[*known];
   const void* const address = storage_address(tensor);
   if (record_->storages[value.storage].address == address) return *known;
-  const bool has_new_values = address != nullptr && storages_.find(address) == value.storage;
-  if (has_new_values) return *known;
+  if (address != nullptr && is_on(tensor, value.storage)) return *known;
   // Handles a tensor that was given different data. If the tensor came from outside, backward
   // rejects its earlier reads as stale. If the tensor is a result that autograd has not saved, its
   // earlier reads use the old value.
@@ -203,34 +204,42 @@ void Recorder::settle_factories() {
 }
 
 std::int32_t Recorder::storage_of(const at::Tensor& tensor, bool outside) {
-  if (!tensor.has_storage()) {
-    for (c10::StorageImpl* each : storages_never_written(impl_with_data(tensor))) {
-      if (each != nullptr) never_written_.push_back(weak_storage(each));
-    }
-  }
   c10::StorageImpl* const address = storage_address(tensor);
+  if (!tensor.has_storage() && address != nullptr) {
+    const std::vector<at::Tensor> parts = parts_of(impl_with_data(tensor));
+    if (!parts.empty()) return storage_of_sparse(tensor, parts, outside);
+  }
   if (address != nullptr) {
     const OptionalIndex known = storages_.find(address);
     if (known.has_value()) return *known;
   }
+  return new_storage(address, outside);
+}
+
+std::int32_t Recorder::new_storage(c10::StorageImpl* address, bool outside) {
   const auto storage = static_cast<std::int32_t>(record_->storages.size());
   record_->storages.push_back({.outside = outside, .address = address});
-  if (address != nullptr) {
-    storages_.set(address, storage);
-    storage_identities_.push_back(weak_storage(address));
-  }
+  if (address != nullptr) add_address(address, storage);
   return storage;
 }
 
-// An in-place op may give a sparse tensor another values tensor. Reads and writes of the old and
-// the new values are ordered as if they were one storage.
-void Recorder::follow_new_values(std::int32_t value, const at::Tensor& tensor) {
-  if (tensor.has_storage()) return;
-  c10::StorageImpl* const address = storage_address(tensor);
-  const std::int32_t storage = record_->values[value].storage;
-  if (address == nullptr || storages_.find(address).has_value()) return;
+void Recorder::add_address(c10::StorageImpl* address, std::int32_t storage) {
   storages_.set(address, storage);
   storage_identities_.push_back(weak_storage(address));
+}
+
+OptionalIndex Recorder::known_storage(const at::Tensor& tensor) const {
+  const c10::StorageImpl* const address = storage_address(tensor);
+  return address == nullptr ? std::nullopt : storages_.find(address);
+}
+
+// Whether the tensor, or one of its parts, is on the storage.
+bool Recorder::is_on(const at::Tensor& tensor, std::int32_t storage) const {
+  if (known_storage(tensor) == storage) return true;
+  if (tensor.has_storage()) return false;
+  const std::vector<at::Tensor> parts = parts_of(impl_with_data(tensor));
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const at::Tensor& part) { return known_storage(part) == storage; });
 }
 
 }  // namespace rematch

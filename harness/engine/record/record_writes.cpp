@@ -7,16 +7,13 @@
 
 #include "harness/engine/fault.h"
 #include "harness/engine/record/record.h"
+#include "harness/engine/record/wrapped_tensor.h"
 #include "harness/engine/recording.h"
+#include "harness/engine/replay/replay.h"
 #include "harness/engine/replay/stand_in.h"
 
 namespace rematch {
 namespace {
-
-template <typename Number>
-bool contains(const std::vector<Number>& numbers, Number number) {
-  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
-}
 
 at::Tensor argument_of(const RecordedOp& op, const RecordedUse& use,
                        const torch::jit::Stack& stack) {
@@ -75,29 +72,26 @@ const at::Tensor* Record::copy_of(const RecordedUse& use) const {
 // Decides how the op's writes are replayed. `stack` ends with the op's arguments.
 void Recorder::classify_writes(RecordedOp& op, const torch::jit::Stack& stack) {
   const OpFacts& facts = *op.facts;
-  const bool may_be_held = is_replayed();
-  bool is_held = facts.mutates_list && may_be_held;
+  bool is_held = facts.mutates_list;
   held_writes_.clear();
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse& use = record_->uses[i];
     if (!is_written(op, use)) continue;
     if (!is_outside(use)) {
       const at::Tensor tensor = argument_of(op, use, stack);
-      if (!never_written_.empty()) check_may_be_written(op, tensor);
+      if (!linked_parts_.empty()) op.side_effect |= writes_part_of_outside(op, use);
       op.in_place = true;
-      is_held |= may_be_held && !record_->values[use.value].op.has_value();
+      is_held |= record_->values[use.value].outside.has_value();
       const c10::VariableVersion& counter = tensor.unsafeGetTensorImpl()->version_counter();
-      if (may_be_held) {
-        held_writes_.push_back(
-            {use.value, tensor, counter, counter.enabled() ? counter.current_version() : 0});
-      }
+      held_writes_.push_back(
+          {use.value, tensor, counter, counter.enabled() ? counter.current_version() : 0});
     } else if (is_side_argument(facts, use)) {
       op.side_effect |= facts.side_feeds_results;
     } else {
       op.side_effect = true;
     }
   }
-  is_held |= may_be_held && op.side_effect && op.in_place;
+  is_held |= op.side_effect && op.in_place;
   if (!is_held) return held_writes_.clear();
   op.side_effect = true;
   op.in_place = false;
@@ -112,7 +106,8 @@ void Recorder::hold_writes() {
     const std::int32_t written = record_->values[write.value].storage;
     const std::int32_t last_loud_version = record_->storages[written].last_loud_version;
     if (!contains(copied, written)) {
-      append_hidden_write(value_made_on(written, write.value), write.tensor);
+      const bool is_sparse = restore_own_parts(write.value, write.tensor);
+      if (!is_sparse) append_hidden_write(value_made_on(written, write.value), write.tensor);
       copied.push_back(written);
     }
     unsettled_.push_back({written, record_->storages[written].version, last_loud_version,
@@ -120,31 +115,17 @@ void Recorder::hold_writes() {
   }
 }
 
-// Returns a value on the storage that replay computes. Returns `otherwise` if replay computes it,
-// or if no value on the storage is computed by replay.
+// Returns a value on the storage that replay computes: `otherwise` if replay computes it, else
+// another. Returns `otherwise` also if replay computes no value on the storage. Replay does not
+// compute a view of .data but takes it from forward's tensor.
 std::int32_t Recorder::value_made_on(std::int32_t storage, std::int32_t otherwise) const {
-  if (record_->values[otherwise].op.has_value()) return otherwise;
-  const auto found = std::find_if(record_->values.begin(), record_->values.end(),
-                                  [storage](const RecordedValue& value) {
-                                    return value.storage == storage && value.op.has_value();
-                                  });
+  const auto is_made = [storage](const RecordedValue& value) {
+    return value.storage == storage && value.op.has_value() && !value.outside.has_value();
+  };
+  if (is_made(record_->values[otherwise])) return otherwise;
+  const auto found = std::find_if(record_->values.begin(), record_->values.end(), is_made);
   if (found == record_->values.end()) return otherwise;
   return static_cast<std::int32_t>(found - record_->values.begin());
-}
-
-// Throws Refused if the op writes to a tensor in never_written_. The record orders writes to a
-// sparse tensor's values only, and no writes to a compressed tensor.
-void Recorder::check_may_be_written(const RecordedOp& op, const at::Tensor& tensor) const {
-  const void* const address = storage_address(tensor);
-  const bool is_forbidden =
-      std::any_of(never_written_.begin(), never_written_.end(),
-                  [&](const auto& each) { return each._unsafe_get_target() == address; });
-  if (address == nullptr || !is_forbidden) return;
-  throw Refused(
-      "region " + *region_ + ": " + op.facts->name + " writes in place into " +
-      describe_tensor(tensor) +
-      ", the indices of a sparse tensor or the values of a compressed tensor; write to them "
-      "before the sparse tensor is made");
 }
 
 // Copies the side arguments that the op only reads. Batch norm in evaluation reads statistics that
@@ -166,13 +147,15 @@ void Recorder::copy_what_is_overwritten(const RecordedOp& op) {
   for (std::size_t i = op.first_use; i < record_->uses.size(); ++i) {
     const RecordedUse write = record_->uses[i];
     if (!is_written(op, write) || !(is_outside(write) || has_aliases_)) continue;
-    copy_what_was_read(record_->values[write.value].storage, write.version);
+    copy_what_was_read(record_->values[write.value].storage);
   }
 }
 
-void Recorder::copy_what_was_read(std::int32_t storage, std::int32_t version) {
+void Recorder::copy_what_was_read(std::int32_t storage) {
+  const std::int32_t version = record_->storages[storage].version;
   for (const RecordedOp& reader : record_->ops) {
     if (reader.side_effect || reader.facts->returns_alias) continue;
+    if (record_->makes_sparse_of_outside(reader)) continue;
     for (std::size_t i = reader.first_use; i < reader.first_use + reader.num_uses; ++i) {
       const RecordedUse read = record_->uses[i];
       if (record_->values[read.value].storage != storage || read.version != version ||
@@ -185,10 +168,23 @@ void Recorder::copy_what_was_read(std::int32_t storage, std::int32_t version) {
 }
 
 void Recorder::copy_outside(const RecordedUse& read) {
+  if (!is_replayed() || record_->copy_of(read) != nullptr) return;
+  const at::Tensor now = outside_now(read);
+  if (now.defined()) record_->copies.push_back({read.value, read.version, content_of(now)});
+}
+
+// The outside tensor that an op read, or the view of one. The program may have dropped the view, so
+// the record makes it again. Returns nothing for a number, and for a value of the region.
+at::Tensor Recorder::outside_now(const RecordedUse& read) {
   const RecordedValue& value = record_->values[read.value];
-  const bool is_known = record_->copy_of(read) != nullptr;
-  if (value.op.has_value() || is_known || !value.kept.has_storage() || !is_replayed()) return;
-  record_->copies.push_back({read.value, read.version, content_of(value.kept)});
+  if (!value.op.has_value()) return value.kept;
+  if (!value.outside.has_value()) return {};
+  ReplayBuffers buffers;
+  const std::vector<WantedValue> wanted = {{read.value, read.version}};
+  Replay replay(*record_, *region_, wanted, Replay::Extent::kClosure, 0, {},
+                Replay::KeptValues::kBorrow, buffers);
+  replay.run_unobserved();
+  return replay.take(read.value);
 }
 
 bool Recorder::is_outside(const RecordedUse& use) const {
@@ -246,6 +242,7 @@ void Recorder::note_writes(const RecordedOp& op, const VersionCounters& counters
     }
     drop_kept_values(written);
   }
+  if (!linked_parts_.empty()) note_part_writes(op);
 }
 
 // Autograd raises versions above the interception point, after the op has returned. They are final

@@ -104,6 +104,16 @@ void Replay::materialize(const WantedValue& wanted) { run(planner_.list_missing(
 void Replay::run(const std::vector<std::int32_t>& ops) {
   if (ops.empty()) return;
   const ObservedRegion observed(region_, Phase::kRecompute);
+  run_planned(ops);
+}
+
+void Replay::run_unobserved() {
+  is_observed_ = false;
+  run_planned(planner_.list_planned());
+  is_observed_ = true;
+}
+
+void Replay::run_planned(const std::vector<std::int32_t>& ops) {
   BelowAutograd guard;
   KernelContextGuard context(record_.contexts);
   for (const std::int32_t op : ops) {
@@ -123,7 +133,11 @@ void Replay::execute(std::int32_t op_index, KernelContextGuard& context) {
   if (op.generator_state.has_value() && !has_fault(Fault::kGeneratorNotRestored)) {
     generator.emplace(record_.generator_states[*op.generator_state]);
   }
-  execute_recorded(op.facts->op, op.keys, &stack_);
+  if (is_observed_) {
+    execute_recorded(op.facts->op, op.keys, &stack_);
+  } else {
+    execute_unobserved(op.facts->op, op.keys, &stack_);
+  }
   if (record_.differences != nullptr) compare_results(op_index);
   store_outputs(op, stack_);
   stack_.clear();
@@ -174,7 +188,8 @@ at::Tensor Replay::argument(const RecordedOp& op, const RecordedUse& use) {
   if (!value.outside.has_value()) return tensor;
   if (gets_scratch(op, use)) return scratch_like(tensor);
   const at::Tensor* copy = record_.copies.empty() ? nullptr : record_.copy_of(use);
-  return copy == nullptr ? tensor : *copy;
+  if (copy == nullptr) return tensor;
+  return op.takes_parts ? content_of(*copy) : *copy;  // rematch::restore_part writes to the part
 }
 
 // See Note [Side writes].

@@ -37,6 +37,8 @@ class Replay {
 
   // Runs every planned op, in recorded order.
   void run_all();
+  // The same without notifying the observer of ops, for a part of forward.
+  void run_unobserved();
 
   // Runs the planned ops that `wanted` still needs. `wanted` must be one of the saved tensors for
   // which the replay was planned.
@@ -54,6 +56,7 @@ class Replay {
   void adopt_kept_values();
   void check_constant(std::int32_t value) const;
   void run(const std::vector<std::int32_t>& ops);
+  void run_planned(const std::vector<std::int32_t>& ops);
   void execute(std::int32_t op, KernelContextGuard& context);
   void compare_results(std::int32_t op) const;
   void fill_arguments(const RecordedOp& op, torch::jit::Stack& stack);
@@ -70,6 +73,7 @@ class Replay {
   const std::string& region_;
   KeptValues kept_values_;
   Extent extent_;
+  bool is_observed_ = true;
   const std::vector<WantedValue>& wanted_;
   // See ReplayBuffers.
   std::vector<at::Tensor>& tensors_;

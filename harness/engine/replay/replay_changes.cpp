@@ -52,6 +52,11 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
   if (change == nullptr && use.version != record_.storages[value.storage].version) {
     change = kChangedInPlace;
   }
+  // No version of a sparse tensor counts writes to its parts, so its readers cannot detect a write
+  // after the region.
+  const bool is_lost = change == kChangedInPlace && record_.makes_sparse_of_outside(op) &&
+                       record_.change_since_read(use.value) != nullptr;
+  if (is_lost) return change;
   const bool is_only_written = change == kChangedInPlace;
   return is_only_written && !reads_content(op, use) ? nullptr : change;
 }
@@ -60,7 +65,7 @@ const char* Replay::change_since_read(const RecordedOp& op, const RecordedUse& u
 // view has its own check.
 bool Replay::reads_content(const RecordedOp& op, const RecordedUse& use) const {
   if (op.facts->makes_alike) return use.argument > 0;
-  if (!op.facts->returns_alias) return true;
+  if (!op.facts->returns_alias) return !record_.makes_sparse_of_outside(op);
   const std::int32_t storage = record_.values[use.value].storage;
   for (std::size_t i = op.first_output; i < op.first_output + op.num_outputs; ++i) {
     const OptionalIndex output = record_.outputs[i];

@@ -27,6 +27,9 @@ struct RegionValue {
   // Examples are the result of a side effect, an `empty` that a kernel filled through a pointer,
   // and a tensor that appeared without an op.
   bool constant = false;
+  // The value is an `empty` that a kernel filled and an op overwrites. The region copies it before
+  // that (RegionCopy), and each replay that needs it starts with a copy of the copy.
+  bool copied = false;
   bool operator==(const RegionValue&) const = default;
 };
 
@@ -65,8 +68,8 @@ struct RegionOp {
 };
 
 // A copy that the region makes when an op runs and holds until its last slot is released. The copy
-// has the content of an outside tensor that the op overwrites, or the content that a kernel wrote
-// without an op.
+// has the content of an outside tensor or a constant that the op overwrites, or the content that a
+// kernel wrote without an op.
 struct RegionCopy {
   int op = 0;  // local
   Bytes bytes;

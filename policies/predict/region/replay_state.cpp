@@ -24,6 +24,7 @@ ReplayState::ReplayState(const RegionGraph& graph, const std::vector<bool>& kept
 }
 
 void ReplayState::plan_closure(const std::vector<int>& slots) {
+  hold_copied();
   planner_.plan_closure(await_slots(slots));
   release_unneeded();
 }
@@ -31,8 +32,15 @@ void ReplayState::plan_closure(const std::vector<int>& slots) {
 void ReplayState::plan_prefix(const std::vector<int>& slots, int stop,
                               const std::vector<int>& skipped) {
   for (const int op : skipped) planner_.skip(op);
+  hold_copied();
   planner_.plan_prefix(stop, await_slots(slots));
   release_unneeded();
+}
+
+void ReplayState::hold_copied() {
+  for (std::size_t value = 0; value < graph_.values.size(); ++value) {
+    if (graph_.values[value].copied) hold(static_cast<int>(value));
+  }
 }
 
 std::vector<RegionUse> ReplayState::await_slots(const std::vector<int>& slots) {

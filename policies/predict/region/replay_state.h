@@ -134,6 +134,7 @@ class ReplayState {
     std::vector<int> touched_;
   };
 
+  void hold_copied();
   std::vector<RegionUse> await_slots(const std::vector<int>& slots);
   void release_unneeded();
   void hold(int value);

@@ -198,7 +198,14 @@ class GraphBuilder {
       const RegionOp& op = graph_.ops[index];
       for (const ValueId copied : traced.copies) {
         const int local = value(copied);
-        if (graph_.storages[graph_.values[local].storage].outside) copy(index, copied);
+        const RegionStorage& storage = graph_.storages[graph_.values[local].storage];
+        const std::optional<OpId> producer = trace_.values[copied].producer;
+        if (!producer || !is_empty_factory(trace_.ops[*producer].name)) {
+          if (storage.outside) copy(index, copied);
+        } else if (!storage.outside) {
+          graph_.values[local].copied = true;
+          graph_.copies.push_back({index, storage.bytes});
+        }
       }
       for (const int written : op.writes) {
         const bool is_own = !graph_.storages[written].outside;
@@ -222,8 +229,9 @@ class GraphBuilder {
       for (std::size_t i = 0; i < traced.inputs.size(); ++i) {
         const RegionUse& read = reader.reads[i];
         const TracedUse& use = traced.inputs[i];
-        if (storage_of(read) != storage || graph_.values[read.value].producer.has_value() ||
-            is_side_argument(traced, use.value)) {
+        const bool is_made_here = graph_.values[read.value].producer.has_value() &&
+                                  !graph_.storages[storage].outside;  // not a view of outside
+        if (storage_of(read) != storage || is_made_here || is_side_argument(traced, use.value)) {
           continue;
         }
         if (copied_.insert({use.value, use.version}).second) copy(before_op, use.value);
