@@ -69,7 +69,7 @@ std::optional<std::vector<std::int64_t>> alias_strides(const c10::IValue& self,
   return at::detail::computeStride(tensor.sizes(), tensor.strides(), size.toIntVector());
 }
 
-// Turns the arguments of new_zeros into those of zeros.
+// Turns the arguments of new_zeros into arguments of zeros.
 void make_arguments_of_zeros(torch::jit::Stack& stack, std::size_t base) {
   const at::TensorOptions options = stack[base].toTensor().options();
   stack.erase(stack.begin() + static_cast<std::ptrdiff_t>(base));

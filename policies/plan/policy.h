@@ -31,8 +31,8 @@ struct RegionChoice {
   bool operator==(const RegionChoice&) const = default;
 };
 
-// In each region, numbers the ops that match `selectors` from 1. Keeps the odd or the even ones and
-// recomputes the others. Recomputes ops that match `exclude` without counting them. With
+// In each region, numbers the ops that match `selectors` from 1. Keeps the odd or the even matches
+// and recomputes the other matches. Recomputes ops that match `exclude` without counting them. With
 // `exclude_same_shapes`, also recomputes every counted op whose second operand has the same shape
 // as the second operand of an excluded op. torchtitan excludes matmuls by their weight's shape in
 // this way.

@@ -98,7 +98,7 @@ void compare_mix(MetricRecord& record, const PointRecord& base, const PointRecor
   }
   if (record.metric != Metric::kExecutedOps && record.metric != Metric::kRecomputedOps) return;
   // A report has counts by class in addition to counts by op, and the counts by class may differ
-  // alone.
+  // even if the counts by op are equal.
   if (const auto found =
           first_difference(base.counts->by_class, own->num_steps, candidate.counts->by_class,
                            other->num_steps, own->only)) {

@@ -108,7 +108,7 @@ std::optional<Estimate> slowdown(const PointRecord& point, const PointRecord& re
   const Rounds above = rounds_of(point);
   const Rounds below = rounds_of(reference);
   if (above.empty() || below.empty()) return std::nullopt;
-  // If a round has no time, all later pairs would be shifted.
+  // A round without a time would shift all later pairs.
   const bool has_pairs = by_turns && above.size() == point.time->samples.size() &&
                          below.size() == reference.time->samples.size() &&
                          above.size() == below.size();

@@ -119,8 +119,8 @@ def result_of(model, level, way, times, counts, bits):
 
 
 def set_limits(found):
-    """A rival with different bits than the step without checkpointing sets no limit, because it does not do the same
-    work."""
+    """A rival whose bits differ from the step without checkpointing sets no limit, because that rival does not do the
+    same work."""
     rivals = [result for result in found if result.way not in OURS and result.bits_equal]
     for result in found:
         if result.way in OURS:

@@ -114,7 +114,7 @@ class Catalogue:
                             entry["mode"])
 
     def value_of(self, letter, policy, rng, layers):
-        """Returns a value for the letter: the argument of our policy, or the part of it, that the letter stands for."""
+        """Returns the value that the letter stands for: the argument of our policy, or a part of that argument."""
         if policy and "{" + letter + "}" in policy:
             name = policy.split("(")[0]
             arguments = PARTS.get((name, letter)) or self.arguments(name)

@@ -19,7 +19,7 @@ SECONDS_TO_WRITE = 10
 # The file that names the release of LibTorch, such as 2.11, for which carried programs were built.
 RELEASE_FILE = "torch_release.txt"
 
-# Paths of the built programs: in preset cuda, and in preset dev those for the dry device.
+# Paths of the programs: the programs of preset cuda, and the programs of preset dev for the dry device.
 PROGRAMS = {
     "rematch": "harness/cli/rematch",
     "engine_cuda_test": "tests/harness/engine/engine_cuda_test",
@@ -197,7 +197,7 @@ def shortened(command):
 
 
 def results_of(card, results=RESULTS):
-    """Returns the folder where results of a card are committed. Each kind of card has its own."""
+    """Returns the folder where results of a card are committed. Each kind of card has its own folder."""
     return results / (questions.kind_of_card(card) or "other")
 
 

@@ -36,7 +36,7 @@ def plan_of(model, ids, level):
 
 def keeping_module(trace, plan, module):
     """Returns the plan that keeps the tensors that autograd saves inside the module, and the results that the rest of
-    the layer reads. torch_remat's regions keep the same."""
+    the layer reads. torch_remat's regions keep the same tensors."""
     layer = next(kind for kind in trace["types"] if any(scope["path"] == f".{module}" for scope in kind["scopes"]))
     ops_of_plan = plan["types"][0]["ops"]
     inside = [f"{op['scope']}.".startswith(f"{module}.") for op in ops_of_plan]

@@ -30,7 +30,7 @@ struct OpCase {
 at::Tensor random(at::IntArrayRef sizes);
 
 // Checks that the op and its backward are each one op at the dispatcher. Also checks which tensors
-// are saved before the kernel runs, and which after it.
+// are saved before the kernel runs, and which tensors are saved after the kernel.
 void check_one_op(const OpCase& op);
 // Compares output and gradients with the results of the composition in the same dtype. Elements
 // must agree within `tolerance` of the largest.

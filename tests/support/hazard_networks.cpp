@@ -151,7 +151,7 @@ std::vector<NamedNetwork> in_place_networks() {
              [](const at::Tensor& x, const auto& w) {
                at::Tensor y = at::mm(x, w[0]);
                const at::Tensor before =
-                   y + 1.0;  // reads version 0 of y, and autograd saves no tensor for it
+                   y + 1.0;  // reads version 0 of y, and autograd saves no tensor for this op
                y.add_(x);
                return before.sin() * y.cos();
              }),

@@ -42,8 +42,8 @@ def find_blocks(model: torch.nn.Module) -> Blocks:
 
 
 def choose_blocks(model: torch.nn.Module) -> tuple[Blocks, Blocks]:
-    """Returns the lists that find_blocks() takes, and the lists that it passes over, by name. A caller may name the
-    latter."""
+    """Returns the lists that find_blocks() takes, and the lists that it passes over, by name. A caller may name a list
+    that is passed over."""
     model = unwrapped(model)
     name_of = {module: name for name, module in model.named_modules()}
     for min_size in (2, 1):

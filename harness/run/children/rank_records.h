@@ -15,7 +15,7 @@ RanksRecord::Counts collectives_in(const OpCounts& ops);
 void note_rank(int rank, const RanksRecord::Counts& collective_bytes, PointRecord& record);
 
 // Merges the records of all ranks, given in rank order. Every rank must have ended. Counts and
-// times are rank 0's. The memory figures are those of the rank with the highest peak. Losses are
+// times come from rank 0. The memory figures come from the rank with the highest peak. Losses are
 // averaged over the ranks that have different batches. Hashes cover all ranks. If a rank failed,
 // returns the failed rank's record. If several ranks failed, prefers a rank that did not fail
 // merely because another rank was gone. Ranks that executed different ops make the point invalid.

@@ -1,5 +1,5 @@
-// Computes held bytes, transient and cost of one span, or of several adjacent spans, with given
-// regions in it. The bytes equal the step simulator's bytes.
+// Computes held bytes, transient and cost of one span or of several adjacent spans, given the
+// regions in the spans. The bytes equal the step simulator's bytes.
 #pragma once
 
 #include <map>

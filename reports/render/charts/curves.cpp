@@ -219,8 +219,8 @@ Panel memory_panel(const ComparedPoint& compared, const MemoryTimeline& timeline
   const auto at = [&](std::size_t sample, double bytes) {
     return Position{static_cast<double>(timeline.op_index[sample]), bytes};
   };
-  // Draws from the top layer down, each as one area from the bottom, so that a layer covers the
-  // layers above it.
+  // Draws the layers from top to bottom. Each layer is one area that starts at the bottom of the
+  // plot, so a layer covers the layers above it.
   for (std::size_t layer = kStackedHolders.size(); layer-- > 0;) {
     if (!timeline.bytes.contains(kStackedHolders.at(layer))) continue;
     const SeriesStyle& style = kHolderStyles.at(layer);

@@ -111,7 +111,7 @@ std::int64_t sum_of(const Counts& counts, CollectivePart part) {
 }
 
 // Each of the three blocks has a gather before two matmuls and a scatter after them. Backward reads
-// the gather's result, through the first matmul, but not the scatter's.
+// the gather's result, through the first matmul, but does not read the scatter's result.
 TEST_CASE("recompute issues the predicted collectives of a sequence-parallel block again") {
   const SlowGroup group(kGroup);
   const NamedNetwork network = collective_networks(kGroup).at(1);

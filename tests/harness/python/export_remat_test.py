@@ -26,7 +26,7 @@ from zoo import llama  # noqa: E402
 # Views cost nothing. torch_remat runs views of its own, and a prediction runs views in saved regions again.
 VIEWS = ("aten::as_strided", "aten::t", "aten::transpose.int", "aten::view", "aten::slice.Tensor", "aten::unsqueeze",
          "aten::expand", "aten::split.Tensor", "aten::_unsafe_view")
-# Two things let torch_remat hold more than the prediction, which is that of the engine.
+# For two reasons torch_remat holds more than the prediction, which is made for the engine.
 # - It holds all arguments of a layer. Llama's layers get position ids that no op in them reads.
 POSITION_ID_BYTES = 128 * 8
 # - Autograd itself holds what is saved in a saved region, until it has summed the gradient of a Linear's bias.

@@ -23,8 +23,8 @@ TEST_CASE("units are exact multiples of 2^-23 in [-1, 1)") {
   CHECK(hash_to_signed_unit(1ULL << 63) == 0.0F);
 }
 
-// The expected values were computed in Python: splitmix64((fnv1a64(name) + i) mod 2^64) >> 40,
-// minus 2^23, times 2^-23, then in float32.
+// The expected values were computed in Python, as ((splitmix64((fnv1a64(name) + i) mod 2^64) >> 40)
+// - 2^23) * 2^-23, and then rounded to float32.
 TEST_CASE("parameters are bitwise equal to the formula in another language") {
   Parameters parameters(at::kFloat, at::kCPU);
   const at::Tensor weight =

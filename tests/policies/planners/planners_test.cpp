@@ -28,8 +28,9 @@ std::int64_t num_saves(const Plan& plan) {
   return count;
 }
 
-// The source is 0 and the sink is 3. Edges carry 5 into 1, 4 into 2, 1 from 1 to 2, and 3 and 2
-// into the sink. The minimum cut is the edges into the sink, 3 + 2.
+// The source is 0 and the sink is 3. The edges from the source to nodes 1 and 2 have capacities 5
+// and 4. The edge from 1 to 2 has capacity 1. The edges from 1 and 2 to the sink have capacities 3
+// and 2, and these two edges are the minimum cut.
 TEST_CASE("a minimum cut takes the smallest edges") {
   MinCut cut(4);
   cut.add_edge(0, 1, 5);

@@ -1,5 +1,6 @@
-// Compares predicted collectives, and the bytes that a rank sends in them, with the engine's own on
-// meta. Covers layouts of every kind, under policies that re-issue all, some and no collectives.
+// Compares predicted collectives, and the bytes that a rank sends in them, with the collectives
+// that the engine runs on meta. Covers layouts of every kind, under policies that re-issue all,
+// some and no collectives.
 #include "harness/measure/memory.h"
 #include "harness/ranks/collective_log.h"
 #include "harness/run/prediction/prediction.h"

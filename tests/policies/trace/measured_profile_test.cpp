@@ -41,7 +41,7 @@ TEST_CASE("profiled times are medians over the steps") {
   CHECK(measured_profile(trace, "cpu", steps_of(trace, {4, 10})).forward.front() == Duration(7));
 }
 
-// All three layers do the same. Their first op takes 3, 30 and 5, so the median is 5.
+// All three layers run the same ops. Their first op takes 3, 30 and 5, so the median is 5.
 TEST_CASE("equal layers have equal times") {
   const Trace trace = testing::toy_llama({.layers = 3});
   TimedSteps steps = steps_of(trace, {1});

@@ -57,8 +57,8 @@ def _thinned(options: Mapping[str, Sequence[Option]]) -> dict[str, list[Option]]
 
 
 def _front(options: Sequence[Option]) -> list[Option]:
-    """Returns the options without dominated ones. An option is dominated if a faster option has no more held bytes and
-    no higher peak of either graph."""
+    """Drops dominated options and returns the rest. An option is dominated if a faster option has no more held bytes
+    and no higher peak of either graph."""
     found: list[Option] = []
     for option in sorted(options, key=lambda each: (each.recompute_ns, each.peaks.step(), each.peaks.held)):
         if not any(other.peaks.held <= option.peaks.held and other.peaks.forward <= option.peaks.forward

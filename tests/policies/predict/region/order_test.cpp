@@ -51,11 +51,11 @@ Case reduction_packed_early(int source_bytes, int reduced_bytes, int wide_bytes,
   return made;
 }
 
-// source 100 (kept), reduced 10, wide 40. Gradients are 50 after the first backward op.
-// whole_region: 100 kept; op 1: 110, then the source is released: 10; op 2: 20, then 10;
-//   op 3: 50; the gradient: 100. The peak is 110.
-// lazy: the wide value next to the kept source: 140; with the gradient: 190.
-// Reducing before the first demand is whole_region's order, without op 2.
+// The source has 100 bytes and is kept. The reduced value has 10 bytes and the wide value 40.
+// Gradients take 50 bytes after the first backward op. Under whole_region, op 1 raises the bytes to
+// 110, and then the source is released. In lazy order, the wide value is made next to the kept
+// source: 140 bytes, and 190 with the gradient. The chosen order reduces before the first demand,
+// like whole_region, but omits op 2.
 TEST_CASE("a large kept source is consumed before the first demand") {
   const Case made = reduction_packed_early(100, 10, 40, false, {0}, 50);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{110});
@@ -69,12 +69,12 @@ TEST_CASE("a large kept source is consumed before the first demand") {
   CHECK(num_executed(made.trace, ordered, Schedule::kWholeRegion) == 3);
 }
 
-// source 60 (recomputed), reduced 5, wide 30 of the source; gradients 60.
-// whole_region: 60; 65; op 2: 70, then 65; op 3: 95, then the source is released: 35;
-//   the gradient: 95.
-// lazy: 60; wide: 90, and the source stays for the reduction; the gradient: 150.
-// Before the first demand, the reduction would hold 65 and free nothing. After it, the reduction
-// frees 60 and holds 5.
+// The source has 60 bytes and is recomputed. Both the reduced value, 5 bytes, and the wide value,
+// 30 bytes, are made from the source. Gradients take 60 bytes. Under whole_region, op 3 raises the
+// bytes to 95, and then the source is released. In lazy order, the source stays for the reduction,
+// next to the wide value: 90 bytes, and 150 with the gradient. A reduction before the first demand
+// would hold 65 bytes and free nothing. After the first demand, the reduction frees 60 bytes and
+// holds 5.
 TEST_CASE("an intermediate shared with a later demand is consumed after the first") {
   const Case made = reduction_packed_early(60, 5, 30, true, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{95});
@@ -85,9 +85,10 @@ TEST_CASE("an intermediate shared with a later demand is consumed after the firs
   CHECK(peak(made.trace, ordered, Schedule::kOnDemand) == Bytes{95});
 }
 
-// source 100 (recomputed), reduced 5, wide 30 of x; gradients 60.
-// whole_region: 100; 105, then 5; op 2: 10, then 5; op 3: 35; the gradient: 95. The peak is 105.
-// lazy: 30; the gradient: 90; the source next to it: 160, 165. Sinking would hold 5 more, not less.
+// The source has 100 bytes and is recomputed. The reduced value has 5 bytes. The wide value has 30
+// bytes and is made from x. Gradients take 60 bytes. Under whole_region, the reduction next to the
+// source gives the peak, 105 bytes. In lazy order, the source is made next to the gradient: 160
+// bytes, and 165 with the reduced value. An earlier reduction would hold 5 bytes more, not less.
 TEST_CASE("a closure with a large temporary runs whole, before gradients exist") {
   const Case made = reduction_packed_early(100, 5, 30, false, {}, 60);
   CHECK(peak(made.trace, made.type, Schedule::kWholeRegion) == Bytes{105});
@@ -100,9 +101,8 @@ TEST_CASE("a closure with a large temporary runs whole, before gradients exist")
   CHECK(num_executed(made.trace, ordered, Schedule::kOnDemand) == 3);
 }
 
-// source 5 (kept), reduced 10, wide 1, no gradients.
-// whole_region: 5 kept; op 1: 15. lazy: the wide value: 6; the reduction: 15. Both peaks are equal,
-// so lazy stays.
+// The source has 5 bytes and is kept. The reduced value has 10 bytes and the wide value 1. There are
+// no gradients. Both orders have a peak of 15 bytes, so the lazy order stays.
 TEST_CASE("lazy order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;

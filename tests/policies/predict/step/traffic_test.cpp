@@ -58,7 +58,8 @@ TEST_CASE("a rank's bytes per phase are the bytes of its collectives in that pha
   CHECK(full[0] == none[0]);
 }
 
-// The link takes 1 ns per byte: 384 + 384 + 96 without recompute, and 384 more with it.
+// The link takes 1 ns per byte. A step moves 384 + 384 + 96 bytes without recompute, and 384 bytes
+// more with recompute.
 TEST_CASE("the time of a step's collectives follows from the bytes that they send") {
   const Trace trace = gathering();
   DeviceSheet sheet;
