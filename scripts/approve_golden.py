@@ -32,7 +32,7 @@ def main():
             ["ctest", "--preset", preset, "--label-regex", "^golden$", "--no-tests=ignore"],
             cwd=ROOT, env={**os.environ, "REMATCH_APPROVE": "1"})
         if done.returncode:
-            sys.exit(f"golden tests of preset {preset} failed for a reason other than their files")
+            sys.exit(f"golden tests of preset {preset} failed, but not because of golden files")
     subprocess.run(["git", "status", "--short", "--", "tests", "reports"], cwd=ROOT, check=True)
     subprocess.run(["git", "--no-pager", "diff", "--stat", "--", "tests", "reports"], cwd=ROOT,
                    check=True)

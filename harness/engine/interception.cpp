@@ -113,8 +113,9 @@ torch::autograd::Engine& get_hook_engine() { return *hook_engine; }
 void install_fallback() {
   TORCH_CHECK(
       !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(c10::DispatchKey::Fake),
-      "rematch: dispatch key Fake already has a fallback; the engine needs it to see ops below "
-      "autograd. Is another library that intercepts ops, or an unsupported LibTorch, loaded?");
+      "rematch: dispatch key Fake already has a fallback; the engine needs this key to see ops "
+      "below autograd. Is another library that intercepts ops, or an unsupported LibTorch, "
+      "loaded?");
   static auto* library =
       new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
   library->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
@@ -134,7 +135,7 @@ void install_interception() {
   (void)installed;
   TORCH_CHECK(&torch::autograd::Engine::get_default_engine() == hook_engine,
               "rematch: another library replaced the autograd engine, so saved tensors can no "
-              "longer be intercepted. Load it before the first Recording, or not at all");
+              "longer be intercepted. Load that library before the first Recording, or not at all");
 }
 
 void install_python_interception() {
@@ -163,7 +164,7 @@ OpModeGuard::~OpModeGuard() { modes.pop_back(); }
 BackwardThreadsGuard::BackwardThreadsGuard(OpMode* mode) {
   OpMode* none = nullptr;
   TORCH_CHECK(mode_of_backward_threads.compare_exchange_strong(none, mode),
-              "rematch: another step is being traced in this process; end that first");
+              "rematch: another step is being traced in this process; end that trace first");
 }
 BackwardThreadsGuard::~BackwardThreadsGuard() { mode_of_backward_threads.store(nullptr); }
 

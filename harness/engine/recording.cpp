@@ -52,7 +52,8 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
       : prepared(std::move(given)), verify(given_verify) {
     if (num_open_regions > 0) {
       throw Refused(
-          "a Recording begins inside an open region of another one; begin it before forward, or "
+          "a Recording begins inside an open region of another Recording; begin it before forward, "
+          "or "
           "outside the scopes that the outer plan governs");
     }
     install_interception();
@@ -295,10 +296,10 @@ struct Recording::State final : ScopeListener, OpMode, SavedTensorProvider {
     off_plan.reset();
     const bool is_first = prepared->departures.add(type, pass);
     if (is_first && prepared->options.on_mismatch == OnMismatch::kFollow) {
-      TORCH_WARN("rematch: region ", frame->region_name(), " left its plan (",
-                 pass.first_difference,
-                 "). Loss and gradients stay those of the step without the plan; its memory and "
-                 "recomputation are not as predicted. Make the plan for this step as well");
+      TORCH_WARN(
+          "rematch: region ", frame->region_name(), " left its plan (", pass.first_difference,
+          "). Loss and gradients are as in the step without the plan; memory and recomputation "
+          "differ from the prediction. Make the plan for this step as well");
     }
   }
 

@@ -49,7 +49,8 @@ class Attribution {
     use_.invalid = reason_for_invalid();
     if (!use_.invalid && !launches_explain_kernels()) {
       use_.invalid = difference_of_steps();
-      if (use_.invalid) *use_.invalid += ", and the launches do not explain it; count again";
+      if (use_.invalid)
+        *use_.invalid += ", and the launches do not explain the difference; count again";
     }
     if (!use_.invalid) use_.note = note();
     return std::move(use_);

@@ -28,7 +28,7 @@ CuptiFunctions load_cupti(const std::string& library) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     throw CuptiError("CUPTI is missing: " + std::string(dlerror()) +
-                     "; it comes with LibTorch, in nvidia/cu13/lib");
+                     "; the library comes with LibTorch, in nvidia/cu13/lib");
   }
   CuptiFunctions functions;
   find(handle, "cuptiGetVersion", functions.get_version);

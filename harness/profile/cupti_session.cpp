@@ -58,14 +58,14 @@ void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, con
 std::string advice_for(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-      return "another tool records already (nsys, ncu, a sanitizer, a debugger, a profiler); "
-             "run without it";
+      return "another tool records already (nsys, ncu, a sanitizer, a debugger, a profiler); run "
+             "without that tool";
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
       return "the driver lets only administrators profile; ask for "
              "NVreg_RestrictProfilingToAdminUsers=0";
     case CUPTI_ERROR_NOT_COMPATIBLE:
-      return "another tool uses CUPTI in an incompatible way; run without it";
+      return "another tool uses CUPTI in an incompatible way; run without that tool";
     default:
       return "no activity can be recorded here; is a driver of CUDA 13 loaded?";
   }

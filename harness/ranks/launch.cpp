@@ -194,10 +194,11 @@ void find_culprit(const LaunchExchange& exchange, milliseconds limit, LaunchResu
                              "has ended";
   } else if (result.end == LaunchResult::End::kTimedOut) {
     blame = blame_of_delay(exchange.states());
-    result.message = "no end after " + std::to_string(limit.count()) + " ms: " +
-                     (blame ? blame->message
-                            : "all ranks are at the same point; raise the limit, or "
-                              "look for what all of them wait for");
+    result.message =
+        "no end after " + std::to_string(limit.count()) + " ms: " +
+        (blame
+             ? blame->message
+             : "all ranks are at the same point; raise the limit, or find what all ranks wait for");
   } else if (result.end == LaunchResult::End::kInterrupted) {
     result.message = "interrupted";
   }

@@ -224,7 +224,7 @@ void Ranks::wait_for_all(const std::string& name, const std::string& prefix) {
       if (std::chrono::steady_clock::now() >= give_up_at) {
         throw RanksError("rank " + number + " of " + std::to_string(place_.world) +
                          " has not reached '" + name + "' within " + in_seconds(options_.timeout) +
-                         ": it hangs, or was never started");
+                         ": the rank hangs, or was never started");
       }
       if (groups_->store->check({"failed/" + number})) {
         // The rank may have arrived after the check above, and failed later.

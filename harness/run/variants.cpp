@@ -73,10 +73,10 @@ std::variant<NamedPlan, Rejected> resolved(const VariantSettings& settings, cons
 
 Rejected made_for_another_model(const Plan& plan, const Trace& trace) {
   const std::string difference = plan.model == trace.model
-                                     ? " with different dimensions, dtype or ops than this one"
+                                     ? " with different dimensions, dtype or ops than this run"
                                      : ", this is " + trace.model;
   return Rejected{"the plan of policy '" + plan.policy + "' was made for " + plan.model +
-                  difference + "; make it again with `rematch plan` and the same flags"};
+                  difference + "; make the plan again with `rematch plan` and the same flags"};
 }
 
 // A plan file often repeats the plan of a policy. The most common case is the point of a front that

@@ -122,8 +122,9 @@ std::optional<HeldClaim> Claims::take(const std::string& comparison) {
   if (!claim) return std::nullopt;
   const int num_lost = num_lost_starts(comparison, judged.generation);
   if (num_lost < rule_.most_lost_starts) return claim;
-  claim->end(ClaimState::kFailed, "given up after " + std::to_string(num_lost) +
-                                      " starts whose workers died; it may be the cause");
+  claim->end(ClaimState::kFailed,
+             "given up after " + std::to_string(num_lost) +
+                 " starts whose workers died; this comparison may be the cause");
   return std::nullopt;
 }
 

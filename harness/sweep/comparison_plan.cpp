@@ -40,8 +40,8 @@ ComparisonPlan comparison_plan_from_json(const Json& json) {
   content.erase("id");
   if (plan.id != hash_of(content)) {
     document.at("id").fail(
-        "does not match the plan: the plan was changed after it was made; "
-        "make it again with `rematch sweep plan`");
+        "does not match the plan: the plan was changed after it was made; make the plan again with "
+        "`rematch sweep plan`");
   }
   read_fields(document, plan);
   document.at("stale_after_ms").integer(1);

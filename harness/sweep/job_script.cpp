@@ -76,8 +76,9 @@ std::chrono::seconds worker_time(std::chrono::minutes limit) {
 
 std::string slurm_script(const JobScript& job) {
   std::string text = "#!/usr/bin/env bash\n";
-  text += "# Workers of the sweep in " + job.folder + ". Submit it again to add workers.\n";
-  text += "# rematch sweep status and rematch sweep merge show their progress.\n";
+  text +=
+      "# Workers of the sweep in " + job.folder + ". Submit this script again to add workers.\n";
+  text += "# rematch sweep status and rematch sweep merge show the workers' progress.\n";
   text += sbatch_line("job-name=" + job.name);
   text += sbatch_line("array=0-" + std::to_string(job.num_workers - 1));
   if (!job.gres.empty()) text += sbatch_line("gres=" + job.gres);

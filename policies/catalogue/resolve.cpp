@@ -87,11 +87,11 @@ std::optional<Rejected> check_effect(const Policy& policy, const Plan& plan,
   const std::string advice = "; write that instead, or pass --allow-no-effect to keep it";
   if (placed.empty()) {
     return Rejected{policy.name + " checkpoints nothing of " + trace.model +
-                    ": it is the same as none" + advice};
+                    ": the policy is the same as none" + advice};
   }
   if (is_full(plan, placed, trace)) {
     return Rejected{policy.name + " recomputes every block of " + trace.model +
-                    " whole: it is the same as full" + advice};
+                    " whole: the policy is the same as full" + advice};
   }
   return std::nullopt;
 }

@@ -178,7 +178,7 @@ constexpr SystemEntry kEntries[] = {
      "graph trainer: selectors without the policy",
      "the selectors need memory_policy=full, as in torchtitan"},
     {"torchtitan", "titan(memory_policy=sac_and_offload)", "sac_and_offload",
-     "graph trainer: keeps the same tensors as default, but the largest ones on the host",
+     "graph trainer: keeps the same tensors as default, but the largest tensors on the host",
      in_list("rematch ignores the mode's budget of 100 GB of host memory"), EarlyStop::kOn,
      "--compile.memory_policy sac_and_offload", "graph trainer"},
     {"torchtitan", "titan(memory_policy=auto_perf_maxing)", "",

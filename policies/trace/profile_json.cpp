@@ -39,7 +39,7 @@ void append(OpFigures& all, const OpFigures& span, const JsonField& field) {
   }
   const auto append_list = [&](auto& list, const auto& part, const char* key) {
     if (!all.times.empty() && list.has_value() != part.has_value()) {
-      field.fail(std::string("has ") + key + " in some of its types only");
+      field.fail(std::string("has ") + key + " in only some of its types");
     }
     if (!part) return;
     if (!list) list.emplace();

@@ -129,10 +129,10 @@ void CurveGate::add_not_finite() {
     const auto point = first_of(curve);
     if (point == curve.points.end()) continue;
     is_comparable_ = false;
-    curves_.checks.push_back(decided("reference", GateVerdict::kInconclusive,
-                                     place_of(curve, *point) + ": the reference's loss of step " +
-                                         std::to_string(point->step) +
-                                         " is not finite, so nothing can be compared with it"));
+    curves_.checks.push_back(decided(
+        "reference", GateVerdict::kInconclusive,
+        place_of(curve, *point) + ": the reference's loss of step " + std::to_string(point->step) +
+            " is not finite, so nothing can be compared with that loss"));
   }
 }
 

@@ -66,7 +66,7 @@ def problems_of_sentences(tree, name):
              for line, comment in sentences.comments(name, text) if (match := FRAGMENT.match(comment))]
     if name.endswith(".md"):
         lengths = ((line, len(CODE.sub("code", each).split())) for line, each in sentences.readme_sentences(text))
-        found += [f"{name}:{line}: a sentence of {length} words, the limit is {MAX_WORDS}: make two of it"
+        found += [f"{name}:{line}: a sentence of {length} words, the limit is {MAX_WORDS}: make two sentences of it"
                   for line, length in lengths if length > MAX_WORDS]
     return found
 

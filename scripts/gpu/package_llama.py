@@ -135,7 +135,7 @@ def report_of(device, seconds_of_auto, answer, found, turns):
     if found["bits_equal"] is None:
         problems.append("bits were not compared, because the step without the plan is not repeatable")
     elif not found["bits_equal"]:
-        problems.append("loss or gradients differ from those of the step without the plan")
+        problems.append("loss or gradients differ from the step without the plan")
     if not found["checkpointed"]["executed_ops"].get("recompute"):
         problems.append("nothing was recomputed")
     if None not in peaks.values() and peaks[True] >= peaks[False]:

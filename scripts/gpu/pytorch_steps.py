@@ -152,7 +152,7 @@ def watch(child, output, deadline, turn_seconds):
         if now > deadline:
             return "deadline"
         if running and now - running["since"] > turn_seconds:
-            return f"its turn took longer than {turn_seconds} s"
+            return f"the rival's turn took longer than {turn_seconds} s"
         time.sleep(POLL_SECONDS)
     return None
 
@@ -166,7 +166,7 @@ def supervise(command, output, deadline, turn_seconds=TURN_SECONDS):
         if killed == "deadline":
             running, state["running"] = state["running"], None
             if running and rival_named(state, running["rival"])["status"] == "not_run":
-                rival_named(state, running["rival"])["reason"] = "the time limit was reached during its first turn"
+                rival_named(state, running["rival"])["reason"] = "the time limit was reached during the rival's first turn"
             break
         if killed is None and code == 0:
             break

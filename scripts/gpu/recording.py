@@ -51,13 +51,13 @@ def why_not(result, commit, kind=None):
     if result["status"] != "passed":
         return f"{result['status']}: {'; '.join(result['problems'][:3])}"
     if result["dry"]:
-        return "it ran on the dry device"
+        return "the question ran on the dry device"
     if not questions.is_of_kind(result["card"], kind):
         return f"it needs an {kind}, but ran on {result['card']}"
     if commit:
         return None
     if not result["commit"]:
-        return "its commit is unknown; give --commit"
+        return "the commit of the programs is unknown; give --commit"
     if result["uncommitted"]:
         return f"{result['uncommitted'][0]} was not committed when it was packed; give --commit"
     return None

@@ -954,8 +954,8 @@ class RecordTest(unittest.TestCase):
 
     def test_an_unusable_answer_leaves_the_question_open(self):
         for changes, said in (({"status": "failed", "problems": ["bits differ"]}, "failed: bits differ"),
-                              ({"dry": True}, "it ran on the dry device"),
-                              ({"commit": None}, "its commit is unknown"),
+                              ({"dry": True}, "the question ran on the dry device"),
+                              ({"commit": None}, "the commit of the programs is unknown"),
                               ({"uncommitted": ["kernels/a.cu"]}, "kernels/a.cu was not committed")):
             with self.subTest(said=said):
                 self.came_back(**changes)

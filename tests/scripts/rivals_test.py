@@ -194,14 +194,14 @@ class SuperviseTest(unittest.TestCase):
     def test_a_rival_that_hangs_fails_alone(self):
         state = self.supervised('if key == ["eager", "full"]: time.sleep(600)', turn_seconds=1)
         self.assertEqual(self.statuses(state)["eager", "full"], "failed")
-        self.assertIn("its turn took longer than 1 s", [r["reason"] for r in state["rivals"]])
+        self.assertIn("the rival's turn took longer than 1 s", [r["reason"] for r in state["rivals"]])
         self.assertEqual(len(state["turns"]), 6)
 
     def test_turns_beyond_the_time_limit_are_not_run(self):
         state = self.supervised('if key == ["eager", "full"]: time.sleep(600)', seconds=2)
         self.assertFalse(state["complete"])
         self.assertEqual([(r["status"], r["reason"]) for r in state["rivals"]], [
-            ("ok", None), ("not_run", "the time limit was reached during its first turn"),
+            ("ok", None), ("not_run", "the time limit was reached during the rival's first turn"),
             ("not_run", "the time limit was reached"), ("not_run", "the time limit was reached")])
         self.assertEqual(len(state["turns"]), 1)
 

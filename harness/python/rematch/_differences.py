@@ -32,4 +32,4 @@ def how_to_keep(op: str) -> str:
     if op.startswith("aten::"):
         return ("Either its kernel is not deterministic (torch.use_deterministic_algorithms(True)), or a library kernel "
                 "wrote to the op's input; call that kernel through rematch.opaque()")
-    return f"It has its own state or random numbers: call rematch.keep_op({op!r}) before rematch.trace"
+    return f"If the op has its own state or random numbers, call rematch.keep_op({op!r}) before rematch.trace"

@@ -46,8 +46,8 @@ class HiddenEffects:
                 continue
             del self._unseen[name]
             if fault:
-                warnings.warn(f"rematch: {fault}. Its hidden effects are unknown, so bits may differ from those of the step "
-                              "without a plan; trace the model again", stacklevel=5)
+                warnings.warn(f"rematch: {fault}. Its hidden effects are unknown, so bits may differ from the step without "
+                              "a plan; trace the model again", stacklevel=5)
 
 
 def _fault_of_function(name: str) -> str | None:

@@ -95,7 +95,8 @@ def is_in_recorded_step() -> bool:
 def refuse_in_recorded_step(what: str) -> None:
     """Refuses a function that runs its own steps. An open record would count their ops as ops of its own step."""
     if _thread.num_recorded_steps > 0:
-        raise Refused(f"rematch.{what} runs its own steps, but was called in a recorded step; call it outside")
+        raise Refused(f"rematch.{what} runs its own steps, but was called in a recorded step; call it outside of recorded "
+                      "steps")
 
 
 def _replaced(module_name: str, path: str, make: Callable[[Any], Any]) -> None:

@@ -60,13 +60,13 @@ def _load() -> ctypes.PyDLL:
     try:
         library = ctypes.PyDLL(str(path))
     except OSError as error:
-        raise ImportError(f"{path} cannot be loaded into torch {torch.__version__}; was it built for another one? "
+        raise ImportError(f"{path} cannot be loaded into torch {torch.__version__}; was the library built for another torch? "
                           f"{error}") from None
     library.rematch_torch_version.restype = ctypes.c_char_p
     built_for = library.rematch_torch_version().decode()
     if _release_of(built_for) != _release_of(torch.__version__):
         raise ImportError(f"{path} is built for torch {built_for}, this is torch {torch.__version__}: "
-                          f"build the library for this torch (scripts/build_wheel), or name another one with {OVERRIDE}")
+                          f"build the library for this torch (scripts/build_wheel), or name another library with {OVERRIDE}")
     _declare(library)
     return library
 

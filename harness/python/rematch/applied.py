@@ -66,7 +66,8 @@ def _checkpoint_of(model: torch.nn.Module, plan: Checkpoint | dict[str, Any] | p
                    step: Step | Sequence[Step] | None, schedule: str, device: str | None, optimizer: str,
                    blocks: Blocks | None) -> Checkpoint:
     if not isinstance(plan, Checkpoint | dict | pathlib.Path | str) and type(plan) is not int:
-        raise TypeError(f"apply takes a policy, a plan, a file of one, a Checkpoint or a budget; this is a {type(plan).__name__}")
+        raise TypeError("apply takes a policy, a plan, a policy file or plan file, a Checkpoint or a budget; this is a "
+                        f"{type(plan).__name__}")
     is_file = isinstance(plan, str) and re.search(r"\.json(#\d+)?$", plan) is not None
     if isinstance(plan, Checkpoint | dict | pathlib.Path) or (isinstance(plan, str) and is_file):
         if step is not None:

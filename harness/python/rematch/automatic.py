@@ -58,9 +58,9 @@ def auto(model: torch.nn.Module, step: Step | Sequence[Step], *, budget: str | i
     if not steps:
         raise ValueError("auto got an empty list of steps; give at least one")
     if name := distributed_parameter(model):
-        raise Refused(f"{name} is a DTensor: each rank would choose its own plan, but all ranks must run the same one, or their "
-                      "collectives do not match. Choose before fully_shard; for tensor parallel layers, search on one rank "
-                      "and broadcast its plan")
+        raise Refused(f"{name} is a DTensor: each rank would choose its own plan, but all ranks must run the same plan, or "
+                      "their collectives do not match. Choose before fully_shard; for tensor parallel layers, search on one "
+                      "rank and broadcast its plan")
     if blocks is None:
         _say_which_layers(model)
     with announced("running a step without checkpointing"):
@@ -186,12 +186,12 @@ def _say_what_was_chosen(front: dict[str, Any], which: str, name: str) -> None:
 def _run_once(model: torch.nn.Module, step: Callable[[], torch.Tensor], checkpoint: Checkpoint,
               blocks: dict[str, list[torch.nn.Module]] | None, predicted: dict[str, Any], name: str) -> None:
     if not checkpoint.scope_names():
-        say(f"{name}nothing needs checkpointing: the step without it fits")
+        say(f"{name}nothing needs checkpointing: the step without checkpointing fits")
         return
     found = check(model, step, checkpoint, blocks=blocks)
     if found["bits_equal"] is False:
-        raise RematchError(f"{name}{found['first_difference']} differs from that of the step without the plan, though two "
-                           "steps without it are equal" + _cause_of(found))
+        raise RematchError(f"{name}{found['first_difference']} differs from the step without the plan, though two steps "
+                           "without the plan are equal" + _cause_of(found))
     recomputed = found["checkpointed"]["executed_ops"]["recompute"]
     if recomputed != predicted["recomputed_ops"]:
         raise RematchError(f"{name}the step recomputed {recomputed} ops, not the {predicted['recomputed_ops']} of the plan; "

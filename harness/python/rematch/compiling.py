@@ -52,8 +52,8 @@ def compile(model: Model, step: Callable[[], torch.Tensor] | None = None, *, bud
     if (budget is None) == (policy is None):
         raise ValueError("compile needs one of budget='24GiB' and policy='attn_only'")
     if (budget is None) != (step is None):
-        raise ValueError("compile needs step=... with a budget, and none with a policy; it is a function that runs forward and "
-                         "returns the loss")
+        raise ValueError("compile needs step=... with a budget, and no step with a policy; step is a function that runs "
+                         "forward and returns the loss")
     require_torch()
     if recorder_of(model) is not None:
         raise Refused("the model follows an eager plan; call rematch.remove(model) before rematch.compile(model)")
@@ -178,7 +178,7 @@ def _searched(model: torch.nn.Module, modules: list[torch.nn.Module], step: Call
             except PlanError as error:
                 _warn_once(told, str(error))
         else:
-            _warn_once(told, "a graph was compiled that step() did not run; it gets the plan with the lowest peak")
+            _warn_once(told, "a graph was compiled that step() did not run; that graph gets the plan with the lowest peak")
         return min(searched, key=lambda option: (option.peaks.step(), option.recompute_ns))
     key = hashlib.sha256(repr(sorted((name, option.saved, option.by_layer) for name, option in chosen.items())).encode())
     return Partitioner(choose, f"{key.hexdigest()} {limit} {optimizer} {rates} {fuses}")

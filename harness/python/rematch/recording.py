@@ -136,7 +136,7 @@ def _is_to_be_verified(checkpoint: Checkpoint, notes: _Notes, every: int) -> boo
     """Returns whether the step that begins must be verified. Warns of the differences that the last verified step
     found."""
     if every < 0:
-        raise ValueError(f"verify_every is {every}; it must be N, to verify one of N steps, or 0 for none")
+        raise ValueError(f"verify_every is {every}; it must be N, to verify one of N steps, or 0, to verify no step")
     if every == 0 or not torch.is_grad_enabled():
         return False
     checkpoint.warn_of_differences(stacklevel=5)
@@ -154,8 +154,8 @@ def _say_what_left(checkpoint: Checkpoint, notes: _Notes) -> None:
         if row["left"] == 0 or shape_and_type in notes.types_told:
             continue
         notes.types_told |= {shape_and_type}
-        warnings.warn(f"rematch: region {row['region']} left its plan: {row['first_difference']}. Loss and gradients are those "
-                      "of the step without a plan; memory and recomputed ops may differ from the prediction. To plan for this "
+        warnings.warn(f"rematch: region {row['region']} left its plan: {row['first_difference']}. Loss and gradients are as "
+                      "in the step without a plan; memory and recomputed ops may differ from the prediction. To plan for this "
                       "step, trace it as well: rematch.trace and rematch.auto take a list of steps. print(checkpoint.report()) "
                       "says how often it happens", stacklevel=4)
 

@@ -59,7 +59,7 @@ def trace(model: torch.nn.Module, step: Callable[[], torch.Tensor] | Sequence[Ca
     refuse_in_recorded_step("trace")
     if is_fully_sharded(model):
         warnings.warn("rematch: the model is under fully_shard, whose gathered parameters are not in the trace: predicted peaks "
-                      "are wrong; trace it before fully_shard", stacklevel=2)
+                      "are wrong; trace the model before fully_shard", stacklevel=2)
     model.zero_grad(set_to_none=True)
     try:
         with left_as_it_was(model), scopes(model, blocks=blocks):

@@ -148,7 +148,7 @@ void refuse_impossible_rate(PointRecord& point) {
   if (*point.implied_flops_per_second <= *point.most_flops_per_second) return;
   if (point.status != PointStatus::kOk) return;
   point.status = PointStatus::kInvalid;
-  point.reason = "its step time implies " + teraflops(*point.implied_flops_per_second) +
+  point.reason = "the step time implies " + teraflops(*point.implied_flops_per_second) +
                  ", but the device cannot do more than " + teraflops(*point.most_flops_per_second) +
                  "; the step did not do its work, or the clock is wrong";
 }

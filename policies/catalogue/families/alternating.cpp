@@ -192,7 +192,8 @@ std::vector<CatalogueEntry> alternating_policies() {
        "choice matters",
        [] { return sac_titan(Keep::kEven); }},
       {"sac_titan_excluding([SCOPE,...])",
-       "sac_titan that excludes mm of these scopes, and of their shapes, instead of router gates",
+       "sac_titan that excludes the mm ops of these scopes, and mm ops of the same shapes, instead "
+       "of router gates",
        sac_titan_excluding},
       {"sac_titan_2024",
        "keep attention, reduce-scatter and every second mm: torchtitan's first list, copied by "

@@ -47,8 +47,8 @@ std::variant<Policy, Rejected> with_rule(const std::string& name, CollectiveRule
   if (auto* policy = std::get_if<Policy>(&parsed)) {
     policy->collectives = rule;
     policy->expectations.push_back({.ops = selectors({"collective"}),
-                                    .warning = "its regions contain no collective, so it has the "
-                                               "same effect as the policy in brackets"});
+                                    .warning = "its regions contain no collective, so the rule has "
+                                               "no effect on the policy in brackets"});
   }
   return parsed;
 }
@@ -60,7 +60,7 @@ std::variant<Policy, Rejected> no_reshard(const std::vector<std::string>& words)
     policy->expectations.push_back(
         {.ops = selectors({"_c10d_functional::all_gather_into_tensor_coalesced",
                            "_c10d_functional::all_gather_into_tensor"}),
-         .warning = "its regions gather no parameters, so it has the same effect as the policy in "
+         .warning = "its regions gather no parameters, so the rule has no effect on the policy in "
                     "brackets"});
   }
   return parsed;

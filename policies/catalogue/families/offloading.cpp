@@ -97,7 +97,7 @@ std::variant<Policy, Rejected> offload_modules(const std::vector<std::string>& w
     if (found->made_by.empty()) continue;
     policy.expectations.push_back(
         {.ops = found->made_by,
-         .warning = "the model has no " + word + ", so nothing is offloaded for it"});
+         .warning = "the model has no " + word + ", so nothing is offloaded for that name"});
   }
   return policy;
 }

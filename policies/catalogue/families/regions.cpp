@@ -191,12 +191,13 @@ std::vector<CatalogueEntry> region_policies() {
        "FastVideo's ops mode",
        ops_root},
       {"sac_split(attn: X, ffn: Y)",
-       "attention and feed-forward as separate regions, each with its own policy; norms outside "
+       "attention and feed-forward are separate regions, each with its own policy; norms stay "
+       "outside the regions "
        "(torchtitan's pull request 1683)",
        sac_split},
       {"sac_split_flex_compiled",
-       "split blocks with experts into attention and experts, keep every second mm in each; other "
-       "blocks whole",
+       "split blocks with experts into attention and experts, and keep every second mm in each "
+       "part; other blocks are one region",
        sac_split_flex_compiled},
       {"sac_split_flex_eager",
        "recompute attention whole, keep every second mm of the feed-forward", sac_split_flex_eager},

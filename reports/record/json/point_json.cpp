@@ -19,7 +19,7 @@ void require_consistent(const JsonField& field) {
   const Json& identity = field.at("identity").json();
   for (const char* name : kRepeated) {
     if (field.at(name).json() != identity.at(name)) {
-      field.at(name).fail("differs from the one in \"identity\"");
+      field.at(name).fail("differs from the value in \"identity\"");
     }
   }
   if (field.at("key").string() != canonical_sha256(identity)) {

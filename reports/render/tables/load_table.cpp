@@ -9,7 +9,8 @@ std::string fits_words(const LoadsRecord& record) {
   const std::string largest = std::to_string(*record.largest);
   if (!record.is_complete) {
     return "stopped before every load was tried: the largest " + record.dimension +
-           " known to fit is " + largest + "; of those tried, the highest throughput is ";
+           " known to fit is " + largest +
+           "; of the loads that were tried, the highest throughput is ";
   }
   return "the largest " + record.dimension + " that fits is " + largest +
          (*record.largest == record.most ? ", the largest that was tried" : "") +

@@ -112,7 +112,7 @@ const std::vector<CurveRow> kRows = {
      [](Lines& lines) { lines[4] = "3,nan"; },
      "333334",
      {{"T1", "E.csv:5:3: the loss of step 3 is not finite"},
-      {"swapped", "so nothing can be compared with it"}}},
+      {"swapped", "so nothing can be compared with that loss"}}},
     {"infinite",
      [](Lines& lines) { lines[8] = "7,inf"; },
      "333334",

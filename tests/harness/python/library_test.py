@@ -69,7 +69,7 @@ class LibraryTest(unittest.TestCase):
         script = "import torch; torch.__version__ = '2.99.1+cpu'; import rematch"
         self.assertEqual(self.refusal(script, REMATCH_PYTHON_LIBRARY=str(built_library())),
                          f"ImportError: {built_library()} is built for torch {BUILT_FOR}, this is torch 2.99.1+cpu: build the "
-                         "library for this torch (scripts/build_wheel), or name another one with REMATCH_PYTHON_LIBRARY")
+                         "library for this torch (scripts/build_wheel), or name another library with REMATCH_PYTHON_LIBRARY")
 
     def test_a_library_that_cannot_be_loaded(self):
         self.put(RELEASE)

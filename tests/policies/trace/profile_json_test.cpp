@@ -152,7 +152,7 @@ TEST_CASE("an impossible profile file is refused with the place") {
                Json& type = json["forward"]["types"][0];
                type["kernels"] = counted(type);
              }),
-             Contains("has kernels in some of its types only"));
+             Contains("has kernels in only some of its types"));
   CHECK_THAT(error([](Json& json) { json["schema"] = "rematch.profile/2.0"; }),
              Contains("rematch.profile/2.0"));
   CHECK_THAT(error([](Json& json) { json.erase("optimizer_ns"); }), Contains("optimizer_ns"));

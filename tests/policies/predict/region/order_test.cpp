@@ -101,8 +101,8 @@ TEST_CASE("a closure with a large temporary runs whole, before gradients exist")
   CHECK(num_executed(made.trace, ordered, Schedule::kOnDemand) == 3);
 }
 
-// The source has 5 bytes and is kept. The reduced value has 10 bytes and the wide value 1. There are
-// no gradients. Both orders have a peak of 15 bytes, so the lazy order stays.
+// The source has 5 bytes and is kept. The reduced value has 10 bytes and the wide value 1. There
+// are no gradients. Both orders have a peak of 15 bytes, so the lazy order stays.
 TEST_CASE("lazy order is used unless another order has a lower peak") {
   const Case made = reduction_packed_early(5, 10, 1, false, {0}, 0);
   RegionType ordered = made.type;

@@ -69,7 +69,7 @@ TEST_CASE("a stopped search of loads claims neither a largest nor a best load") 
   found.is_complete = false;
   const std::string text = text_of(found);
   CHECK_THAT(text, Catch::Contains("stopped before every load was tried: the largest batch known "
-                                   "to fit is 4; of those tried, the highest"));
+                                   "to fit is 4; of the loads that were tried, the highest"));
   CHECK_THAT(text, !Catch::Contains("that fits is"));
   CHECK(text_of(LoadsRecord()).empty());
 }
