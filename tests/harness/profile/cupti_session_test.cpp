@@ -475,7 +475,7 @@ TEST_CASE("another tool, a refusing driver and another version have different er
   fake = {};
   fake.subscribe_result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   CHECK_THAT(refusal(functions), Catch::Contains("MULTIPLE_SUBSCRIBERS") &&
-                                     Catch::Contains("nsys") && Catch::Contains("without it"));
+                                     Catch::Contains("nsys") && Catch::Contains("without that tool"));
   check_nothing_is_left();
   fake = {};
   fake.enable_result = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
